@@ -1,0 +1,180 @@
+//! Who is asking, or refused: a credential to a [`Caller`].
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use lambda_http::http::{HeaderMap, header::AUTHORIZATION};
+
+use crate::{
+    caller::{ANONYMOUS, Caller},
+    error::Error,
+    key::{ApiKey, KeyRecord, SecretDigest},
+    store::{Store, Table},
+    values::Identifier,
+};
+
+/// How many keys are remembered at most; then all are forgotten and read again.
+const MOST_KNOWN_KEYS: usize = 10_000;
+
+/// The rules of who may call, and the keys that were verified of late.
+pub struct Auth {
+    anonymous_operations: AnonymousOperations,
+    key_cache: Duration,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+/// Whether the operations that the contract shows without `Authorization` may be called without a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnonymousOperations {
+    /// As the contract shows them: for registered organizations.
+    Allowed,
+    /// A key is needed for every operation.
+    Denied,
+}
+
+/// A key's record, and when it was read.
+struct Known {
+    record: Arc<KeyRecord>,
+    // The wall clock: a monotonic one may stand still while Lambda freezes the process.
+    read_at: SystemTime,
+}
+
+/// What a request asks for, and what it brings to prove that it may.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The operation's name.
+    pub operation: &'a str,
+    /// The organization in the path, if the path names one.
+    pub organization: Option<Identifier>,
+    /// Whether the contract shows the operation without `Authorization`.
+    pub open: bool,
+    /// The request's headers, of which `Authorization` alone is read.
+    pub headers: &'a HeaderMap,
+    /// The request's id, which the caller's records will show.
+    pub request_id: &'a str,
+}
+
+impl Auth {
+    /// `key_cache` is how long a verified key is remembered, and so how long a revoked one may still work.
+    pub fn new(anonymous_operations: AnonymousOperations, key_cache: Duration) -> Self {
+        Self {
+            anonymous_operations,
+            key_cache,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Admits the holder of a valid key, for the key's own organization; and to an open operation, where the deployment
+    /// allows it, anyone who sends no key, for a registered organization.
+    ///
+    /// # Errors
+    /// [`Error::Unauthenticated`]; [`Error::OtherOrganization`] if the path names another than the key's;
+    /// [`Error::OperationNotAllowed`]; [`Error::NoSuchOrganization`]; or the store's.
+    pub async fn admit(&self, store: &Store, asked: Asked<'_>) -> Result<Caller, Error> {
+        let Some(key) = presented(asked.headers)? else {
+            return self.admit_anonymous(store, asked).await;
+        };
+        let record = self.verify(store, key).await?;
+        let own = Identifier::parse("org_id", &record.org_id)
+            .map_err(|_| Error::Internal("the key's record names no valid organization".into()))?;
+        if asked
+            .organization
+            .is_some_and(|organization| organization != own)
+        {
+            return Err(Error::OtherOrganization);
+        }
+        if !record.allows(asked.operation) {
+            return Err(Error::OperationNotAllowed);
+        }
+        Ok(Caller::admitted(own, key.id(), asked.request_id))
+    }
+
+    async fn admit_anonymous(&self, store: &Store, asked: Asked<'_>) -> Result<Caller, Error> {
+        let open = asked.open && self.anonymous_operations == AnonymousOperations::Allowed;
+        let Some(organization) = asked.organization.filter(|_| open) else {
+            return Err(Error::Unauthenticated { sent: false });
+        };
+        if !store
+            .exists(Table::ORGANIZATIONS, &[organization.as_str()])
+            .await?
+        {
+            return Err(Error::NoSuchOrganization);
+        }
+        Ok(Caller::admitted(organization, ANONYMOUS, asked.request_id))
+    }
+
+    /// The record of a presented key, if the secret is the right one and the key is neither expired nor revoked.
+    async fn verify(&self, store: &Store, key: ApiKey<'_>) -> Result<Arc<KeyRecord>, Error> {
+        let now = SystemTime::now();
+        let record = match self.remembered(key.id(), now) {
+            Some(record) => Some(record),
+            None => store
+                .find::<KeyRecord>(Table::KEYS, &[key.id()])
+                .await?
+                .map(Arc::new),
+        };
+        // Digested and compared for an unknown id too, so that it takes the same time.
+        let digest = record
+            .as_ref()
+            .map_or_else(SecretDigest::of_nothing, |record| {
+                record.secret_sha256.clone()
+            });
+        match (key.digest().matches(&digest), record) {
+            (true, Some(record)) if record.is_valid_at(now) => {
+                self.remember(&record, now);
+                Ok(record)
+            }
+            _ => Err(Error::Unauthenticated { sent: true }),
+        }
+    }
+
+    fn remembered(&self, id: &str, now: SystemTime) -> Option<Arc<KeyRecord>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = known.get(id)?;
+        let age = now.duration_since(key.read_at).ok()?;
+        (age < self.key_cache).then(|| key.record.clone())
+    }
+
+    fn remember(&self, record: &Arc<KeyRecord>, now: SystemTime) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = known
+            .get(&record.key_id)
+            .is_some_and(|key| Arc::ptr_eq(&key.record, record));
+        if fresh || self.key_cache.is_zero() {
+            return;
+        }
+        if known.len() >= MOST_KNOWN_KEYS {
+            known.clear();
+        }
+        let record = record.clone();
+        known.insert(
+            record.key_id.clone(),
+            Known {
+                record,
+                read_at: now,
+            },
+        );
+    }
+}
+
+/// The key in `Authorization`: `Bearer <key>`, the scheme in any case, or the bare key. `None` if there is no such header.
+fn presented(headers: &HeaderMap) -> Result<Option<ApiKey<'_>>, Error> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let malformed = Error::Unauthenticated { sent: true };
+    if values.next().is_some() {
+        return Err(malformed);
+    }
+    let credential = value.to_str().unwrap_or_default().trim();
+    let key = match credential.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim_start(),
+        Some(_) => return Err(malformed),
+        None => credential,
+    };
+    ApiKey::parse(key).map(Some).ok_or(malformed)
+}

@@ -1,0 +1,451 @@
+//! The only file that knows DynamoDB: eight tables, and what may be done to them.
+//!
+//! Every verb is safe to repeat: a write that was committed but whose answer was lost is found as it should be.
+
+use std::{
+    collections::{HashMap, HashSet},
+    error::Error as StdError,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        Builder,
+        interceptors::InterceptorContext,
+        retry::{ClassifyRetry, RetryAction, RetryConfig},
+        timeout::TimeoutConfig,
+    },
+    error::{ProvideErrorMetadata, SdkError},
+    operation::{
+        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
+    types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::error::{Cause, Error};
+
+/// How long a connection to DynamoDB may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long one attempt may take, connecting included. The whole operation is bounded by the request's deadline.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// How often a request is sent at most; the SDK waits between attempts, with full jitter, and the deadline ends it.
+const ATTEMPTS: u32 = 8;
+
+/// How many teams and organizations are remembered at most; then all are forgotten and read again.
+const MOST_REMEMBERED: usize = 10_000;
+
+/// A table: its logical id in `template.yaml`, the environment variable that holds its name, its primary key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Table {
+    /// The logical id in `template.yaml`.
+    pub logical_id: &'static str,
+    /// The environment variable that holds its name.
+    pub variable: &'static str,
+    /// The attributes of its primary key: the partition key, then the sort key if it has one.
+    pub key: &'static [&'static str],
+}
+
+const fn table(
+    logical_id: &'static str,
+    variable: &'static str,
+    key: &'static [&'static str],
+) -> Table {
+    Table {
+        logical_id,
+        variable,
+        key,
+    }
+}
+
+#[rustfmt::skip]
+#[allow(missing_docs, reason = "a table is named for its records")]
+impl Table {
+    pub const ORGANIZATIONS: Self = table("OrganizationsTable", "ORGANIZATIONS_TABLE", &["org_id"]);
+    pub const KEYS: Self = table("KeysTable", "KEYS_TABLE", &["key_id"]);
+    pub const MODELS: Self = table("ModelsTable", "MODELS_TABLE", &["org_id", "model"]);
+    pub const TEAMS: Self = table("TeamsTable", "TEAMS_TABLE", &["project", "team_id"]);
+    pub const TEAM_MEMBERS: Self = table("TeamMembersTable", "TEAM_MEMBERS_TABLE", &["team", "user_id"]);
+    pub const BOT_VOICES: Self = table("BotVoicesTable", "BOT_VOICES_TABLE", &["org_id", "bot_id"]);
+    pub const DATA_STORES: Self = table("DataStoresTable", "DATA_STORES_TABLE", &["org_id", "data_store_id"]);
+    pub const LOGGING_INSTANCES: Self = table("LoggingInstancesTable", "LOGGING_INSTANCES_TABLE", &["org_id", "project_id"]);
+
+    /// Every table.
+    pub const ALL: [Self; 8] = [
+        Self::ORGANIZATIONS, Self::KEYS, Self::MODELS, Self::TEAMS,
+        Self::TEAM_MEMBERS, Self::BOT_VOICES, Self::DATA_STORES, Self::LOGGING_INSTANCES,
+    ];
+}
+
+/// The names that the tables have in a deployment.
+#[derive(Debug, Clone)]
+pub struct Tables(HashMap<Table, String>);
+
+/// A variable that names a table is missing or empty.
+#[derive(Debug, thiserror::Error)]
+#[error("the environment variable {0} is not set: it must hold the name of a DynamoDB table")]
+pub struct MissingTable(&'static str);
+
+impl Tables {
+    /// The names that `name` gives.
+    ///
+    /// # Errors
+    /// If it gives none for a table.
+    pub fn named(name: impl Fn(Table) -> Option<String>) -> Result<Self, MissingTable> {
+        let named = |table: Table| match name(table) {
+            Some(name) => Ok((table, name)),
+            None => Err(MissingTable(table.variable)),
+        };
+        Table::ALL
+            .into_iter()
+            .map(named)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The name of a table.
+    pub fn name(&self, table: Table) -> &str {
+        &self.0[&table]
+    }
+}
+
+/// What can be written: attributes, among them those of its table's key and of its creation.
+pub trait Record: Serialize {
+    /// Where its records are.
+    const TABLE: Table;
+}
+
+/// The attributes that tell of a record's making, not what it is.
+const STAMPS: [&str; 4] = ["created_at", "created_by", "request_id", "updated_at"];
+
+type Item = HashMap<String, AttributeValue>;
+
+/// The tables, through the SDK's client.
+pub struct Store {
+    client: Client,
+    tables: Tables,
+    seen: Mutex<HashSet<(Table, String)>>,
+}
+
+impl Store {
+    /// A store over the tables, with an SDK configuration that says where they are and with which credentials.
+    /// Time-outs and retries are the store's own.
+    pub fn new(config: Builder, tables: Tables) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .build();
+        let config = config
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .retry_classifier(RetryContention)
+            .build();
+        Self {
+            client: Client::from_conf(config),
+            tables,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Writes a record where there is none. An identical one by the same maker is left as it is. One write.
+    ///
+    /// # Errors
+    /// [`Error::NameTaken`] if something else is there.
+    pub async fn create<R: Record>(&self, record: &R) -> Result<(), Error> {
+        let item = item(record)?;
+        let written = self
+            .client
+            .put_item()
+            .table_name(self.tables.name(R::TABLE))
+            .set_item(Some(item.clone()))
+            .condition_expression("attribute_not_exists(#key)")
+            .expression_attribute_names("#key", R::TABLE.key[0])
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .send()
+            .await;
+        match written {
+            Ok(_) => Ok(()),
+            Err(SdkError::ServiceError(refused)) => match refused.err() {
+                PutItemError::ConditionalCheckFailedException(failed) => match failed.item() {
+                    Some(present) if same(present, &item) => Ok(()),
+                    _ => Err(Error::NameTaken),
+                },
+                _ => Err(failure(SdkError::ServiceError(refused))),
+            },
+            Err(error) => Err(failure(error)),
+        }
+    }
+
+    /// Adds records, all or none. Those that are there already with the same content stay as they are. One write for
+    /// one record; for more, one transaction of at most 100.
+    ///
+    /// # Errors
+    /// [`Error::ModelTaken`] if one is there with another content; records without content of their own always fit.
+    pub async fn add_all<R: Record>(&self, records: &[R]) -> Result<(), Error> {
+        if let [record] = records {
+            let added = self.update(self.change(record, Change::Addition)?).await?;
+            return if added {
+                Ok(())
+            } else {
+                Err(Error::ModelTaken)
+            };
+        }
+        let mut transaction = self.client.transact_write_items();
+        for record in records {
+            let change = self.change(record, Change::Addition)?;
+            transaction =
+                transaction.transact_items(TransactWriteItem::builder().update(change).build());
+        }
+        match transaction.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(
+                match error.as_service_error().map_or(Verdict::Other, verdict) {
+                    Verdict::Condition => Error::ModelTaken,
+                    Verdict::Contention => Error::Unavailable(error.into()),
+                    Verdict::Other => failure(error),
+                },
+            ),
+        }
+    }
+
+    /// Writes a record over what is there, whose creation is kept. An identical one by the same maker is left as it is,
+    /// so that a repeat does not move its date. One write.
+    pub async fn put<R: Record>(&self, record: &R) -> Result<(), Error> {
+        self.update(self.change(record, Change::Replacement)?)
+            .await
+            .map(|_| ())
+    }
+
+    /// Whether something is there under the key. What was seen once is remembered, since nothing deletes it; else one
+    /// strongly consistent read.
+    pub async fn exists(&self, table: Table, key: &[&str]) -> Result<bool, Error> {
+        // No identifier holds a '#'.
+        let place = (table, key.join("#"));
+        if self
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&place)
+        {
+            return Ok(true);
+        }
+        let found = self.read(table, key).await?.is_some();
+        if found {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.len() >= MOST_REMEMBERED {
+                seen.clear();
+            }
+            seen.insert(place);
+        }
+        Ok(found)
+    }
+
+    /// The record under the key, if there is one. One strongly consistent read.
+    pub async fn find<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        key: &[&str],
+    ) -> Result<Option<T>, Error> {
+        match self.read(table, key).await? {
+            Some(item) => serde_dynamo::from_item(item).map(Some).map_err(internal),
+            None => Ok(None),
+        }
+    }
+
+    async fn read(&self, table: Table, key: &[&str]) -> Result<Option<Item>, Error> {
+        let key = table.key.iter().zip(key);
+        let key =
+            key.map(|(name, value)| ((*name).to_owned(), AttributeValue::S((*value).to_owned())));
+        self.client
+            .get_item()
+            .table_name(self.tables.name(table))
+            .set_key(Some(key.collect()))
+            .consistent_read(true)
+            .send()
+            .await
+            .map(|output| output.item)
+            .map_err(failure)
+    }
+
+    /// Carries out an update; whether its condition held.
+    async fn update(&self, update: Update) -> Result<bool, Error> {
+        let updated = self
+            .client
+            .update_item()
+            .table_name(update.table_name)
+            .set_key(Some(update.key))
+            .update_expression(update.update_expression)
+            .set_condition_expression(update.condition_expression)
+            .set_expression_attribute_names(update.expression_attribute_names)
+            .set_expression_attribute_values(update.expression_attribute_values)
+            .send()
+            .await;
+        match updated {
+            Ok(_) => Ok(true),
+            Err(SdkError::ServiceError(refused))
+                if refused.err().is_conditional_check_failed_exception() =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(failure(error)),
+        }
+    }
+
+    /// A record as an update, on the condition that it is not there, or there with content that the change allows.
+    fn change<R: Record>(&self, record: &R, change: Change) -> Result<Update, Error> {
+        let mut update = Update::builder().table_name(self.tables.name(R::TABLE));
+        let (mut sets, mut allowed) = (Vec::new(), Vec::new());
+        for (name, value) in item(record)? {
+            if R::TABLE.key.contains(&name.as_str()) {
+                update = update.key(name, value);
+                continue;
+            }
+            sets.push(match (change, name.as_str()) {
+                (Change::Addition, _) | (_, "created_at" | "created_by") => {
+                    format!("#{name} = if_not_exists(#{name}, :{name})")
+                }
+                _ => format!("#{name} = :{name}"),
+            });
+            if !STAMPS.contains(&name.as_str()) {
+                allowed.push(match change {
+                    Change::Addition => format!("#{name} = :{name}"),
+                    Change::Replacement => format!("#{name} <> :{name}"),
+                });
+            }
+            update = update
+                .expression_attribute_values(format!(":{name}"), value)
+                .expression_attribute_names(format!("#{name}"), name);
+        }
+        if !allowed.is_empty() {
+            let allowed = match change {
+                Change::Addition => allowed.join(" AND "),
+                Change::Replacement => allowed.join(" OR "),
+            };
+            update = update
+                .condition_expression(format!("attribute_not_exists(#key) OR ({allowed})"))
+                .expression_attribute_names("#key", R::TABLE.key[0]);
+        }
+        update
+            .update_expression(format!("SET {}", sets.join(", ")))
+            .build()
+            .map_err(internal)
+    }
+}
+
+/// How an update treats what is there.
+#[derive(Clone, Copy)]
+enum Change {
+    /// Keeps it, and must find its content to be the same.
+    Addition,
+    /// Keeps its creation alone, and must find its content to differ.
+    Replacement,
+}
+
+fn item<R: Record>(record: &R) -> Result<Item, Error> {
+    serde_dynamo::to_item(record).map_err(internal)
+}
+
+/// Whether two records are the same but for when and in which request they were made.
+fn same(one: &Item, other: &Item) -> bool {
+    let differs = |name: &&String| {
+        !["created_at", "request_id"].contains(&name.as_str()) && one.get(*name) != other.get(*name)
+    };
+    !one.keys().chain(other.keys()).any(|name| differs(&name))
+}
+
+/// Why a transaction was cancelled.
+#[derive(PartialEq)]
+enum Verdict {
+    Condition,
+    Contention,
+    Other,
+}
+
+/// A failed condition decides; only where there is none is it worth to wait for another writer.
+fn verdict(error: &TransactWriteItemsError) -> Verdict {
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+        return Verdict::Other;
+    };
+    let mut verdict = Verdict::Other;
+    for reason in cancelled.cancellation_reasons() {
+        match reason.code() {
+            Some("ConditionalCheckFailed") => return Verdict::Condition,
+            Some("TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded") => {
+                verdict = Verdict::Contention;
+            }
+            _ => {}
+        }
+    }
+    verdict
+}
+
+/// Has the SDK retry what lost against another writer, as it does what was throttled: by itself it does not.
+#[derive(Debug)]
+struct RetryContention;
+
+impl ClassifyRetry for RetryContention {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let error = match context.output_or_error() {
+            Some(Err(error)) => error.as_operation_error(),
+            _ => None,
+        };
+        let is_contention = error.is_some_and(|error| {
+            if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
+                verdict(error) == Verdict::Contention
+            } else if let Some(error) = error.downcast_ref::<UpdateItemError>() {
+                error.is_transaction_conflict_exception()
+            } else if let Some(error) = error.downcast_ref::<PutItemError>() {
+                error.is_transaction_conflict_exception()
+            } else {
+                false
+            }
+        });
+        if is_contention {
+            RetryAction::transient_error()
+        } else {
+            RetryAction::NoActionIndicated
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "contention"
+    }
+}
+
+/// What a failed request to DynamoDB means for the caller.
+fn failure<E>(error: SdkError<E>) -> Error
+where
+    E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    let SdkError::ServiceError(refused) = &error else {
+        return match error {
+            SdkError::ConstructionFailure(_) => internal(error),
+            _ => Error::Unavailable(error.into()),
+        };
+    };
+    let passing = match refused.err().code() {
+        Some(
+            "ExpiredTokenException"
+            | "ProvisionedThroughputExceededException"
+            | "RequestLimitExceeded"
+            | "ThrottlingException"
+            | "TransactionConflictException"
+            | "TransactionInProgressException",
+        ) => true,
+        _ => refused.raw().status().is_server_error(),
+    };
+    if passing {
+        Error::Unavailable(error.into())
+    } else {
+        internal(error)
+    }
+}
+
+fn internal(cause: impl Into<Cause>) -> Error {
+    Error::Internal(cause.into())
+}

@@ -1,0 +1,136 @@
+//! The whole service on this machine: an embedded DynamoDB, its tables, a demo organization with a key, the HTTP API.
+
+use std::{io::ErrorKind, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, anyhow};
+use dynoxide::Database;
+use tokio::{net::TcpListener, sync::watch};
+use workspace_management::{
+    auth::{AnonymousOperations, Auth},
+    event::Service,
+    store::Store,
+};
+
+use crate::{
+    events, gateway, keys, orgs,
+    tables::{Deployment, create_missing, local_config, logical_names},
+    terminal::print,
+};
+
+/// The organization that `serve` registers.
+pub const DEMO_ORGANIZATION: &str = "acme";
+
+/// The key that `serve` issues to it. It is in `events/` too, and opens nothing but a service on one's own machine.
+pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
+
+/// What to serve, and where.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The address to listen on, for both ports
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    host: std::net::IpAddr,
+    /// The port of the HTTP API; 0 takes a free one
+    #[arg(long, default_value_t = 3000)]
+    port: u16,
+    /// The port of DynamoDB; 0 takes a free one
+    #[arg(long, default_value_t = 8000, value_name = "PORT")]
+    dynamodb_port: u16,
+    /// Keep the data in this SQLite file; without it, in memory
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+}
+
+/// Serves until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// If a port is taken or the file cannot be opened.
+pub async fn serve(options: Options) -> Result<()> {
+    let http = listen(options.host, options.port, "--port").await?;
+    let dynamodb = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
+    let database = match &options.data {
+        None => Database::memory(),
+        Some(file) => Database::new(file.to_str().context("the data file's name is not UTF-8")?),
+    };
+    let database = database.map_err(|error| match &options.data {
+        Some(file) => anyhow!("the data file {} cannot be opened: {error}", file.display()),
+        None => anyhow!("the embedded DynamoDB cannot be started: {error}"),
+    })?;
+
+    let (http_address, dynamodb_url) = (http.local_addr()?, url(dynamodb.local_addr()?));
+    let (stop, stopped) = watch::channel(());
+    let engine = tokio::spawn(dynoxide::server::serve_with_shutdown(
+        dynamodb,
+        database,
+        wait_for(stopped.clone()),
+    ));
+
+    let deployment = Deployment::local(&dynamodb_url);
+    create_missing(&deployment.client, &deployment.tables).await?;
+    orgs::register(&deployment, DEMO_ORGANIZATION).await?;
+    keys::restore(&deployment, DEMO_KEY, DEMO_ORGANIZATION, "demo").await?;
+
+    let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
+    let store = Store::new(local_config(&dynamodb_url), logical_names());
+    let routes = gateway::routes(Arc::new(Service::new(auth, store)));
+    let api = tokio::spawn(
+        axum::serve(http, routes)
+            .with_graceful_shutdown(wait_for(stopped))
+            .into_future(),
+    );
+
+    let base_url = url(http_address);
+    print(&format!("listening on {base_url}"))?;
+    print(&format!("dynamodb on {dynamodb_url}"))?;
+    print(&format!("key: {DEMO_KEY}"))?;
+    for (_, event) in events::ALL {
+        print(&events::curl(event, &base_url)?)?;
+    }
+
+    interrupted().await?;
+    drop(stop);
+    api.await??;
+    engine.await?.map_err(|error| anyhow!(error))
+}
+
+async fn listen(host: std::net::IpAddr, port: u16, option: &str) -> Result<TcpListener> {
+    let address = SocketAddr::new(host, port);
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => {
+                anyhow!("{address} is taken: choose another port with {option}")
+            }
+            _ => anyhow!("cannot listen on {address}: {error}"),
+        })
+}
+
+/// How this machine reaches a listener: one on every address is on this machine's own too.
+fn url(mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{address}")
+}
+
+async fn wait_for(mut stopped: watch::Receiver<()>) {
+    // An error means that the sender is gone, which is the signal.
+    while stopped.changed().await.is_ok() {}
+}
+
+async fn interrupted() -> Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminated = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+            _ = terminated.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await?;
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! The tables: which a deployment has, how it is reached, and how they are made from `template.yaml` on an engine.
+
+use std::env;
+
+use anyhow::{Context as _, Result, bail};
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::{
+    Client,
+    config::{Builder, Credentials},
+    types::{
+        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, Projection,
+        ProjectionType,
+    },
+};
+use serde::Deserialize;
+use workspace_management::store::{Table, Tables};
+use yaml_serde::Value;
+
+/// The template that declares the tables, as it was when this tool was built.
+pub const TEMPLATE: &str = include_str!("../../template.yaml");
+
+/// Where `serve` puts DynamoDB if it is not told otherwise.
+pub const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
+
+/// A deployment's tables, and a client that reaches them.
+pub struct Deployment {
+    /// The client.
+    pub client: Client,
+    /// The tables' names.
+    pub tables: Tables,
+    /// What to call it in a sentence.
+    pub name: String,
+}
+
+impl Deployment {
+    /// Finds a deployment: the stack of that name; else the tables that the function's own environment variables name,
+    /// both through the SDK's default configuration; else what `serve` runs on this machine.
+    ///
+    /// # Errors
+    /// If there is no region or no such stack, or if some but not all of the variables are set.
+    pub async fn find(stack: Option<&str>) -> Result<Self> {
+        let variable = |table: Table| {
+            env::var(table.variable)
+                .ok()
+                .filter(|name| !name.is_empty())
+        };
+        if let Some(stack) = stack {
+            let config = aws_config().await?;
+            let tables =
+                tables_of_stack(&aws_sdk_cloudformation::Client::new(&config), stack).await?;
+            return Ok(Self {
+                client: Client::new(&config),
+                tables,
+                name: format!("the stack {stack}"),
+            });
+        }
+        if Table::ALL
+            .into_iter()
+            .any(|table| variable(table).is_some())
+        {
+            return Ok(Self {
+                client: Client::new(&aws_config().await?),
+                tables: Tables::named(variable)?,
+                name: "the tables that the environment names".to_owned(),
+            });
+        }
+        let endpoint =
+            ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].map(|name| env::var(name).ok());
+        let endpoint = endpoint.into_iter().flatten().find(|url| !url.is_empty());
+        Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)))
+    }
+
+    /// What `serve` runs on this machine, with DynamoDB at that address.
+    pub fn local(endpoint: &str) -> Self {
+        Self {
+            client: Client::from_conf(local_config(endpoint).build()),
+            tables: logical_names(),
+            name: format!("what `workspacectl serve` runs, with DynamoDB at {endpoint}"),
+        }
+    }
+}
+
+async fn aws_config() -> Result<aws_config::SdkConfig> {
+    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    if config.region().is_none() {
+        bail!("no AWS region is configured: set AWS_REGION, or a region in your profile");
+    }
+    Ok(config)
+}
+
+async fn tables_of_stack(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<Tables> {
+    let mut pages = client
+        .list_stack_resources()
+        .stack_name(stack)
+        .into_paginator()
+        .items()
+        .send();
+    let mut found = Vec::new();
+    while let Some(resource) = pages.next().await {
+        let resource = resource.with_context(|| format!("the stack {stack} cannot be read"))?;
+        if let (Some(logical), Some(physical)) =
+            (resource.logical_resource_id, resource.physical_resource_id)
+        {
+            found.push((logical, physical));
+        }
+    }
+    let name = |table: Table| {
+        let of_table = |(logical, _): &&(String, String)| logical == table.logical_id;
+        found
+            .iter()
+            .find(of_table)
+            .map(|(_, physical)| physical.clone())
+    };
+    Tables::named(name)
+        .map_err(|_| anyhow::anyhow!("the stack {stack} has not all of the service's tables"))
+}
+
+/// The tables under their logical ids, as `serve` makes them.
+pub fn logical_names() -> Tables {
+    Tables::named(|table| Some(table.logical_id.to_owned())).unwrap_or_else(|_| unreachable!())
+}
+
+/// An SDK configuration for an engine on this machine, which takes any credentials.
+pub fn local_config(endpoint: &str) -> Builder {
+    Builder::new()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(endpoint)
+}
+
+/// Makes the tables that are not there yet, as `template.yaml` declares them.
+///
+/// # Errors
+/// If the template is not as expected, or the engine refuses.
+pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
+    let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
+    let present = client
+        .list_tables()
+        .into_paginator()
+        .items()
+        .send()
+        .collect::<Result<Vec<_>, _>>()
+        .await?;
+    for table in Table::ALL {
+        let name = tables.name(table);
+        if present.iter().any(|present| present == name) {
+            continue;
+        }
+        let declared = template["Resources"][table.logical_id]["Properties"].clone();
+        let declared: Declaration = yaml_serde::from_value(declared)
+            .with_context(|| format!("template.yaml does not declare {}", table.logical_id))?;
+        let mut request = client
+            .create_table()
+            .table_name(name)
+            .billing_mode(BillingMode::PayPerRequest)
+            .set_key_schema(Some(keys(&declared.key_schema)?));
+        for attribute in declared.attribute_definitions {
+            request = request.attribute_definitions(
+                AttributeDefinition::builder()
+                    .attribute_name(attribute.attribute_name)
+                    .attribute_type(attribute.attribute_type.as_str().into())
+                    .build()?,
+            );
+        }
+        for index in declared.global_secondary_indexes {
+            request = request.global_secondary_indexes(
+                GlobalSecondaryIndex::builder()
+                    .index_name(index.index_name)
+                    .set_key_schema(Some(keys(&index.key_schema)?))
+                    .projection(
+                        Projection::builder()
+                            .projection_type(ProjectionType::All)
+                            .build(),
+                    )
+                    .build()?,
+            );
+        }
+        request
+            .send()
+            .await
+            .with_context(|| format!("the table {name} cannot be made"))?;
+    }
+    Ok(())
+}
+
+/// What an engine needs of a table's declaration.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Declaration {
+    attribute_definitions: Vec<Attribute>,
+    key_schema: Vec<Key>,
+    #[serde(default)]
+    global_secondary_indexes: Vec<Index>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Attribute {
+    attribute_name: String,
+    attribute_type: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Key {
+    attribute_name: String,
+    key_type: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Index {
+    index_name: String,
+    key_schema: Vec<Key>,
+}
+
+fn keys(schema: &[Key]) -> Result<Vec<KeySchemaElement>> {
+    let element = |key: &Key| {
+        KeySchemaElement::builder()
+            .attribute_name(&key.attribute_name)
+            .key_type(key.key_type.as_str().into())
+            .build()
+    };
+    Ok(schema.iter().map(element).collect::<Result<_, _>>()?)
+}

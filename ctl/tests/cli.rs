@@ -1,0 +1,439 @@
+//! `workspacectl` as a process, as an operator runs it.
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+fn workspacectl(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_workspacectl"));
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// `workspacectl serve` on free ports.
+struct Server {
+    process: Child,
+    url: String,
+    dynamodb: String,
+    key: String,
+    curls: Vec<String>,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Self {
+        let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            out.lines()
+                .map_while(Result::ok)
+                .for_each(|line| drop(sender.send(line)))
+        });
+        let next = |prefix: &str| {
+            let line = lines
+                .recv_timeout(Duration::from_secs(20))
+                .expect("serve prints in time");
+            line.strip_prefix(prefix)
+                .unwrap_or_else(|| panic!("{line:?} begins with {prefix:?}"))
+                .to_owned()
+        };
+        let url = next("listening on ");
+        let dynamodb = next("dynamodb on ");
+        let key = next("key: ");
+        let curls = (0..6).map(|_| next("curl ")).collect();
+        Self {
+            process,
+            url,
+            dynamodb,
+            key,
+            curls,
+        }
+    }
+
+    /// Runs a command on what is served; its standard output.
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        workspacectl(arguments)
+            .env("AWS_ENDPOINT_URL_DYNAMODB", &self.dynamodb)
+            .output()
+            .unwrap()
+    }
+
+    fn records(&self, arguments: &[&str]) -> Vec<Value> {
+        serde_json::from_str(&self.run(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// Sends a request; the response's status and its text.
+    fn post(&self, path: &str, authorization: &str, body: &str) -> (u16, String) {
+        let host = self.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: */*\r\n\
+             Content-Length: {length}\r\n{authorization}\r\n{body}"
+        )
+        .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        (
+            response.split(' ').nth(1).unwrap().parse().unwrap(),
+            response,
+        )
+    }
+
+    /// Creates a data store with a key; the status.
+    fn create_data_store(&self, org: &str, key: &str, name: &str) -> u16 {
+        let path = format!("/api/v1/org/{org}/dataStores/create");
+        let authorization = format!("Authorization: Bearer {key}\r\n");
+        self.post(
+            &path,
+            &authorization,
+            &format!(r#"{{"dataStoreName":"{name}"}}"#),
+        )
+        .0
+    }
+
+    /// Asks it to stop, and waits until it has, well.
+    fn stop(mut self, signal: &str) {
+        let id = self.process.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let asked = Instant::now();
+        let status = loop {
+            match self.process.try_wait().unwrap() {
+                Some(status) => break status,
+                None => assert!(
+                    asked.elapsed() < Duration::from_secs(10),
+                    "serve stops in time"
+                ),
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The pieces that a shell makes of a line with single quotes alone.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for (index, part) in line.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.last_mut().unwrap().push_str(part);
+        } else {
+            let mut pieces = part.split(' ');
+            words.last_mut().unwrap().push_str(pieces.next().unwrap());
+            words.extend(pieces.map(str::to_owned));
+        }
+    }
+    words
+}
+
+#[test]
+fn serve_prints_six_requests_that_succeed_and_list_shows_their_records() {
+    let server = Server::start(&[]);
+
+    for curl in &server.curls {
+        let words = words(curl);
+        let path = words
+            .iter()
+            .find_map(|word| word.strip_prefix(&server.url))
+            .unwrap();
+        let after = |flag: &str| words.iter().skip_while(|word| *word != flag).nth(1);
+        let authorization = words
+            .iter()
+            .find(|word| word.starts_with("Authorization: "));
+        let authorization = authorization
+            .map(|header| format!("{header}\r\n"))
+            .unwrap_or_default();
+        let (status, response) = server.post(path, &authorization, after("-d").unwrap());
+        assert_eq!(status, 204, "{curl}: {response}");
+    }
+
+    let teams = server.run(&["list", "teams", "--org", "acme"]);
+    assert!(
+        teams.contains("research-team") && teams.contains("Research Team"),
+        "{teams}"
+    );
+    assert!(!teams.contains('\u{1b}'), "{teams:?}");
+    for (kind, count) in [
+        ("models", 2),
+        ("teams", 1),
+        ("members", 2),
+        ("voices", 1),
+        ("data-stores", 1),
+        ("logging-instances", 1),
+    ] {
+        assert_eq!(server.records(&["list", kind]).len(), count, "{kind}");
+        assert_eq!(
+            server.records(&["list", kind, "--org", "acme"]).len(),
+            count,
+            "{kind}"
+        );
+        assert_eq!(
+            server.records(&["list", kind, "--org", "acm"]).len(),
+            0,
+            "{kind}"
+        );
+    }
+    let of_team = [
+        "list",
+        "members",
+        "--org",
+        "acme",
+        "--project",
+        "apollo",
+        "--team",
+        "research-team",
+    ];
+    assert_eq!(server.records(&of_team).len(), 2);
+    assert_eq!(server.records(&of_team[..6]).len(), 2);
+    assert!(
+        !server
+            .output(&["list", "voices", "--org", "acme", "--project", "apollo"])
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn serve_stops_well_when_it_is_interrupted_or_terminated() {
+    for signal in ["-INT", "-TERM"] {
+        let server = Server::start(&[]);
+        assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
+        server.stop(signal);
+    }
+}
+
+#[test]
+fn serve_keeps_its_data_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.sqlite");
+    let data = ["--data", file.to_str().unwrap()];
+    let first = Server::start(&data);
+    assert_eq!(first.create_data_store("acme", &first.key, "Papers"), 204);
+    let before = first.records(&["list", "data-stores"]);
+    first.stop("-TERM");
+
+    let second = Server::start(&data);
+
+    assert_eq!(before.len(), 1);
+    assert_eq!(second.records(&["list", "data-stores"]), before);
+    assert_eq!(second.create_data_store("acme", &second.key, "Papers"), 204);
+    assert_eq!(second.records(&["list", "data-stores"]), before);
+}
+
+#[test]
+fn serve_says_what_is_wrong_when_it_cannot_start() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("no/data.sqlite");
+    let no_database = folder.path().join("text");
+    std::fs::write(
+        &no_database,
+        "this is no database, and long enough to be seen as none",
+    )
+    .unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let rows = [
+        (
+            ["--port", &port, "--dynamodb-port", "0"],
+            format!("127.0.0.1:{port} is taken"),
+        ),
+        (
+            ["--dynamodb-port", &port, "--port", "0"],
+            format!("127.0.0.1:{port} is taken"),
+        ),
+        (
+            ["--data", &text(&missing), "--port", "0"],
+            format!("{} cannot be opened", text(&missing)),
+        ),
+        (
+            ["--data", &text(&no_database), "--port", "0"],
+            format!("{} cannot be opened", text(&no_database)),
+        ),
+    ];
+
+    for (arguments, sentence) in rows {
+        let output = workspacectl(&["serve"]).args(arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(
+            error.starts_with("error: ") && error.contains(&sentence),
+            "{error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn an_organization_is_registered_once() {
+    let server = Server::start(&[]);
+
+    assert_eq!(server.run(&["orgs", "create", "globex"]), "globex\n");
+    let first = server.records(&["orgs", "list"]);
+    assert_eq!(server.run(&["orgs", "create", "globex"]), "globex\n");
+
+    assert_eq!(server.records(&["orgs", "list"]), first);
+    let ids: Vec<_> = first
+        .iter()
+        .map(|org| org["org_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["acme", "globex"]);
+    let refused = server.output(&["orgs", "create", "no organization"]);
+    assert!(!refused.status.success());
+    assert!(
+        String::from_utf8(refused.stderr)
+            .unwrap()
+            .contains("no organization id")
+    );
+}
+
+#[test]
+fn a_key_is_issued_works_and_is_revoked() {
+    let server = Server::start(&[]);
+    server.run(&["orgs", "create", "globex"]);
+
+    let key = server.run(&[
+        "keys",
+        "create",
+        "--org",
+        "globex",
+        "--label",
+        "ci",
+        "--expires",
+        "90d",
+    ]);
+    let key = key.trim();
+
+    assert_eq!(server.create_data_store("globex", key, "Papers"), 204);
+    assert_eq!(server.create_data_store("acme", key, "Papers"), 403);
+    let listed = server.records(&["keys", "list", "--org", "globex"]);
+    assert_eq!(listed.len(), 1);
+    assert_eq!(
+        (&listed[0]["state"], &listed[0]["label"]),
+        (&"active".into(), &"ci".into())
+    );
+    assert!(listed[0]["expires_at"].is_string() && listed[0]["secret_sha256"].is_null());
+    assert!(!server.run(&["keys", "list", "--json"]).contains(&key[18..]));
+
+    let id = listed[0]["key_id"].as_str().unwrap();
+    server.run(&["keys", "revoke", id]);
+    server.run(&["keys", "revoke", id]);
+    assert_eq!(
+        server.records(&["keys", "list", "--org", "globex"])[0]["state"],
+        "revoked"
+    );
+}
+
+#[test]
+fn a_key_is_allowed_what_it_is_issued_for() {
+    let server = Server::start(&[]);
+
+    let key = server.run(&[
+        "keys",
+        "create",
+        "--org",
+        "acme",
+        "--allow",
+        "create_team,set_bot_voice",
+    ]);
+
+    assert_eq!(server.create_data_store("acme", key.trim(), "Papers"), 403);
+    let unknown = server.output(&["keys", "create", "--org", "acme", "--allow", "delete_team"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("create_logging_instance"), "{error}");
+}
+
+#[test]
+fn a_key_that_cannot_be_issued_or_revoked_is_explained() {
+    let server = Server::start(&[]);
+    let rows: [(&[&str], &str); 3] = [
+        (
+            &["keys", "create", "--org", "nobody"],
+            "run `workspacectl orgs create nobody` first",
+        ),
+        (&["keys", "revoke", "nothing"], "there is no key nothing"),
+        (
+            &["keys", "create", "--org", "acme", "--expires", "soon"],
+            "--expires",
+        ),
+    ];
+
+    for (arguments, sentence) in rows {
+        let output = server.output(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && error.contains(sentence),
+            "{error}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn an_unreachable_deployment_is_named() {
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let endpoint = format!("http://{closed}");
+
+    let output = workspacectl(&["orgs", "list"])
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &endpoint)
+        .output()
+        .unwrap();
+
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        error.contains(&endpoint) && error.contains("workspacectl serve"),
+        "{error}"
+    );
+}
+
+#[test]
+fn tables_named_in_part_are_asked_for() {
+    let output = workspacectl(&["orgs", "list"])
+        .env("KEYS_TABLE", "some-table")
+        .env("AWS_REGION", "us-east-1")
+        .output()
+        .unwrap();
+
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("ORGANIZATIONS_TABLE is not set"), "{error}");
+}

@@ -1,0 +1,22 @@
+//! The service through its front door: an event in, a response out, then what DynamoDB holds.
+
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test fails where it stands"
+)]
+
+mod agreement;
+mod auth;
+mod events;
+mod failures;
+mod process;
+mod routing;
+mod support;
+
+mod add_models;
+mod add_team_users;
+mod create_data_store;
+mod create_logging_instance;
+mod create_team;
+mod set_bot_voice;

@@ -1,0 +1,343 @@
+//! The compiled binary, driven by a Lambda Runtime API as Lambda drives it.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::TcpListener,
+    process::{Child, Command},
+    sync::{Mutex, mpsc},
+    time::timeout,
+};
+use workspace_management::store::Table;
+
+use crate::support::{Answer, World, event};
+
+const PATH: &str = "/api/v1/org/acme/dataStores/create";
+
+/// What the function reports of an invocation.
+#[derive(Debug)]
+struct Report {
+    request_id: String,
+    /// `response`, or `error` if the function failed.
+    kind: String,
+    body: Value,
+}
+
+/// Lambda's side: events wait for the function to fetch them, reports for the test.
+struct Lambda {
+    function: Child,
+    events: mpsc::UnboundedSender<(String, String)>,
+    reports: mpsc::UnboundedReceiver<Report>,
+}
+
+struct RuntimeApi {
+    events: Mutex<mpsc::UnboundedReceiver<(String, String)>>,
+    reports: mpsc::UnboundedSender<Report>,
+}
+
+async fn next(State(api): State<Arc<RuntimeApi>>) -> (HeaderMap, String) {
+    let Some((request_id, event)) = api.events.lock().await.recv().await else {
+        return std::future::pending().await;
+    };
+    let deadline = SystemTime::now() + Duration::from_secs(10);
+    let deadline = deadline.duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let mut headers = HeaderMap::new();
+    headers.insert("lambda-runtime-aws-request-id", request_id.parse().unwrap());
+    headers.insert(
+        "lambda-runtime-deadline-ms",
+        deadline.to_string().parse().unwrap(),
+    );
+    headers.insert(
+        "lambda-runtime-invoked-function-arn",
+        "arn:aws:lambda:us-east-1:1:function:f".parse().unwrap(),
+    );
+    headers.insert(
+        "lambda-runtime-trace-id",
+        "Root=1-5759e988-bd862e3fe1be46a994272793".parse().unwrap(),
+    );
+    (headers, event)
+}
+
+async fn report(
+    State(api): State<Arc<RuntimeApi>>,
+    Path((request_id, kind)): Path<(String, String)>,
+    body: String,
+) -> StatusCode {
+    let body = serde_json::from_str(&body).unwrap();
+    api.reports
+        .send(Report {
+            request_id,
+            kind,
+            body,
+        })
+        .unwrap();
+    StatusCode::ACCEPTED
+}
+
+/// The binary to drive: that of `WORKSPACE_MANAGEMENT_BINARY`, or the one that this test was built with.
+fn binary() -> String {
+    env::var("WORKSPACE_MANAGEMENT_BINARY")
+        .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned())
+}
+
+fn function(world: &World, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(binary());
+    command
+        .env_clear()
+        .env("AWS_LAMBDA_FUNCTION_NAME", "workspace-management")
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+        .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &world.endpoint)
+        .envs(Table::ALL.map(|table| (table.variable, world.tables.name(table))))
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+impl Lambda {
+    async fn start(world: &World, variables: &[(&str, &str)]) -> Self {
+        let (events, waiting) = mpsc::unbounded_channel();
+        let (sender, reports) = mpsc::unbounded_channel();
+        let api = Arc::new(RuntimeApi {
+            events: Mutex::new(waiting),
+            reports: sender,
+        });
+        let routes = Router::new()
+            .route("/2018-06-01/runtime/invocation/next", get(next))
+            .route(
+                "/2018-06-01/runtime/invocation/{request_id}/{kind}",
+                post(report),
+            )
+            .with_state(api);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
+        let function = function(world, variables)
+            .env("AWS_LAMBDA_RUNTIME_API", address)
+            .spawn()
+            .unwrap();
+        Self {
+            function,
+            events,
+            reports,
+        }
+    }
+
+    fn send(&self, request_id: &str, event: impl ToString) {
+        self.events
+            .send((request_id.to_owned(), event.to_string()))
+            .unwrap();
+    }
+
+    async fn report(&mut self) -> Report {
+        let report = timeout(Duration::from_secs(20), self.reports.recv()).await;
+        report.expect("the function reports in time").unwrap()
+    }
+
+    async fn invoke(&mut self, event: impl ToString) -> Answer {
+        self.send("invocation", event);
+        let report = self.report().await;
+        assert_eq!(
+            (report.request_id.as_str(), report.kind.as_str()),
+            ("invocation", "response"),
+            "{report:?}"
+        );
+        Answer::read(report.body)
+    }
+
+    /// Stops the function; what it wrote to its log.
+    async fn log(mut self) -> Vec<Value> {
+        self.function.kill().await.unwrap();
+        let mut log = String::new();
+        self.function
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .await
+            .unwrap();
+        log.lines()
+            .map(|line| serde_json::from_str(line).expect(line))
+            .collect()
+    }
+}
+
+fn request(headers: &BTreeMap<String, String>) -> Value {
+    event(
+        "POST",
+        PATH,
+        headers,
+        Some(r#"{"dataStoreName": "Papers"}"#),
+    )
+}
+
+#[tokio::test]
+async fn the_binary_answers_is_poisoned_and_answers_again() {
+    let world = World::new().await;
+    let mut lambda = Lambda::start(&world, &[]).await;
+    let mut not_base64 = request(&BTreeMap::new());
+    not_base64["isBase64Encoded"] = json!(true);
+
+    lambda.invoke(request(&BTreeMap::new())).await.is_success();
+    for poison in [json!(null), json!({ "Records": [] }), not_base64] {
+        lambda.invoke(poison).await.is(400, "malformed_event");
+    }
+    lambda.send("no-json", "{");
+    assert_eq!(lambda.report().await.kind, "error");
+    lambda.invoke(request(&BTreeMap::new())).await.is_success();
+
+    assert_eq!(
+        world.record(Table::DATA_STORES).await["data_store_id"],
+        "papers"
+    );
+}
+
+#[tokio::test]
+async fn the_log_has_one_line_for_each_request_that_says_all() {
+    let world = World::new().await;
+    let key = world.issue("acme", |_| {}).await;
+    let holder = world.holder(&key);
+    let mut lambda = Lambda::start(&world, &[("AWS_LAMBDA_LOG_LEVEL", "TRACE")]).await;
+    lambda.invoke(request(&holder.headers)).await.is_success();
+    lambda
+        .invoke(event("POST", PATH, &holder.headers, Some("{}")))
+        .await
+        .is(422, "invalid_body");
+    world.drop_table(Table::DATA_STORES).await;
+    lambda
+        .invoke(request(&holder.headers))
+        .await
+        .is(500, "internal");
+
+    let log = lambda.log().await;
+
+    assert_eq!(log.len(), 3, "{log:?}");
+    let expected = [
+        json!({ "level": "INFO", "status": 204, "code": null, "cold_start": true }),
+        json!({ "level": "INFO", "status": 422, "code": "invalid_body", "cold_start": false }),
+        json!({ "level": "ERROR", "status": 500, "code": "internal", "cold_start": false }),
+    ];
+    for (line, expected) in log.iter().zip(&expected) {
+        for (member, value) in expected.as_object().unwrap() {
+            assert_eq!(line[member], *value, "{member} of {line}");
+        }
+        assert_eq!(line["operation"], "create_data_store");
+        assert_eq!(line["organization"], "acme");
+        assert_eq!(line["key_id"], crate::support::key_id(&key));
+        assert_eq!(line["request_id"], "gateway-request");
+        assert_eq!(line["trace_id"], "Root=1-5759e988-bd862e3fe1be46a994272793");
+        assert!(line["duration_ms"].as_f64().unwrap() > 0.0);
+        assert!(line["timestamp"].is_string());
+        let text = line.to_string();
+        assert!(!text.contains(&key) && !text.contains("Papers"), "{text}");
+    }
+    let cause = log[2]["cause"].as_str().unwrap();
+    assert!(cause.contains("ResourceNotFoundException"), "{cause}");
+}
+
+#[tokio::test]
+async fn the_binary_answers_many_at_once_where_lambda_sends_many() {
+    let world = World::new().await;
+    let mut lambda = Lambda::start(&world, &[("AWS_LAMBDA_MAX_CONCURRENCY", "8")]).await;
+
+    for number in 0..64 {
+        let body = json!({ "dataStoreName": format!("Papers {number}") }).to_string();
+        lambda.send(
+            &number.to_string(),
+            event("POST", PATH, &BTreeMap::new(), Some(&body)),
+        );
+    }
+    let mut answered = Vec::new();
+    for _ in 0..64 {
+        let report = lambda.report().await;
+        assert_eq!(report.body["statusCode"], 204, "{report:?}");
+        answered.push(report.request_id.parse::<u8>().unwrap());
+    }
+
+    answered.sort_unstable();
+    assert_eq!(answered, (0..64).collect::<Vec<_>>());
+    assert_eq!(world.records(Table::DATA_STORES).await.len(), 64);
+}
+
+#[tokio::test]
+async fn the_binary_obeys_the_deployment() {
+    let world = World::new().await;
+    let mut lambda = Lambda::start(
+        &world,
+        &[
+            ("ANONYMOUS_OPERATIONS", "denied"),
+            ("KEY_CACHE_SECONDS", "0"),
+        ],
+    )
+    .await;
+    let key = world.issue("acme", |_| {}).await;
+    let holder = world.holder(&key);
+
+    lambda
+        .invoke(request(&BTreeMap::new()))
+        .await
+        .is(401, "unauthenticated");
+    lambda.invoke(request(&holder.headers)).await.is_success();
+    world.revoke(&key).await;
+    lambda
+        .invoke(request(&holder.headers))
+        .await
+        .is(401, "unauthenticated");
+}
+
+#[tokio::test]
+async fn an_empty_endpoint_is_no_endpoint() {
+    let world = World::new().await;
+    let variables = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", ""),
+        ("AWS_ENDPOINT_URL", &*world.endpoint),
+    ];
+    let mut lambda = Lambda::start(&world, &variables).await;
+
+    lambda.invoke(request(&BTreeMap::new())).await.is_success();
+}
+
+#[tokio::test]
+async fn a_variable_that_is_missing_or_wrong_fails_the_start_with_a_sentence_that_names_it() {
+    let world = World::new().await;
+    let mut rows: Vec<_> = Table::ALL.map(|table| (table.variable, "")).into();
+    rows.extend([
+        ("ANONYMOUS_OPERATIONS", "perhaps"),
+        ("KEY_CACHE_SECONDS", "a minute"),
+    ]);
+
+    for (variable, value) in rows {
+        let mut function = function(&world, &[(variable, value)]);
+        function.env("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:9");
+        let output = timeout(Duration::from_secs(10), function.output())
+            .await
+            .unwrap()
+            .unwrap();
+
+        assert!(!output.status.success(), "{variable}");
+        let log = String::from_utf8(output.stdout).unwrap();
+        assert!(log.contains(variable), "{variable}: {log}");
+        assert!(!log.contains("panicked"), "{log}");
+    }
+}

@@ -1,0 +1,444 @@
+//! A world of its own for each test: the service, a DynamoDB with the template's tables, and those who send requests.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        Builder, ConfigBag, Intercept, RuntimeComponents,
+        interceptors::BeforeTransmitInterceptorContextRef,
+    },
+    error::BoxError,
+    types::AttributeValue,
+};
+use lambda_http::{Context, LambdaEvent};
+use serde_json::{Value, json, value::to_raw_value};
+use workspace_management::{
+    auth::{AnonymousOperations, Auth},
+    event::Service,
+    key::{ApiKey, KeyRecord, mint},
+    store::{Store, Table, Tables},
+};
+use workspacectl::tables::{create_missing, local_config};
+
+/// What makes one world differ from the usual one.
+pub struct Setting {
+    pub anonymous_operations: AnonymousOperations,
+    pub key_cache: Duration,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            anonymous_operations: AnonymousOperations::Allowed,
+            key_cache: Duration::from_secs(60),
+        }
+    }
+}
+
+pub struct World {
+    pub service: Service,
+    pub dynamodb: Client,
+    pub endpoint: String,
+    pub tables: Tables,
+    pub sent: Sent,
+}
+
+impl World {
+    /// A world with the organization `acme`.
+    pub async fn new() -> Self {
+        Self::with(Setting::default()).await
+    }
+
+    pub async fn with(setting: Setting) -> Self {
+        let endpoint = engine().await;
+        let tables = table_names();
+        let dynamodb = Client::from_conf(local_config(&endpoint).build());
+        create_missing(&dynamodb, &tables)
+            .await
+            .expect("the engine makes the tables");
+        let sent = Sent::default();
+        let config = local_config(&endpoint).interceptor(sent.clone());
+        let service = service(config, tables.clone(), &setting);
+        let world = Self {
+            service,
+            dynamodb,
+            endpoint,
+            tables,
+            sent,
+        };
+        world.register("acme").await;
+        world
+    }
+
+    pub async fn register(&self, org: &str) {
+        self.put(Table::ORGANIZATIONS, json!({ "org_id": org }))
+            .await;
+    }
+
+    pub async fn put(&self, table: Table, record: Value) {
+        self.dynamodb
+            .put_item()
+            .table_name(self.tables.name(table))
+            .set_item(Some(serde_dynamo::to_item(record).unwrap()))
+            .send()
+            .await
+            .unwrap();
+    }
+
+    /// Someone who sends no credential.
+    pub fn anonymous(&self) -> Sender<'_> {
+        Sender {
+            world: self,
+            headers: BTreeMap::new(),
+        }
+    }
+
+    /// The holder of a key of `acme` that may do everything.
+    pub async fn acme(&self) -> Sender<'_> {
+        self.holder(&self.issue("acme", |_| {}).await)
+    }
+
+    pub fn holder(&self, key: &str) -> Sender<'_> {
+        self.anonymous()
+            .with("authorization", &format!("Bearer {key}"))
+    }
+
+    /// A key of an organization, whose record `change` may change before it is stored.
+    pub async fn issue(&self, org: &str, change: impl FnOnce(&mut KeyRecord)) -> String {
+        let text = mint(rand8(), [7; 32]);
+        let key = ApiKey::parse(&text).unwrap();
+        let mut record = KeyRecord {
+            key_id: key.id().to_owned(),
+            org_id: org.to_owned(),
+            label: "test".to_owned(),
+            secret_sha256: key.digest(),
+            operations: None,
+            created_at: "2026-01-01T00:00:00Z".to_owned(),
+            expires_at: None,
+            revoked_at: None,
+        };
+        change(&mut record);
+        self.put(Table::KEYS, serde_json::to_value(&record).unwrap())
+            .await;
+        text
+    }
+
+    pub async fn revoke(&self, key: &str) {
+        self.dynamodb
+            .update_item()
+            .table_name(self.tables.name(Table::KEYS))
+            .key("key_id", AttributeValue::S(key_id(key)))
+            .update_expression("SET revoked_at = :now")
+            .expression_attribute_values(
+                ":now",
+                AttributeValue::S("2026-01-02T00:00:00Z".to_owned()),
+            )
+            .send()
+            .await
+            .unwrap();
+    }
+
+    /// Everything a table holds, in the order of its key.
+    pub async fn records(&self, table: Table) -> Vec<Value> {
+        let name = self.tables.name(table);
+        let items = self
+            .dynamodb
+            .scan()
+            .table_name(name)
+            .into_paginator()
+            .items()
+            .send();
+        let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
+        let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
+        records.sort_by_key(|record| {
+            table
+                .key
+                .iter()
+                .map(|key| record[*key].to_string())
+                .collect::<Vec<_>>()
+        });
+        records
+    }
+
+    /// The one record of a table.
+    pub async fn record(&self, table: Table) -> Value {
+        let records = self.records(table).await;
+        assert_eq!(records.len(), 1, "{records:?}");
+        records.into_iter().next().unwrap()
+    }
+
+    pub async fn drop_table(&self, table: Table) {
+        self.dynamodb
+            .delete_table()
+            .table_name(self.tables.name(table))
+            .send()
+            .await
+            .unwrap();
+    }
+
+    pub async fn send(&self, event: Value) -> Answer {
+        send(&self.service, event, Duration::from_secs(10)).await
+    }
+}
+
+pub fn service(config: Builder, tables: Tables, setting: &Setting) -> Service {
+    let auth = Auth::new(setting.anonymous_operations, setting.key_cache);
+    Service::new(auth, Store::new(config, tables))
+}
+
+/// The engine that `TEST_DYNAMODB_ENDPOINT` names, or one in this process, of this test alone.
+async fn engine() -> String {
+    if let Ok(endpoint) = env::var("TEST_DYNAMODB_ENDPOINT") {
+        return endpoint;
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(dynoxide::server::serve_on(
+        listener,
+        dynoxide::Database::memory().unwrap(),
+    ));
+    format!("http://{address}")
+}
+
+/// Names of this test alone, so that tests can share an engine.
+pub fn table_names() -> Tables {
+    let prefix = u64::from_be_bytes(rand8());
+    Tables::named(|table| Some(format!("test-{prefix:x}-{}", table.logical_id))).unwrap()
+}
+
+/// Eight bytes that no other call of any run gives.
+pub fn rand8() -> [u8; 8] {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let nanoseconds = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos() as u64;
+    let unique = nanoseconds << 16
+        ^ u64::from(std::process::id()) << 32
+        ^ u64::from(COUNT.fetch_add(1, Ordering::Relaxed));
+    unique.to_be_bytes()
+}
+
+pub fn key_id(key: &str) -> String {
+    ApiKey::parse(key).unwrap().id().to_owned()
+}
+
+/// Sends an event to a service, with that much time left for it.
+pub async fn send(service: &Service, event: Value, time: Duration) -> Answer {
+    let mut context = Context::default();
+    context.request_id = "lambda-request".to_owned();
+    context.deadline = (SystemTime::now() + time)
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_millis() as u64;
+    let payload = to_raw_value(&event).unwrap();
+    let response = service.answer(LambdaEvent::new(payload, context)).await;
+    Answer::read(serde_json::to_value(response).unwrap())
+}
+
+/// An HTTP API's event (payload 2.0) as a gateway makes it of a request.
+pub fn event(
+    method: &str,
+    path: &str,
+    headers: &BTreeMap<String, String>,
+    body: Option<&str>,
+) -> Value {
+    json!({
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "abcdefghij",
+            "domainName": "abcdefghij.execute-api.us-east-1.amazonaws.com",
+            "http": { "method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1" },
+            "requestId": "gateway-request",
+            "routeKey": "$default",
+            "stage": "$default",
+        },
+        "body": body,
+        "isBase64Encoded": false,
+    })
+}
+
+/// Someone who sends requests.
+#[derive(Clone)]
+pub struct Sender<'a> {
+    pub world: &'a World,
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Sender<'_> {
+    pub fn with(mut self, header: &str, value: &str) -> Self {
+        self.headers.insert(header.to_owned(), value.to_owned());
+        self
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.post_text(path, &body.to_string()).await
+    }
+
+    pub async fn post_text(&self, path: &str, body: &str) -> Answer {
+        self.world
+            .send(event("POST", path, &self.headers, Some(body)))
+            .await
+    }
+}
+
+/// What came back, as a client sees it.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    pub body: Option<Value>,
+}
+
+impl Answer {
+    /// Reads an answer and holds it to what is true of every one.
+    pub fn read(response: Value) -> Self {
+        let answer = Self {
+            status: response["statusCode"].as_u64().expect("a status") as u16,
+            headers: serde_json::from_value(response["headers"].clone()).expect("headers"),
+            body: response["body"]
+                .as_str()
+                .map(|body| serde_json::from_str(body).expect("a body of JSON")),
+        };
+        assert!(answer.headers.contains_key("x-request-id"), "{answer:?}");
+        match &answer.body {
+            None => {
+                assert_eq!(answer.status, 204, "{answer:?}");
+                assert_eq!(answer.headers.len(), 1, "{answer:?}");
+            }
+            Some(problem) => {
+                assert_eq!(answer.headers["content-type"], "application/problem+json");
+                assert_eq!(problem["status"], answer.status);
+                assert_eq!(problem["request_id"], answer.headers["x-request-id"]);
+                for member in ["type", "title", "detail", "code"] {
+                    assert!(problem[member].is_string(), "{problem}");
+                }
+            }
+        }
+        answer
+    }
+
+    /// The answer's status; for a failure, with its code.
+    #[track_caller]
+    pub fn is(&self, status: u16, code: &str) -> &Self {
+        assert_eq!((self.status, self.code()), (status, code), "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn is_success(&self) {
+        self.is(204, "");
+    }
+
+    pub fn code(&self) -> &str {
+        self.body
+            .as_ref()
+            .map_or("", |problem| problem["code"].as_str().unwrap())
+    }
+
+    /// The violations, each as `pointer detail`.
+    pub fn violations(&self) -> Vec<String> {
+        let problem = self.body.as_ref().expect("a problem");
+        let errors = problem["errors"]
+            .as_array()
+            .unwrap_or_else(|| panic!("no errors in {problem}"));
+        let text = |member: &Value| member.as_str().unwrap().to_owned();
+        errors
+            .iter()
+            .map(|error| format!("{} {}", text(&error["pointer"]), text(&error["detail"])))
+            .collect()
+    }
+}
+
+/// Sends each body, which must be refused for exactly the violations beside it, and writes nothing to the table.
+pub async fn refuses(path: &str, table: Table, rows: &[(&str, Value, &[&str])]) {
+    let world = World::new().await;
+    let acme = world.acme().await;
+    for (description, body, violations) in rows {
+        let answer = acme.post(path, body.clone()).await;
+        assert_eq!(
+            (answer.status, answer.code()),
+            (422, "invalid_body"),
+            "{description}: {answer:?}"
+        );
+        assert_eq!(answer.violations(), *violations, "{description}");
+    }
+    assert_eq!(world.records(table).await, [] as [Value; 0]);
+}
+
+/// The attributes that tell of a record's making.
+#[track_caller]
+pub fn assert_made_by(record: &Value, maker: &str) {
+    assert_eq!(record["created_by"], maker, "{record}");
+    assert_eq!(record["request_id"], "gateway-request", "{record}");
+    let created_at = record["created_at"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{record}"));
+    let age = SystemTime::now().duration_since(humantime::parse_rfc3339(created_at).unwrap());
+    assert!(age.unwrap() < Duration::from_secs(60), "{record}");
+}
+
+/// Every request that a service sends to DynamoDB: the action, and the tables it names.
+#[derive(Debug, Clone, Default)]
+pub struct Sent(Arc<Mutex<Requests>>);
+
+type Requests = Vec<(String, Vec<String>)>;
+
+impl Sent {
+    /// The requests since this was last asked.
+    pub fn take(&self) -> Requests {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Intercept for Sent {
+    fn name(&self) -> &'static str {
+        "sent"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let target = context
+            .request()
+            .headers()
+            .get("x-amz-target")
+            .unwrap_or_default();
+        let action = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let body: Value =
+            serde_json::from_slice(context.request().body().bytes().unwrap_or_default())?;
+        let mut tables = Vec::new();
+        let mut add = |request: &Value| {
+            if let Some(name) = request["TableName"].as_str() {
+                tables.push(name.to_owned());
+            }
+        };
+        add(&body);
+        for action in body["TransactItems"].as_array().into_iter().flatten() {
+            action
+                .as_object()
+                .into_iter()
+                .flatten()
+                .for_each(|(_, request)| add(request));
+        }
+        self.0.lock().unwrap().push((action, tables));
+        Ok(())
+    }
+}

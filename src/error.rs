@@ -1,6 +1,6 @@
 //! Every way a request can fail, with its status and its code in one table.
 
-use std::{error::Error as StdError, time::Duration};
+use std::error::Error as StdError;
 
 use lambda_http::http::StatusCode;
 
@@ -89,8 +89,8 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// How long a client should wait before it sends a request again that was answered 503.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How many seconds a client should wait before it sends a request again that was answered 503.
+pub const RETRY_AFTER_SECONDS: u16 = 1;
 
 impl Error {
     /// The status, the stable code for programs, and the title (RFC 9457) of this failure.

@@ -1,9 +1,7 @@
 //! Lambda's event in, a response out, whatever the event is: nothing here fails, and nothing ends the process.
 
 use std::{
-    any::Any,
     borrow::Cow,
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime},
@@ -16,13 +14,13 @@ use lambda_http::{
     request::{RequestContext, from_str},
 };
 use percent_encoding::percent_decode_str;
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
     auth::Auth,
     caller::Caller,
-    error::{Error, RETRY_AFTER, Violation},
+    error::Error,
+    response::{EventResponse, Sender},
     router::{Call, route},
     store::Store,
 };
@@ -30,7 +28,7 @@ use crate::{
 /// What is left of Lambda's time for the answer itself.
 const RESERVE: Duration = Duration::from_millis(500);
 
-/// The time for a request where Lambda names no deadline: the function's time-out in `template.yaml`.
+/// The time for a request that comes without a deadline: the function's time-out in `template.yaml`.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
 /// The service: six operations over a store.
@@ -80,34 +78,33 @@ impl Service {
         };
 
         let caller = caller.as_ref();
+        let (status, code, _) = match &outcome {
+            Ok(()) => (StatusCode::NO_CONTENT, "", ""),
+            Err(error) => error.kind(),
+        };
         macro_rules! log {
-            ($level:ident, $status:expr, $code:expr, $cause:expr) => {
+            ($level:ident) => {
                 tracing::$level!(
                     operation,
-                    status = $status.as_u16(),
-                    code = $code,
+                    status = status.as_u16(),
+                    code = Some(code).filter(|code| !code.is_empty()),
                     organization = caller.map(|caller| caller.organization().as_str()),
                     key_id = caller.map(Caller::name),
                     request_id,
                     trace_id = context.xray_trace_id,
                     duration_ms = started.elapsed().as_micros() as f64 / 1000.0,
                     cold_start,
-                    cause = $cause,
+                    cause = outcome.as_ref().err().and_then(Error::cause),
                     "request"
                 )
             };
         }
-        match outcome
-            .as_ref()
-            .map_err(|error| (error.kind(), error.cause()))
-        {
-            Ok(()) => log!(info, StatusCode::NO_CONTENT, None::<&str>, None::<&str>),
-            Err(((status, code, _), cause)) if status.is_server_error() => {
-                log!(error, status, code, cause)
-            }
-            Err(((status, code, _), cause)) => log!(info, status, code, cause),
+        if status.is_server_error() {
+            log!(error);
+        } else {
+            log!(info);
         }
-        EventResponse::new(outcome, request_id, origin.is_load_balancer)
+        EventResponse::new(origin.sender, &outcome, request_id)
     }
 }
 
@@ -115,7 +112,7 @@ impl Service {
 async fn guard(work: impl Future<Output = Result<(), Error>>, time: Duration) -> Result<(), Error> {
     match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Error::Internal(describe(panic.as_ref()).into())),
+        Ok(Err(_)) => Err(Error::Internal("panicked, as a line before tells".into())),
         Err(elapsed) => Err(Error::Unavailable(elapsed.into())),
     }
 }
@@ -135,138 +132,37 @@ fn segments<'a>(path: &'a str, stage: Option<&str>) -> Vec<Cow<'a, str>> {
     segments
 }
 
-/// How long a request may take: what Lambda leaves of the invocation, less a reserve to answer in.
+/// How long a request may take: what Lambda leaves of the invocation, less a reserve to answer in. A deadline that is past
+/// is none: `cargo lambda watch` sends such.
 fn time_for(context: &Context) -> Duration {
-    let left = match context.deadline {
-        0 => DEFAULT_TIME,
-        _ => context
-            .deadline()
-            .duration_since(SystemTime::now())
-            .unwrap_or_default(),
-    };
-    left.saturating_sub(RESERVE)
+    let left = context.deadline().duration_since(SystemTime::now());
+    left.unwrap_or(DEFAULT_TIME).saturating_sub(RESERVE)
 }
 
-/// A panic's message, which may show values: for the log of a defect alone.
-fn describe(panic: &(dyn Any + Send)) -> String {
-    let message = panic.downcast_ref::<&str>().copied();
-    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", message.unwrap_or("no message"))
-}
-
-/// What an event's context tells of its sender.
+/// What an event's context tells.
 #[derive(Clone, Copy, Default)]
 struct Origin<'a> {
+    sender: Sender,
     request_id: Option<&'a str>,
     stage: Option<&'a str>,
-    is_load_balancer: bool,
 }
 
 impl<'a> Origin<'a> {
     fn of(request: &'a Request) -> Self {
-        match request.request_context_ref() {
-            Some(RequestContext::ApiGatewayV2(context)) => Self {
-                request_id: context.request_id.as_deref(),
-                stage: context.stage.as_deref(),
-                is_load_balancer: false,
-            },
-            Some(RequestContext::ApiGatewayV1(context)) => Self {
-                request_id: context.request_id.as_deref(),
-                stage: context.stage.as_deref(),
-                is_load_balancer: false,
-            },
-            Some(RequestContext::Alb(_)) => Self {
-                is_load_balancer: true,
-                ..Self::default()
-            },
-            _ => Self::default(),
-        }
-    }
-}
-
-/// A response in the one form that HTTP APIs, REST APIs, load balancers and function URLs all read.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventResponse {
-    status_code: u16,
-    headers: BTreeMap<&'static str, String>,
-    /// For a load balancer, which reads these instead of `headers` if its target group is set so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    multi_value_headers: Option<BTreeMap<&'static str, [String; 1]>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
-    is_base64_encoded: bool,
-}
-
-/// A failure's body (RFC 9457), with three members of our own: `code`, `request_id` and `errors`.
-#[derive(Serialize)]
-struct Problem<'a> {
-    r#type: String,
-    title: &'static str,
-    status: u16,
-    detail: String,
-    code: &'static str,
-    request_id: &'a str,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [Violation],
-}
-
-impl EventResponse {
-    fn new(outcome: Result<(), Error>, request_id: &str, for_load_balancer: bool) -> Self {
-        let mut headers = BTreeMap::from([("x-request-id", request_id.to_owned())]);
-        let (status, body) = match &outcome {
-            Ok(()) => (StatusCode::NO_CONTENT, None),
-            Err(error) => {
-                headers.insert("content-type", "application/problem+json".to_owned());
-                headers.extend(header(error));
-                let problem = Problem::new(error, request_id);
-                (error.kind().0, serde_json::to_string(&problem).ok())
+        let (sender, request_id, stage) = match request.request_context_ref() {
+            Some(RequestContext::ApiGatewayV2(context)) => {
+                (Sender::HttpApi, &context.request_id, &context.stage)
             }
-        };
-        let multi = || {
-            headers
-                .iter()
-                .map(|(name, value)| (*name, [value.clone()]))
-                .collect()
+            Some(RequestContext::ApiGatewayV1(context)) => {
+                (Sender::RestApi, &context.request_id, &context.stage)
+            }
+            Some(RequestContext::Alb(_)) => (Sender::LoadBalancer, &None, &None),
+            _ => return Self::default(),
         };
         Self {
-            status_code: status.as_u16(),
-            multi_value_headers: for_load_balancer.then(multi),
-            headers,
-            body,
-            is_base64_encoded: false,
+            sender,
+            request_id: request_id.as_deref(),
+            stage: stage.as_deref(),
         }
-    }
-}
-
-impl<'a> Problem<'a> {
-    fn new(error: &'a Error, request_id: &'a str) -> Self {
-        let (status, code, title) = error.kind();
-        Self {
-            r#type: format!("urn:workspace-management:problem:{code}"),
-            title,
-            status: status.as_u16(),
-            detail: error.to_string(),
-            code,
-            request_id,
-            errors: match error {
-                Error::InvalidBody(violations) => violations,
-                _ => &[],
-            },
-        }
-    }
-}
-
-/// The header that tells a client what to do about a failure, where HTTP has one.
-fn header(error: &Error) -> Option<(&'static str, String)> {
-    match error {
-        Error::Unauthenticated { sent: false } => Some(("www-authenticate", "Bearer".to_owned())),
-        Error::Unauthenticated { sent: true } => Some((
-            "www-authenticate",
-            "Bearer error=\"invalid_token\"".to_owned(),
-        )),
-        Error::MethodNotAllowed => Some(("allow", "POST".to_owned())),
-        Error::Unavailable(_) => Some(("retry-after", RETRY_AFTER.as_secs().to_string())),
-        _ => None,
     }
 }

@@ -7,6 +7,7 @@
 //! | module | is |
 //! |---|---|
 //! | [`event`] | Lambda's event in, a response out; deadline, panics and the log line |
+//! | [`response`] | an outcome in the form that the event's sender reads |
 //! | `router` | the six routes on one screen |
 //! | [`auth`] | a credential to a [`caller::Caller`], or refused |
 //! | [`operations`] | a file for each of the six: its request, its record, its function |
@@ -21,6 +22,7 @@ pub mod error;
 pub mod event;
 pub mod key;
 pub mod operations;
+pub mod response;
 mod router;
 pub mod store;
 pub mod values;

@@ -1,7 +1,9 @@
 //! Start-up only: logging, the DynamoDB client, hand over to the Lambda runtime.
 #![recursion_limit = "256"] // the SDK's futures lie that deep in each other
 
-use std::{convert::Infallible, env, error::Error, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, env, error::Error, panic, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use aws_config::BehaviorVersion;
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -107,4 +109,9 @@ fn start_logging() {
     tracing_subscriber::registry()
         .with(log.with_filter(levels))
         .init();
+    // A panic's message may show what a request held; where it happened is enough to find it.
+    panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string);
+        tracing::error!(location, "panicked");
+    }));
 }

@@ -34,8 +34,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one attempt may take, connecting included. The whole operation is bounded by the request's deadline.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// How often a request is sent at most; the SDK waits between attempts, with full jitter, and the deadline ends it.
+/// How often a request is sent at most, unless the request's deadline ends it before.
 const ATTEMPTS: u32 = 8;
+
+/// How long the SDK waits before the second attempt, and at most before a later one: twice as long each time, with full
+/// jitter.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// How many teams and organizations are remembered at most; then all are forgotten and read again.
 const MOST_REMEMBERED: usize = 10_000;
@@ -142,7 +146,12 @@ impl Store {
             .build();
         let config = config
             .timeout_config(timeouts)
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .retry_config(
+                RetryConfig::standard()
+                    .with_max_attempts(ATTEMPTS)
+                    .with_initial_backoff(BACKOFF.0)
+                    .with_max_backoff(BACKOFF.1),
+            )
             .retry_classifier(RetryContention)
             .build();
         Self {

@@ -269,25 +269,29 @@ fn serve_says_what_is_wrong_when_it_cannot_start() {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let rows = [
         (
-            ["--port", &port, "--dynamodb-port", "0"],
-            format!("127.0.0.1:{port} is taken"),
+            ["--port", &port],
+            format!("127.0.0.1:{port} is taken: choose another port with --port"),
         ),
         (
-            ["--dynamodb-port", &port, "--port", "0"],
-            format!("127.0.0.1:{port} is taken"),
+            ["--dynamodb-port", &port],
+            format!("127.0.0.1:{port} is taken: choose another port with --dynamodb-port"),
         ),
         (
-            ["--data", &text(&missing), "--port", "0"],
+            ["--data", &text(&missing)],
             format!("{} cannot be opened", text(&missing)),
         ),
         (
-            ["--data", &text(&no_database), "--port", "0"],
+            ["--data", &text(&no_database)],
             format!("{} cannot be opened", text(&no_database)),
         ),
     ];
 
     for (arguments, sentence) in rows {
-        let output = workspacectl(&["serve"]).args(arguments).output().unwrap();
+        let free = ["--port", "--dynamodb-port"].into_iter();
+        let free = free.filter(|option| *option != arguments[0]);
+        let free: Vec<_> = free.flat_map(|option| [option, "0"]).collect();
+        let mut serve = workspacectl(&["serve"]);
+        let output = serve.args(arguments).args(free).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(

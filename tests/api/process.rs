@@ -169,7 +169,7 @@ impl Lambda {
     /// Stops the function; what it wrote to its log.
     async fn log(mut self) -> Vec<Value> {
         self.function.kill().await.unwrap();
-        let mut log = String::new();
+        let (mut log, mut errors) = (String::new(), String::new());
         self.function
             .stdout
             .take()
@@ -177,6 +177,9 @@ impl Lambda {
             .read_to_string(&mut log)
             .await
             .unwrap();
+        let mut stderr = self.function.stderr.take().unwrap();
+        stderr.read_to_string(&mut errors).await.unwrap();
+        assert_eq!(errors, "");
         log.lines()
             .map(|line| serde_json::from_str(line).expect(line))
             .collect()
@@ -211,6 +214,9 @@ async fn the_binary_answers_is_poisoned_and_answers_again() {
         world.record(Table::DATA_STORES).await["data_store_id"],
         "papers"
     );
+    let log = lambda.log().await;
+    let panics = log.iter().filter(|line| line["message"] == "panicked");
+    assert_eq!(panics.count(), 1, "{log:?}");
 }
 
 #[tokio::test]

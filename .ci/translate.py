@@ -1,0 +1,24 @@
+"""Prints the CloudFormation template that a SAM template becomes on AWS, as JSON, without asking AWS.
+
+usage: translate.py template.yaml
+"""
+
+import json
+import sys
+
+from samcli.yamlhelper import yaml_parse
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    template = yaml_parse(file.read())
+# SAM would build and upload the code first.
+for resource in template["Resources"].values():
+    if resource["Type"] == "AWS::Serverless::Function":
+        resource["Properties"]["CodeUri"] = "s3://bucket/key"
+managed_policies = {
+    name: f"arn:aws:iam::aws:policy/{path}{name}"
+    for name, path in {"AWSLambdaBasicExecutionRole": "service-role/", "AWSXrayWriteOnlyAccess": ""}.items()
+}
+translated = Translator(managed_policies, Parser()).translate(template, parameter_values={})
+json.dump(translated, sys.stdout, indent=2, default=str)

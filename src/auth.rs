@@ -6,8 +6,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lambda_http::http::{HeaderMap, header::AUTHORIZATION};
-
 use crate::{
     caller::{ANONYMOUS, Caller},
     error::Error,
@@ -51,8 +49,10 @@ pub struct Asked<'a> {
     pub organization: Option<Identifier>,
     /// Whether the contract shows the operation without `Authorization`.
     pub open: bool,
-    /// The request's headers, of which `Authorization` alone is read.
-    pub headers: &'a HeaderMap,
+    /// What the operation will ask for, to be read together with the key.
+    pub foreseen: Option<(Table, [String; 2])>,
+    /// Every value of the request's `Authorization` header.
+    pub authorization: &'a [&'a str],
     /// The request's id, which the caller's records will show.
     pub request_id: &'a str,
 }
@@ -70,26 +70,35 @@ impl Auth {
     /// Admits the holder of a valid key, for the key's own organization; and to an open operation, where the deployment
     /// allows it, anyone who sends no key, for a registered organization.
     ///
+    /// Who is `recognized` is told even if they are not admitted, for the log.
+    ///
     /// # Errors
     /// [`Error::Unauthenticated`]; [`Error::OtherOrganization`] if the path names another than the key's;
     /// [`Error::OperationNotAllowed`]; [`Error::NoSuchOrganization`]; or the store's.
-    pub async fn admit(&self, store: &Store, asked: Asked<'_>) -> Result<Caller, Error> {
-        let Some(key) = presented(asked.headers)? else {
-            return self.admit_anonymous(store, asked).await;
+    pub async fn admit(
+        &self,
+        store: &Store,
+        asked: Asked<'_>,
+        recognized: &mut Option<Caller>,
+    ) -> Result<Caller, Error> {
+        let Some(key) = presented(asked.authorization)? else {
+            let caller = self.admit_anonymous(store, asked).await?;
+            return Ok(recognized.insert(caller).clone());
         };
-        let record = self.verify(store, key).await?;
+        let record = self.verify(store, key, asked.foreseen.as_ref()).await?;
         let own = Identifier::parse("org_id", &record.org_id)
             .map_err(|_| Error::Internal("the key's record names no valid organization".into()))?;
+        let caller = recognized.insert(Caller::admitted(own, key.id(), asked.request_id));
         if asked
             .organization
-            .is_some_and(|organization| organization != own)
+            .is_some_and(|organization| organization != *caller.organization())
         {
             return Err(Error::OtherOrganization);
         }
         if !record.allows(asked.operation) {
             return Err(Error::OperationNotAllowed);
         }
-        Ok(Caller::admitted(own, key.id(), asked.request_id))
+        Ok(caller.clone())
     }
 
     async fn admit_anonymous(&self, store: &Store, asked: Asked<'_>) -> Result<Caller, Error> {
@@ -107,14 +116,21 @@ impl Auth {
     }
 
     /// The record of a presented key, if the secret is the right one and the key is neither expired nor revoked.
-    async fn verify(&self, store: &Store, key: ApiKey<'_>) -> Result<Arc<KeyRecord>, Error> {
+    async fn verify(
+        &self,
+        store: &Store,
+        key: ApiKey<'_>,
+        foreseen: Option<&(Table, [String; 2])>,
+    ) -> Result<Arc<KeyRecord>, Error> {
         let now = SystemTime::now();
         let record = match self.remembered(key.id(), now) {
             Some(record) => Some(record),
-            None => store
-                .find::<KeyRecord>(Table::KEYS, &[key.id()])
-                .await?
-                .map(Arc::new),
+            None => {
+                let ahead = foreseen.map(|(table, [one, two])| (*table, [one.as_str(), two]));
+                let ahead = ahead.as_ref().map(|(table, key)| (*table, &key[..]));
+                let record: Option<KeyRecord> = store.find(Table::KEYS, &[key.id()], ahead).await?;
+                record.map(Arc::new)
+            }
         };
         // Digested and compared for an unknown id too, so that it takes the same time.
         let digest = record
@@ -161,16 +177,13 @@ impl Auth {
 }
 
 /// The key in `Authorization`: `Bearer <key>`, the scheme in any case, or the bare key. `None` if there is no such header.
-fn presented(headers: &HeaderMap) -> Result<Option<ApiKey<'_>>, Error> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let Some(value) = values.next() else {
-        return Ok(None);
-    };
+fn presented<'a>(authorization: &[&'a str]) -> Result<Option<ApiKey<'a>>, Error> {
     let malformed = Error::Unauthenticated { sent: true };
-    if values.next().is_some() {
-        return Err(malformed);
-    }
-    let credential = value.to_str().unwrap_or_default().trim();
+    let credential = match authorization {
+        [] => return Ok(None),
+        [credential] => credential.trim(),
+        _ => return Err(malformed),
+    };
     let key = match credential.split_once(' ') {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim_start(),
         Some(_) => return Err(malformed),

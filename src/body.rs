@@ -2,7 +2,7 @@
 //!
 //! `serde` stops at the first violation and takes an array for an object; `deserr` walks the parsed JSON to its end.
 
-use std::{collections::HashSet, fmt, ops::ControlFlow};
+use std::{fmt, ops::ControlFlow};
 
 use deserr::{
     DeserializeError, Deserr, ErrorKind, IntoValue, MergeWithError, Value, ValueKind,
@@ -17,8 +17,9 @@ use crate::error::{Error, Violation};
 /// How many bytes a body may have.
 pub const LARGEST: usize = 256 * 1024;
 
-/// How many repeated members are reported at most, so that an answer stays far below Lambda's 6 MB.
-const MOST_REPEATED: usize = 100;
+/// How many repeated members are reported at most, and how many bytes their pointers may have before the last one, so
+/// that an answer stays far below Lambda's 6 MB: a pointer repeats the name of every object around it.
+const MOST_REPEATED: (usize, usize) = (100, 64 * 1024);
 
 /// Reads a request from a body.
 ///
@@ -57,10 +58,17 @@ pub struct Violations(Vec<Violation>);
 impl Violations {
     /// One violation at that place.
     pub fn one(at: ValuePointerRef, detail: impl Into<String>) -> Self {
-        Self(vec![Violation {
-            pointer: pointer(at),
-            detail: detail.into(),
-        }])
+        Self::all(at, vec![detail.into()])
+    }
+
+    /// A violation at that place for each detail.
+    pub fn all(at: ValuePointerRef, details: Vec<String>) -> Self {
+        let pointer = pointer(at);
+        let violation = |detail| Violation {
+            pointer: pointer.clone(),
+            detail,
+        };
+        Self(details.into_iter().map(violation).collect())
     }
 
     /// These violations and others.
@@ -152,6 +160,17 @@ struct Members<'a> {
     repeated: &'a mut Vec<Violation>,
 }
 
+fn note_repeated(at: ValuePointerRef, repeated: &mut Vec<Violation>) {
+    let bytes: usize = repeated.iter().map(|noted| noted.pointer.len()).sum();
+    if repeated.len() < MOST_REPEATED.0 && bytes < MOST_REPEATED.1 {
+        let pointer = pointer(at);
+        if !repeated.iter().any(|noted| noted.pointer == pointer) {
+            let detail = "must stand only once in its object".to_owned();
+            repeated.push(Violation { pointer, detail });
+        }
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for Members<'_> {
     type Value = Json;
 
@@ -210,21 +229,13 @@ impl<'de> Visitor<'de> for Members<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Json, A::Error> {
         let mut object = Map::new();
-        let mut reported = HashSet::new();
         while let Some(key) = members.next_key::<String>()? {
             let value = members.next_value_seed(Members {
                 at: self.at.push_key(&key),
                 repeated: &mut *self.repeated,
             })?;
-            if object.contains_key(&key)
-                && self.repeated.len() < MOST_REPEATED
-                && reported.insert(key.clone())
-            {
-                let pointer = pointer(self.at.push_key(&key));
-                self.repeated.push(Violation {
-                    pointer,
-                    detail: "must stand only once in its object".to_owned(),
-                });
+            if object.contains_key(&key) {
+                note_repeated(self.at.push_key(&key), self.repeated);
             }
             object.insert(key, value);
         }

@@ -2,18 +2,17 @@
 
 use std::{
     borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
+    collections::HashMap,
+    panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::FutureExt as _;
-use lambda_http::{
-    Context, LambdaEvent, Request, RequestExt as _,
-    http::StatusCode,
-    request::{RequestContext, from_str},
-};
+use lambda_http::{Context, LambdaEvent, http::StatusCode};
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -21,7 +20,7 @@ use crate::{
     caller::Caller,
     error::Error,
     response::{EventResponse, Sender},
-    router::{Call, route},
+    router::{Call, Request, route},
     store::Store,
 };
 
@@ -48,32 +47,34 @@ impl Service {
         }
     }
 
+    /// Opens the connection to DynamoDB, so that no request has to.
+    pub async fn connect(&self) {
+        self.store.connect().await;
+    }
+
     /// Answers one event of an HTTP API (payload 2.0), a REST API (1.0), a load balancer or a function URL, and logs one
     /// line of it.
     pub async fn answer(&self, event: LambdaEvent<Box<RawValue>>) -> EventResponse {
         let started = Instant::now();
         let cold_start = !self.warm.swap(true, Ordering::Relaxed);
         let LambdaEvent { payload, context } = event;
-        // lambda_http panics where it cannot make a request of an event: for a body that is not the base64 that it is
-        // said to be, for a host that is none.
-        let request = catch_unwind(|| from_str(payload.get()).ok()).ok().flatten();
-        let origin = request.as_ref().map_or(Origin::default(), Origin::of);
-        let request_id = origin.request_id.unwrap_or(&context.request_id);
+        let event: Event = serde_json::from_str(payload.get()).unwrap_or_default();
+        let request_id = event.request_context.request_id.as_deref();
+        let request_id = request_id.unwrap_or(&context.request_id);
         let (mut operation, mut caller) = (None, None);
-        let outcome = match &request {
+        let outcome = match event.request() {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                let segments = segments(request.raw_http_path(), origin.stage);
-                let path: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
                 let mut call = Call {
                     auth: &self.auth,
                     store: &self.store,
                     request,
                     request_id,
+                    foreseen: None,
                     operation: &mut operation,
                     caller: &mut caller,
                 };
-                guard(route(&mut call, &path), time_for(&context)).await
+                guard(route(&mut call), time_for(&context)).await
             }
         };
 
@@ -104,7 +105,7 @@ impl Service {
         } else {
             log!(info);
         }
-        EventResponse::new(origin.sender, &outcome, request_id)
+        EventResponse::new(event.sender(), &outcome, request_id)
     }
 }
 
@@ -117,21 +118,6 @@ async fn guard(work: impl Future<Output = Result<(), Error>>, time: Duration) ->
     }
 }
 
-/// The path's segments, each percent-decoded once, without the stage that a path begins with in some events.
-///
-/// No identifier may hold a `%`, so a path that the gateway decoded already means the same.
-fn segments<'a>(path: &'a str, stage: Option<&str>) -> Vec<Cow<'a, str>> {
-    let path = path.strip_prefix('/').unwrap_or(path);
-    let decode = |segment: &'a str| percent_decode_str(segment).decode_utf8_lossy();
-    let mut segments: Vec<_> = path.split('/').map(decode).collect();
-    let is_root =
-        |segments: &[Cow<str>]| segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
-    if !is_root(&segments) && stage.is_some_and(|stage| segments[0] == stage) {
-        segments.remove(0);
-    }
-    segments
-}
-
 /// How long a request may take: what Lambda leaves of the invocation, less a reserve to answer in. A deadline that is past
 /// is none: `cargo lambda watch` sends such.
 fn time_for(context: &Context) -> Duration {
@@ -139,30 +125,106 @@ fn time_for(context: &Context) -> Duration {
     left.unwrap_or(DEFAULT_TIME).saturating_sub(RESERVE)
 }
 
-/// What an event's context tells.
-#[derive(Clone, Copy, Default)]
-struct Origin<'a> {
-    sender: Sender,
-    request_id: Option<&'a str>,
-    stage: Option<&'a str>,
+/// As much of an event as makes a request, under the names that its four senders give it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Event {
+    /// An HTTP API's and a function URL's.
+    raw_path: Option<String>,
+    /// A REST API's and a load balancer's, like `http_method`.
+    path: Option<String>,
+    http_method: Option<String>,
+    #[serde(deserialize_with = "or_empty")]
+    headers: HashMap<String, String>,
+    /// A REST API's besides `headers`, a load balancer's in place of them.
+    #[serde(deserialize_with = "or_empty")]
+    multi_value_headers: HashMap<String, Vec<String>>,
+    body: Option<String>,
+    #[serde(deserialize_with = "or_empty")]
+    is_base64_encoded: bool,
+    #[serde(deserialize_with = "or_empty")]
+    request_context: EventContext,
 }
 
-impl<'a> Origin<'a> {
-    fn of(request: &'a Request) -> Self {
-        let (sender, request_id, stage) = match request.request_context_ref() {
-            Some(RequestContext::ApiGatewayV2(context)) => {
-                (Sender::HttpApi, &context.request_id, &context.stage)
-            }
-            Some(RequestContext::ApiGatewayV1(context)) => {
-                (Sender::RestApi, &context.request_id, &context.stage)
-            }
-            Some(RequestContext::Alb(_)) => (Sender::LoadBalancer, &None, &None),
-            _ => return Self::default(),
-        };
-        Self {
-            sender,
-            request_id: request_id.as_deref(),
-            stage: stage.as_deref(),
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventContext {
+    request_id: Option<String>,
+    stage: Option<String>,
+    /// An HTTP API's and a function URL's.
+    http: Option<Http>,
+    /// A load balancer's.
+    elb: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Http {
+    method: String,
+}
+
+/// Takes null for what is absent, as some senders do.
+fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+impl Event {
+    /// The request that the event brings; `None` if it brings none, or if its body is not the base64 that it is said to be.
+    fn request(&self) -> Option<Request<'_>> {
+        let body = self.body.as_deref().unwrap_or_default();
+        let http = self.request_context.http.as_ref();
+        Some(Request {
+            method: http
+                .map(|http| &http.method)
+                .or(self.http_method.as_ref())?,
+            path: self.segments()?,
+            authorization: self.authorization(),
+            body: match self.is_base64_encoded {
+                true => STANDARD.decode(body).ok()?.into(),
+                false => body.as_bytes().into(),
+            },
+        })
+    }
+
+    /// The path's segments, each percent-decoded once, without the stage that a path begins with in some events.
+    ///
+    /// No identifier may hold a `%`, so a path that the gateway decoded already means the same.
+    fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
+        let path = self.raw_path.as_deref().or(self.path.as_deref())?;
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
+        let mut segments: Vec<_> = path.split('/').map(decode).collect();
+        let is_rooted = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
+        if !is_rooted && self.request_context.stage.as_deref() == Some(&*segments[0]) {
+            segments.remove(0);
+        }
+        Some(segments)
+    }
+
+    /// Every value of the `Authorization` header, in whatever case its name is.
+    fn authorization(&self) -> Vec<&str> {
+        let is_asked = |name: &str| name.eq_ignore_ascii_case("authorization");
+        let many = self
+            .multi_value_headers
+            .iter()
+            .filter(|(name, _)| is_asked(name));
+        let many: Vec<_> = many
+            .flat_map(|(_, values)| values)
+            .map(String::as_str)
+            .collect();
+        if !many.is_empty() {
+            return many;
+        }
+        let one = self.headers.iter().filter(|(name, _)| is_asked(name));
+        one.map(|(_, value)| value.as_str()).collect()
+    }
+
+    fn sender(&self) -> Sender {
+        match (&self.request_context.elb, &self.http_method) {
+            (Some(_), _) => Sender::LoadBalancer,
+            (None, Some(_)) => Sender::RestApi,
+            (None, None) => Sender::HttpApi,
         }
     }
 }

@@ -12,12 +12,14 @@
 //! | [`auth`] | a credential to a [`caller::Caller`], or refused |
 //! | [`operations`] | a file for each of the six: its request, its record, its function |
 //! | [`store`] | eight tables, and what may be done to them |
+//! | [`client`] | how DynamoDB is reached |
 //! | [`body`] | JSON to a request, or every rule that it breaks |
 //! | [`caller`], [`error`], [`key`], [`values`] | the words the others speak in |
 
 pub mod auth;
 pub mod body;
 pub mod caller;
+pub mod client;
 pub mod error;
 pub mod event;
 pub mod key;

@@ -5,7 +5,6 @@ use std::{
     convert::Infallible, env, error::Error, panic, process::ExitCode, sync::Arc, time::Duration,
 };
 
-use aws_config::BehaviorVersion;
 use lambda_runtime::{LambdaEvent, service_fn};
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
@@ -15,6 +14,7 @@ use tracing_subscriber::{
 };
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
+    client,
     event::Service,
     store::{Store, Tables},
 };
@@ -45,13 +45,10 @@ fn main() -> ExitCode {
 async fn run() -> Result<(), lambda_runtime::Error> {
     let tables = Tables::named(|table| variable(table.variable))?;
     let auth = Auth::new(anonymous_operations()?, key_cache()?);
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-    let mut config = aws_sdk_dynamodb::config::Builder::from(&config);
-    // `sam local` hands over an empty value where the template leaves the variable out, and the SDK panics at it.
-    config.set_endpoint_url(
-        variable("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| variable("AWS_ENDPOINT_URL")),
-    );
+    let config = client::configure(variable).await?;
     let service = Arc::new(Service::new(auth, Store::new(config, tables)));
+    // While Lambda starts the function, it has more of a CPU than it has for requests.
+    service.connect().await;
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<_>| {
         let service = service.clone();
         async move { Ok::<_, Infallible>(service.answer(event).await) }

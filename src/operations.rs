@@ -1,5 +1,7 @@
 //! The six operations: plain functions that know neither HTTP nor attribute maps.
 
+use crate::values::Identifier;
+
 mod add_models;
 mod add_team_users;
 mod create_data_store;
@@ -13,6 +15,11 @@ pub use create_data_store::{CreateDataStore, create_data_store};
 pub use create_logging_instance::{CreateLoggingInstance, create_logging_instance};
 pub use create_team::{CreateTeam, create_team};
 pub use set_bot_voice::{SetBotVoice, set_bot_voice};
+
+/// What a project is known by in tables of all organizations.
+pub(crate) fn project_key(organization: &Identifier, project: &Identifier) -> String {
+    format!("{}#{}", organization.as_str(), project.as_str())
+}
 
 /// The name of every operation, as keys, logs, events and the contract spell it.
 pub const NAMES: [&str; 6] = [

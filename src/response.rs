@@ -66,6 +66,8 @@ impl EventResponse {
             Sender::LoadBalancer => {
                 let mut response = AlbTargetGroupResponse::default();
                 response.multi_value_headers = headers.clone();
+                // A load balancer takes no null here.
+                response.status_description = Some(status.to_string());
                 (response.status_code, response.headers, response.body) =
                     (status_code, headers, body);
                 Self::LoadBalancer(response)

@@ -1,7 +1,8 @@
 //! The whole API on one screen: a path to an operation, through `auth`.
 
+use std::borrow::Cow;
+
 use deserr::Deserr;
-use lambda_http::{Body, Request, http::Method};
 
 use crate::{
     auth::{Asked, Auth},
@@ -10,23 +11,27 @@ use crate::{
     error::Error,
     operations::{
         add_models, add_team_users, create_data_store, create_logging_instance, create_team,
-        set_bot_voice,
+        project_key, set_bot_voice,
     },
-    store::Store,
+    store::{Store, Table},
     values::{Identifier, ModelType},
 };
 
-/// Carries out the operation at a path, given by its decoded segments.
-pub(crate) async fn route(call: &mut Call<'_>, path: &[&str]) -> Result<(), Error> {
+/// Carries out the operation that a request's path names.
+pub(crate) async fn route(call: &mut Call<'_>) -> Result<(), Error> {
     use Access::{KeyHolders, Open};
     let store = call.store;
+    let path = std::mem::take(&mut call.request.path);
+    let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
     match *path {
         ["api", "v1", "org", org, "addModelsToOrg", model_type] => {
-            let caller = call.admit("add_models", Open, Some(org)).await?;
+            let org = Identifier::parse("org_id", org)?;
             let model_type = ModelType::parse("modelType", model_type)?;
+            let caller = call.admit("add_models", Open, Some(org)).await?;
             add_models(store, &caller, &model_type, call.body()?).await
         }
         ["api", "v1", "org", org, "dataStores", "create"] => {
+            let org = Identifier::parse("org_id", org)?;
             let caller = call.admit("create_data_store", Open, Some(org)).await?;
             create_data_store(store, &caller, call.body()?).await
         }
@@ -39,9 +44,12 @@ pub(crate) async fn route(call: &mut Call<'_>, path: &[&str]) -> Result<(), Erro
             team,
             "addUsersToTheTeam",
         ] => {
-            let caller = call.admit("add_team_users", KeyHolders, Some(org)).await?;
+            let org = Identifier::parse("org_id", org)?;
             let project = Identifier::parse("project_id", project)?;
             let team = Identifier::parse("team_id", team)?;
+            let known_by = [project_key(&org, &project), team.as_str().to_owned()];
+            call.foreseen = Some((Table::TEAMS, known_by));
+            let caller = call.admit("add_team_users", KeyHolders, Some(org)).await?;
             add_team_users(store, &caller, &project, &team, call.body()?).await
         }
         [
@@ -52,8 +60,9 @@ pub(crate) async fn route(call: &mut Call<'_>, path: &[&str]) -> Result<(), Erro
             project,
             "createNewTeamOnProject",
         ] => {
-            let caller = call.admit("create_team", KeyHolders, Some(org)).await?;
+            let org = Identifier::parse("org_id", org)?;
             let project = Identifier::parse("project_id", project)?;
+            let caller = call.admit("create_team", KeyHolders, Some(org)).await?;
             create_team(store, &caller, &project, call.body()?).await
         }
         [
@@ -64,15 +73,16 @@ pub(crate) async fn route(call: &mut Call<'_>, path: &[&str]) -> Result<(), Erro
             project,
             "createLoggingInstance",
         ] => {
+            let org = Identifier::parse("org_id", org)?;
+            let project = Identifier::parse("project_id", project)?;
             let caller = call
                 .admit("create_logging_instance", KeyHolders, Some(org))
                 .await?;
-            let project = Identifier::parse("project_id", project)?;
             create_logging_instance(store, &caller, &project, call.body()?).await
         }
         ["api", "v1", "bot", "playground", bot, "voice"] => {
-            let caller = call.admit("set_bot_voice", KeyHolders, None).await?;
             let bot = Identifier::parse("id", bot)?;
+            let caller = call.admit("set_bot_voice", KeyHolders, None).await?;
             set_bot_voice(store, &caller, &bot, call.body()?).await
         }
         _ => Err(Error::NoSuchPath),
@@ -87,13 +97,26 @@ enum Access {
     KeyHolders,
 }
 
+/// A request, as an event brought it.
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    /// The decoded segments of the path.
+    pub(crate) path: Vec<Cow<'a, str>>,
+    /// Every value of the `Authorization` header.
+    pub(crate) authorization: Vec<&'a str>,
+    pub(crate) body: Cow<'a, [u8]>,
+}
+
 /// One request on its way, and what becomes known of it, for its log line.
 pub(crate) struct Call<'a> {
     pub(crate) auth: &'a Auth,
     pub(crate) store: &'a Store,
-    pub(crate) request: &'a Request,
+    pub(crate) request: Request<'a>,
     pub(crate) request_id: &'a str,
+    /// What the operation will ask for, to be read together with the key.
+    pub(crate) foreseen: Option<(Table, [String; 2])>,
     pub(crate) operation: &'a mut Option<&'static str>,
+    /// Who was recognized, admitted or not.
     pub(crate) caller: &'a mut Option<Caller>,
 }
 
@@ -102,30 +125,24 @@ impl Call<'_> {
         &mut self,
         operation: &'static str,
         access: Access,
-        org: Option<&str>,
+        organization: Option<Identifier>,
     ) -> Result<Caller, Error> {
         *self.operation = Some(operation);
-        if self.request.method() != Method::POST {
+        if self.request.method != "POST" {
             return Err(Error::MethodNotAllowed);
         }
         let asked = Asked {
             operation,
-            organization: org
-                .map(|org| Identifier::parse("org_id", org))
-                .transpose()?,
+            organization,
+            foreseen: self.foreseen.take(),
             open: access == Access::Open,
-            headers: self.request.headers(),
+            authorization: &self.request.authorization,
             request_id: self.request_id,
         };
-        let caller = self.auth.admit(self.store, asked).await?;
-        Ok(self.caller.insert(caller).clone())
+        self.auth.admit(self.store, asked, self.caller).await
     }
 
     fn body<T: Deserr<Violations>>(&self) -> Result<T, Error> {
-        body::read(match self.request.body() {
-            Body::Text(text) => text.as_bytes(),
-            Body::Binary(bytes) => bytes,
-            _ => &[],
-        })
+        body::read(&self.request.body)
     }
 }

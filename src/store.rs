@@ -19,10 +19,13 @@ use aws_sdk_dynamodb::{
     },
     error::{ProvideErrorMetadata, SdkError},
     operation::{
-        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
-        update_item::UpdateItemError,
+        get_item::builders::GetItemFluentBuilder, put_item::PutItemError,
+        transact_write_items::TransactWriteItemsError, update_item::UpdateItemError,
     },
-    types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
+    types::{
+        AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+        Update,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -161,6 +164,14 @@ impl Store {
         }
     }
 
+    /// Opens the connection that the first request will use, by a read that finds nothing, tried once. That it fails
+    /// shows when a request tries again.
+    pub async fn connect(&self) {
+        let once = Builder::new().retry_config(RetryConfig::disabled());
+        let read = self.get(Table::KEYS, &["-"]);
+        let _ = read.customize().config_override(once).send().await;
+    }
+
     /// Writes a record where there is none. An identical one by the same maker is left as it is. One write.
     ///
     /// # Errors
@@ -233,52 +244,78 @@ impl Store {
     /// Whether something is there under the key. What was seen once is remembered, since nothing deletes it; else one
     /// strongly consistent read.
     pub async fn exists(&self, table: Table, key: &[&str]) -> Result<bool, Error> {
-        // No identifier holds a '#'.
-        let place = (table, key.join("#"));
-        if self
-            .seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&place)
-        {
+        if self.has_seen(table, key) {
             return Ok(true);
         }
         let found = self.read(table, key).await?.is_some();
         if found {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            if seen.len() >= MOST_REMEMBERED {
-                seen.clear();
-            }
-            seen.insert(place);
+            self.remember(table, key);
         }
         Ok(found)
     }
 
-    /// The record under the key, if there is one. One strongly consistent read.
+    /// The record under the key, if there is one. One strongly consistent read, and with it, if it is not remembered, of
+    /// what [`Store::exists`] will be asked for.
     pub async fn find<T: DeserializeOwned>(
         &self,
         table: Table,
         key: &[&str],
+        ahead: Option<(Table, &[&str])>,
     ) -> Result<Option<T>, Error> {
-        match self.read(table, key).await? {
-            Some(item) => serde_dynamo::from_item(item).map(Some).map_err(internal),
-            None => Ok(None),
+        let found = match ahead.filter(|(table, key)| !self.has_seen(*table, key)) {
+            None => self.read(table, key).await?,
+            Some((other, other_key)) => {
+                let [found, seen] = self.read_both([(table, key), (other, other_key)]).await?;
+                if seen.is_some() {
+                    self.remember(other, other_key);
+                }
+                found
+            }
+        };
+        let record = found.map(serde_dynamo::from_item);
+        record.transpose().map_err(internal)
+    }
+
+    fn has_seen(&self, table: Table, key: &[&str]) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.contains(&(table, place(key)))
+    }
+
+    fn remember(&self, table: Table, key: &[&str]) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= MOST_REMEMBERED {
+            seen.clear();
         }
+        seen.insert((table, place(key)));
+    }
+
+    /// Reads from two tables in one request.
+    async fn read_both(&self, places: [(Table, &[&str]); 2]) -> Result<[Option<Item>; 2], Error> {
+        let mut request = self.client.batch_get_item();
+        for (table, key) in places {
+            let keys = KeysAndAttributes::builder().keys(attributes(table, key));
+            let keys = keys.consistent_read(true).build().map_err(internal)?;
+            request = request.request_items(self.tables.name(table), keys);
+        }
+        let found = request.send().await.map_err(failure)?;
+        if found.unprocessed_keys.is_some_and(|keys| !keys.is_empty()) {
+            return Err(Error::Unavailable("DynamoDB left keys unprocessed".into()));
+        }
+        let mut tables = found.responses.unwrap_or_default();
+        Ok(places.map(|(table, _)| tables.remove(self.tables.name(table))?.pop()))
     }
 
     async fn read(&self, table: Table, key: &[&str]) -> Result<Option<Item>, Error> {
-        let key = table.key.iter().zip(key);
-        let key =
-            key.map(|(name, value)| ((*name).to_owned(), AttributeValue::S((*value).to_owned())));
+        let found = self.get(table, key).send().await.map_err(failure)?;
+        Ok(found.item)
+    }
+
+    fn get(&self, table: Table, key: &[&str]) -> GetItemFluentBuilder {
         self.client
             .get_item()
             .table_name(self.tables.name(table))
-            .set_key(Some(key.collect()))
+            .set_key(Some(attributes(table, key)))
             .consistent_read(true)
-            .send()
-            .await
-            .map(|output| output.item)
-            .map_err(failure)
     }
 
     /// Carries out an update; whether its condition held.
@@ -359,6 +396,18 @@ fn item<R: Record>(record: &R) -> Result<Item, Error> {
     serde_dynamo::to_item(record).map_err(internal)
 }
 
+/// A key's values as the attributes of a table's key.
+fn attributes(table: Table, key: &[&str]) -> Item {
+    let text = |value: &&str| AttributeValue::S((*value).to_owned());
+    let names = table.key.iter().map(|name| (*name).to_owned());
+    names.zip(key.iter().map(text)).collect()
+}
+
+/// A key's values as one text. No identifier holds a `#`.
+fn place(key: &[&str]) -> String {
+    key.join("#")
+}
+
 /// Whether two records are the same but for when and in which request they were made.
 fn same(one: &Item, other: &Item) -> bool {
     let differs = |name: &&String| {
@@ -434,6 +483,10 @@ where
     let SdkError::ServiceError(refused) = &error else {
         return match error {
             SdkError::ConstructionFailure(_) => internal(error),
+            // Not the network, but what should have been sent: no credentials, no valid address.
+            SdkError::DispatchFailure(ref reason) if !reason.is_io() && !reason.is_timeout() => {
+                internal(error)
+            }
             _ => Error::Unavailable(error.into()),
         };
     };

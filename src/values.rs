@@ -1,7 +1,5 @@
 //! Values that cannot be invalid: having one is the proof that its rule holds.
 
-use std::collections::HashMap;
-
 use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
 use serde::Serialize;
 
@@ -58,20 +56,38 @@ pub type ModelId = Line<200>;
 pub type VoiceType = Line<64>;
 
 impl<const LONGEST: usize> Line<LONGEST> {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text.chars().count() {
-            0 => Err("must not be empty".to_owned()),
-            length if length > LONGEST => Err(too_long(length, LONGEST)),
-            _ if text.contains(char::is_control) => {
-                Err("must not hold control characters".to_owned())
-            }
-            _ => Ok(Self(text.to_owned())),
+    fn parse(text: &str) -> Result<Self, Vec<String>> {
+        let mut broken = Vec::new();
+        if text.is_empty() {
+            broken.push("must not be empty".to_owned());
         }
+        check_length(text, LONGEST, &mut broken);
+        if text.contains(char::is_control) {
+            broken.push("must not hold control characters".to_owned());
+        }
+        checked(broken, || Self(text.to_owned()))
     }
 
     /// The line's text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+fn check_length(text: &str, longest: usize, broken: &mut Vec<String>) {
+    let length = text.chars().count();
+    if length > longest {
+        broken.push(format!(
+            "must have at most {longest} characters, but has {length}"
+        ));
+    }
+}
+
+fn checked<T>(broken: Vec<String>, value: impl FnOnce() -> T) -> Result<T, Vec<String>> {
+    if broken.is_empty() {
+        Ok(value())
+    } else {
+        Err(broken)
     }
 }
 
@@ -81,7 +97,7 @@ impl<const LONGEST: usize> Line<LONGEST> {
 pub struct Name(Line<100>);
 
 impl Name {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Vec<String>> {
         Line::parse(text.trim()).map(Self)
     }
 }
@@ -97,20 +113,20 @@ impl SluggedName {
     /// Every slug can stand in a path as an [`Identifier`].
     const LONGEST_SLUG: usize = 128;
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Vec<String>> {
         let name = Name::parse(text)?;
         let slug = slug::slugify(name.0.as_str());
+        let (length, longest) = (slug.len(), Self::LONGEST_SLUG);
+        let mut broken = Vec::new();
         if slug.is_empty() || !text.contains(char::is_alphanumeric) {
-            Err("must hold a letter or a digit".to_owned())
-        } else if slug.len() > Self::LONGEST_SLUG {
-            Err(format!(
-                "becomes an id of {} characters, more than {}",
-                slug.len(),
-                Self::LONGEST_SLUG
-            ))
-        } else {
-            Ok(Self { name, slug })
+            broken.push("must hold a letter or a digit".to_owned());
         }
+        if length > longest {
+            broken.push(format!(
+                "becomes an id of {length} characters, more than {longest}"
+            ));
+        }
+        checked(broken, || Self { name, slug })
     }
 
     /// The name as it was sent, without white space around it.
@@ -132,20 +148,17 @@ pub struct Description(String);
 impl Description {
     const LONGEST: usize = 1000;
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let forbidden = |character: char| character.is_control() && !"\n\r\t".contains(character);
-        match text.chars().count() {
-            length if length > Self::LONGEST => Err(too_long(length, Self::LONGEST)),
-            _ if text.contains(forbidden) => {
-                Err("must not hold control characters other than line breaks and tabs".to_owned())
-            }
-            _ => Ok(Self(text.to_owned())),
+    fn parse(text: &str) -> Result<Self, Vec<String>> {
+        let mut broken = Vec::new();
+        check_length(text, Self::LONGEST, &mut broken);
+        if text.contains(|character: char| character.is_control() && !"\n\r\t".contains(character))
+        {
+            broken.push(
+                "must not hold control characters other than line breaks and tabs".to_owned(),
+            );
         }
+        checked(broken, || Self(text.to_owned()))
     }
-}
-
-fn too_long(length: usize, longest: usize) -> String {
-    format!("must have at most {longest} characters, but has {length}")
 }
 
 /// The `id` of a model: an integer that every JSON implementation carries exactly, 0 to 2^53 - 1 (RFC 8259, section 6).
@@ -170,31 +183,6 @@ pub trait Entry: PartialEq {
 impl<T: Entry> Entries<T> {
     const MOST: usize = 100;
 
-    fn collapse(entries: Vec<T>, at: ValuePointerRef) -> Result<Self, Violations> {
-        let mut first_of = HashMap::with_capacity(entries.len());
-        let mut violations = Vec::new();
-        let keep: Vec<bool> = entries
-            .iter()
-            .enumerate()
-            .map(|(index, entry)| {
-                let first = *first_of.entry(entry.key()).or_insert(index);
-                if entries[first] != *entry {
-                    let detail = format!("contradicts entry {first}");
-                    violations.push(Violations::one(at.push_index(index), detail));
-                }
-                first == index
-            })
-            .collect();
-        if let Some(violations) = violations.into_iter().reduce(Violations::and) {
-            return Err(violations);
-        }
-        let kept = entries
-            .into_iter()
-            .zip(keep)
-            .filter_map(|(entry, keep)| keep.then_some(entry));
-        Ok(Self(kept.collect()))
-    }
-
     /// The entries, each once, in the order they were sent.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
@@ -206,19 +194,40 @@ impl<T: Deserr<Violations> + Entry> Deserr<Violations> for Entries<T> {
         value: Value<V>,
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
-        match value {
-            Value::Sequence(sequence) => match sequence.len() {
-                0 => Err(Violations::one(at, "must have at least 1 entry")),
-                length if length > Self::MOST => Err(Violations::one(
-                    at,
-                    format!("must have at most {} entries, but has {length}", Self::MOST),
-                )),
-                _ => Self::collapse(
-                    Vec::deserialize_from_value(Value::<V>::Sequence(sequence), at)?,
-                    at,
-                ),
-            },
-            other => Err(wrong_kind(&other, ValueKind::Sequence, at)),
+        let Value::Sequence(sequence) = value else {
+            return Err(wrong_kind(&value, ValueKind::Sequence, at));
+        };
+        let (length, most) = (sequence.len(), Self::MOST);
+        if length == 0 {
+            return Err(Violations::one(at, "must have at least 1 entry"));
+        }
+        if length > most {
+            let detail = format!("must have at most {most} entries, but has {length}");
+            return Err(Violations::one(at, detail));
+        }
+        let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
+        let mut broken: Option<Violations> = None;
+        for (index, value) in sequence.into_iter().enumerate() {
+            let at = at.push_index(index);
+            let found = match T::deserialize_from_value(value.into_value(), at) {
+                Err(found) => found,
+                Ok(entry) => match entries.iter().find(|(_, other)| other.key() == entry.key()) {
+                    None => {
+                        entries.push((index, entry));
+                        continue;
+                    }
+                    Some((_, other)) if *other == entry => continue,
+                    Some((other, _)) => Violations::one(at, format!("contradicts entry {other}")),
+                },
+            };
+            broken = Some(match broken {
+                Some(broken) => broken.and(found),
+                None => found,
+            });
+        }
+        match broken {
+            Some(broken) => Err(broken),
+            None => Ok(Self(entries.into_iter().map(|(_, entry)| entry).collect())),
         }
     }
 }
@@ -257,7 +266,7 @@ macro_rules! from_json_string {
             ) -> Result<Self, Violations> {
                 match value {
                     Value::String(text) => {
-                        Self::parse(&text).map_err(|detail| Violations::one(at, detail))
+                        Self::parse(&text).map_err(|details| Violations::all(at, details))
                     }
                     other => Err(wrong_kind(&other, ValueKind::String, at)),
                 }

@@ -16,7 +16,7 @@ use crate::{
     list::items,
     orgs::is_registered,
     tables::Deployment,
-    terminal::{print, print_records},
+    terminal::{print_records, write_line},
 };
 
 /// Issues, lists or revokes keys.
@@ -80,20 +80,24 @@ pub async fn run(command: Command, deployment: &Deployment) -> Result<()> {
             let key = mint(random.0, random.1);
             let mut record = record(&key, &org, &label)?;
             record.operations = allow;
-            record.expires_at = match expires.map(|expires| SystemTime::now().checked_add(expires))
-            {
-                None => None,
-                Some(Some(at)) => Some(humantime::format_rfc3339_seconds(at).to_string()),
-                Some(None) => bail!("the key would expire too far in the future"),
-            };
+            record.expires_at = expires.map(expiry).transpose()?;
             store(deployment, &record).await?;
-            if json {
-                let mut shown = shown(serde_json::to_value(&record)?);
-                shown["key"] = json!(key);
-                return print(&serde_json::to_string_pretty(&shown)?);
+            let text = match json {
+                true => {
+                    let mut shown = shown(serde_json::to_value(&record)?);
+                    shown["key"] = json!(key);
+                    serde_json::to_string_pretty(&shown)?
+                }
+                false => {
+                    eprintln!("the key {} of {org}, shown this once:", record.key_id);
+                    key
+                }
+            };
+            if let Err(error) = write_line(&text) {
+                revoke(deployment, &record.key_id).await?;
+                bail!("the key could not be shown, and so is revoked: {error}");
             }
-            eprintln!("the key {} of {org}, shown this once:", record.key_id);
-            print(&key)
+            Ok(())
         }
         Command::List { org, json } => {
             let keys = match org {
@@ -122,6 +126,16 @@ pub async fn run(command: Command, deployment: &Deployment) -> Result<()> {
         }
         Command::Revoke { id } => revoke(deployment, &id).await,
     }
+}
+
+/// The moment that lies that far ahead, in RFC 3339, which ends with the year 9999.
+fn expiry(duration: Duration) -> Result<String> {
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+    let at = SystemTime::now()
+        .checked_add(duration)
+        .filter(|at| *at < end);
+    let at = at.context("the key would expire after the year 9999: leave --expires out")?;
+    Ok(humantime::format_rfc3339_seconds(at).to_string())
 }
 
 /// A key's record as it may be shown: with its state, without the digest.

@@ -85,6 +85,7 @@ pub async fn is_registered(deployment: &Deployment, org: &str) -> Result<bool> {
     let found = deployment
         .client
         .get_item()
+        .consistent_read(true)
         .table_name(deployment.tables.name(table))
         .key(table.key[0], AttributeValue::S(org.to_owned()))
         .send()

@@ -23,6 +23,9 @@ pub const DEMO_ORGANIZATION: &str = "acme";
 /// The key that `serve` issues to it. It is in `events/` too, and opens nothing but a service on one's own machine.
 pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
 
+/// How long requests that are under way may take to end when the service is asked to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What to serve, and where.
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -88,8 +91,16 @@ pub async fn serve(options: Options) -> Result<()> {
 
     interrupted().await?;
     drop(stop);
-    api.await??;
-    engine.await?.map_err(|error| anyhow!(error))
+    let stopped = async {
+        api.await??;
+        engine.await?.map_err(|error| anyhow!(error))
+    };
+    // Whoever holds a request open shall not hold the service.
+    tokio::select! {
+        stopped = stopped => stopped,
+        () = tokio::time::sleep(PATIENCE) => Ok(()),
+        again = interrupted() => again,
+    }
 }
 
 async fn listen(host: std::net::IpAddr, port: u16, option: &str) -> Result<TcpListener> {

@@ -11,11 +11,20 @@ use serde_json::Value;
 /// # Errors
 /// If standard output cannot be written.
 pub fn print(line: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+    match write_line(line) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         written => Ok(written?),
     }
+}
+
+/// Writes a line of data that somebody must read.
+///
+/// # Errors
+/// If standard output cannot be written, or nobody reads it.
+pub fn write_line(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
 }
 
 /// Prints records: as a JSON array, whole, or as a table of some of their attributes.
@@ -33,7 +42,7 @@ pub fn print_records(records: &[Value], columns: &[&str], json: bool) -> Result<
         table.add_row(columns.iter().map(|column| {
             match &record[*column] {
                 Value::Null => "-".to_owned(),
-                Value::String(text) => text.clone(),
+                Value::String(text) => one_line(text),
                 Value::Array(entries) => entries
                     .iter()
                     .filter_map(Value::as_str)
@@ -44,4 +53,13 @@ pub fn print_records(records: &[Value], columns: &[&str], json: bool) -> Result<
         }));
     }
     print(table.trim_fmt().as_str())
+}
+
+/// A text as it can stand in one line of a terminal, whoever wrote it.
+fn one_line(text: &str) -> String {
+    let escaped = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }

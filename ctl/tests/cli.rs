@@ -237,6 +237,20 @@ fn serve_stops_well_when_it_is_interrupted_or_terminated() {
 }
 
 #[test]
+fn serve_stops_though_someone_holds_a_request_open() {
+    let server = Server::start(&[]);
+    let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    write!(
+        stream,
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{{"
+    )
+    .unwrap();
+    thread::sleep(Duration::from_millis(200));
+
+    server.stop("-TERM");
+}
+
+#[test]
 fn serve_keeps_its_data_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data.sqlite");
@@ -384,9 +398,50 @@ fn a_key_is_allowed_what_it_is_issued_for() {
 }
 
 #[test]
+fn a_key_that_nobody_could_read_is_revoked() {
+    let server = Server::start(&[]);
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+
+    for out in [Stdio::from(full), Stdio::from(closed)] {
+        let output = workspacectl(&["keys", "create", "--org", "acme", "--label", "lost"])
+            .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+            .stdout(out)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+    }
+
+    let keys = server.records(&["keys", "list"]);
+    let lost = keys.iter().filter(|key| key["label"] == "lost");
+    assert_eq!(lost.clone().count(), 2);
+    assert!(
+        lost.clone().all(|key| key["state"] == "revoked"),
+        "{keys:?}"
+    );
+}
+
+#[test]
+fn a_text_of_several_lines_is_listed_in_one() {
+    let server = Server::start(&[]);
+    let body = r#"{"dataStoreName":"a","dataStoreDescription":"one\ntwo\r\tthree"}"#;
+    let (status, _) = server.post("/api/v1/org/acme/dataStores/create", "", body);
+    assert_eq!(status, 204);
+
+    let listed = server.run(&["list", "data-stores"]);
+
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains(r"one\ntwo\r\tthree"), "{listed}");
+}
+
+#[test]
 fn a_key_that_cannot_be_issued_or_revoked_is_explained() {
     let server = Server::start(&[]);
-    let rows: [(&[&str], &str); 3] = [
+    let rows: [(&[&str], &str); 4] = [
         (
             &["keys", "create", "--org", "nobody"],
             "run `workspacectl orgs create nobody` first",
@@ -395,6 +450,10 @@ fn a_key_that_cannot_be_issued_or_revoked_is_explained() {
         (
             &["keys", "create", "--org", "acme", "--expires", "soon"],
             "--expires",
+        ),
+        (
+            &["keys", "create", "--org", "acme", "--expires", "9000y"],
+            "after the year 9999",
         ),
     ];
 

@@ -7,6 +7,7 @@ use crate::{
     body::Violations,
     caller::{Caller, Creation},
     error::Error,
+    operations::project_key,
     store::{Record, Store, Table},
     values::{Entries, Entry, Identifier, UserId},
 };
@@ -51,7 +52,7 @@ pub async fn add_team_users(
     team: &Identifier,
     request: AddTeamUsers,
 ) -> Result<(), Error> {
-    let project = format!("{}#{}", caller.organization().as_str(), project.as_str());
+    let project = project_key(caller.organization(), project);
     if !store
         .exists(Table::TEAMS, &[&project, team.as_str()])
         .await?

@@ -7,6 +7,7 @@ use crate::{
     body::Violations,
     caller::{Caller, Creation},
     error::Error,
+    operations::project_key,
     store::{Record, Store, Table},
     values::{Description, Identifier, Name, SluggedName},
 };
@@ -43,7 +44,7 @@ pub async fn create_team(
     request: CreateTeam,
 ) -> Result<(), Error> {
     let team = Team {
-        project: format!("{}#{}", caller.organization().as_str(), project.as_str()),
+        project: project_key(caller.organization(), project),
         team_id: request.name.slug(),
         team_name: request.name.name(),
         team_description: request.description.unwrap_or_default(),

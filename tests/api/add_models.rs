@@ -233,6 +233,14 @@ async fn add_models_refuses_every_bad_body() {
                 ],
             ),
             (
+                "an entry without id, and contradicting ones",
+                field(json!([{ "modelid": "x" }, { "id": 1, "modelid": "m" }, { "id": 2, "modelid": "m" }])),
+                &[
+                    "#/aIModelsSelectedToAddToOrg/0/id is required",
+                    "#/aIModelsSelectedToAddToOrg/2 contradicts entry 1",
+                ],
+            ),
+            (
                 "contradicting entries",
                 models(&[(1, "a"), (2, "b"), (3, "a"), (4, "b")]),
                 &[

@@ -117,22 +117,47 @@ async fn add_team_users_refuses_a_team_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn add_team_users_reads_the_team_once_and_then_remembers_it() {
+async fn add_team_users_reads_key_and_team_once_and_then_remembers_them() {
     let world = World::new().await;
-    let acme = world.acme().await;
-    create_team(&acme).await;
+    create_team(&world.acme().await).await;
+    let other = world.acme().await;
     world.sent.take();
 
-    acme.post(PATH, users(&["ada"])).await.is_success();
-    acme.post(PATH, users(&["grace"])).await.is_success();
+    other.post(PATH, users(&["ada"])).await.is_success();
+    other.post(PATH, users(&["grace"])).await.is_success();
 
-    let actions: Vec<_> = world
-        .sent
-        .take()
-        .into_iter()
-        .map(|(action, _)| action)
-        .collect();
-    assert_eq!(actions, ["GetItem", "UpdateItem", "UpdateItem"]);
+    let sent = world.sent.take();
+    let actions: Vec<_> = sent.iter().map(|(action, _)| action.as_str()).collect();
+    assert_eq!(actions, ["BatchGetItem", "UpdateItem", "UpdateItem"]);
+}
+
+#[tokio::test]
+async fn add_team_users_reads_a_team_that_is_created_later() {
+    let world = World::new().await;
+    let acme = world.acme().await;
+
+    acme.post(PATH, users(&["ada"]))
+        .await
+        .is(404, "no_such_team");
+    create_team(&acme).await;
+
+    acme.post(PATH, users(&["ada"])).await.is_success();
+}
+
+#[tokio::test]
+async fn add_team_users_reads_no_team_for_a_malformed_key() {
+    let world = World::new().await;
+    world.sent.take();
+
+    let stranger = world
+        .anonymous()
+        .with("authorization", "Bearer wsk_nonsense");
+    stranger
+        .post(PATH, users(&["ada"]))
+        .await
+        .is(401, "unauthenticated");
+
+    assert!(world.sent.take().is_empty());
 }
 
 #[tokio::test]

@@ -214,6 +214,13 @@ async fn the_policy_allows_the_actions_that_the_code_uses_and_no_other() {
         .await
         .is_success();
     acme.post(members, users(&["ada"])).await.is_success();
+    let another_team = members.replace("research", "nobody");
+    world
+        .acme()
+        .await
+        .post(&another_team, users(&["ada"]))
+        .await
+        .is(404, "no_such_team");
     acme.post(members, users(&["ada", "grace"]))
         .await
         .is_success();

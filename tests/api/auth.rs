@@ -160,15 +160,23 @@ async fn a_malformed_key_costs_no_read() {
 async fn two_authorization_headers_are_refused() {
     let world = World::new().await;
     let credential = format!("Bearer {}", world.issue("acme", |_| {}).await);
-    let event = json!({
-        "requestContext": { "elb": { "targetGroupArn": "arn:aws:elasticloadbalancing:us-east-1:1:targetgroup/a/b" } },
-        "httpMethod": "POST",
-        "path": TEAM,
-        "multiValueHeaders": { "Authorization": [credential, credential] },
-        "body": r#"{"teamName": "Research"}"#,
-        "isBase64Encoded": false,
-    });
+    let rest = json!({ "requestId": "gateway-request", "stage": "prod" });
+    let load_balancer = json!({ "elb": { "targetGroupArn": "arn:aws:elasticloadbalancing:us-east-1:1:targetgroup/a/b" } });
 
+    for context in [rest, load_balancer] {
+        let event = json!({
+            "requestContext": context,
+            "httpMethod": "POST",
+            "path": TEAM,
+            "headers": { "Authorization": credential },
+            "multiValueHeaders": { "Authorization": [credential, credential] },
+            "body": r#"{"teamName": "Research"}"#,
+            "isBase64Encoded": false,
+        });
+        world.send(event).await.is(401, "unauthenticated");
+    }
+    let mut event = crate::support::event("POST", TEAM, &Default::default(), Some("{}"));
+    event["headers"] = json!({ "Authorization": credential, "authorization": credential });
     world.send(event).await.is(401, "unauthenticated");
 }
 

@@ -168,6 +168,14 @@ async fn create_team_refuses_every_bad_body() {
             ("a name without letter or digit", json!({ "teamName": "---" }), &["#/teamName must hold a letter or a digit"]),
             ("an emoji as name", json!({ "teamName": "🎉" }), &["#/teamName must hold a letter or a digit"]),
             (
+                "a long name with a control character",
+                json!({ "teamName": format!("{}\u{7}x", long(100)) }),
+                &[
+                    "#/teamName must have at most 100 characters, but has 102",
+                    "#/teamName must not hold control characters",
+                ],
+            ),
+            (
                 "a name whose slug is too long",
                 json!({ "teamName": "語".repeat(100) }),
                 &["#/teamName becomes an id of 299 characters, more than 128"],
@@ -230,4 +238,24 @@ async fn create_team_reports_members_that_are_repeated() {
         ]
     );
     assert!(world.records(Table::TEAMS).await.is_empty());
+}
+
+#[tokio::test]
+async fn create_team_answers_a_body_made_of_repeated_members_in_few_bytes() {
+    let world = World::new().await;
+    let members: Vec<_> = (0..9000)
+        .map(|number| format!(r#""{number}":0,"{number}":0"#))
+        .collect();
+    let name = " ".repeat(100_000);
+    let deep = format!(r#"{{"{name}": {{{}}}}}"#, members.join(","));
+    let flat = format!("{{{}}}", members.join(","));
+
+    for body in [deep, flat] {
+        let answer = world.acme().await.post_text(PATH, &body).await;
+
+        answer.is(422, "invalid_body");
+        assert!(answer.violations().len() > 1);
+        let size = answer.body.unwrap().to_string().len();
+        assert!(size < 1_000_000, "{size}");
+    }
 }

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use workspace_management::{event::Service, store::Table};
 use workspacectl::tables::local_config;
 
-use crate::support::{Setting, World, event, send, service, table_names};
+use crate::support::{Answer, Setting, World, event, send, service, table_names};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
@@ -64,7 +64,7 @@ async fn an_unreachable_dynamodb_is_an_outage_that_a_client_may_wait_for() {
         .unwrap();
     let service = service_at(&format!("http://{closed}"));
 
-    let answer = send(&service, request(), Duration::from_secs(2)).await;
+    let answer = Answer::read(send(&service, request(), Duration::from_secs(2)).await);
 
     answer.is(503, "unavailable");
     assert_eq!(answer.headers["retry-after"], "1");
@@ -76,7 +76,7 @@ async fn a_dynamodb_that_never_answers_is_given_up_before_lambda_gives_up() {
     let service = service_at(&format!("http://{}", silent.local_addr().unwrap()));
     let started = Instant::now();
 
-    let answer = send(&service, request(), Duration::from_secs(2)).await;
+    let answer = Answer::read(send(&service, request(), Duration::from_secs(2)).await);
 
     answer.is(503, "unavailable");
     assert_eq!(answer.headers["retry-after"], "1");
@@ -88,10 +88,21 @@ async fn a_dynamodb_that_never_answers_is_given_up_before_lambda_gives_up() {
 }
 
 #[tokio::test]
+async fn a_connection_that_cannot_be_opened_does_not_hold_up_the_start() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let service = service_at(&format!("http://{}", silent.local_addr().unwrap()));
+    let started = Instant::now();
+
+    service.connect().await;
+
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
 async fn a_request_without_time_left_is_not_begun() {
     let world = World::new().await;
 
-    let answer = send(&world.service, request(), Duration::from_millis(400)).await;
+    let answer = Answer::read(send(&world.service, request(), Duration::from_millis(400)).await);
 
     answer.is(503, "unavailable");
     assert!(world.records(Table::DATA_STORES).await.is_empty());
@@ -103,8 +114,8 @@ async fn a_panic_is_a_failure_and_the_next_event_is_answered() {
     let config = local_config(&world.endpoint).interceptor(PanicOnce::default());
     let service = service(config, world.tables.clone(), &Setting::default());
 
-    let first = send(&service, request(), Duration::from_secs(10)).await;
-    let second = send(&service, request(), Duration::from_secs(10)).await;
+    let first = Answer::read(send(&service, request(), Duration::from_secs(10)).await);
+    let second = Answer::read(send(&service, request(), Duration::from_secs(10)).await);
 
     first.is(500, "internal");
     assert!(!first.body.unwrap().to_string().contains("sabotage"));

@@ -215,8 +215,8 @@ async fn the_binary_answers_is_poisoned_and_answers_again() {
         "papers"
     );
     let log = lambda.log().await;
-    let panics = log.iter().filter(|line| line["message"] == "panicked");
-    assert_eq!(panics.count(), 1, "{log:?}");
+    let refused = log.iter().filter(|line| line["code"] == "malformed_event");
+    assert_eq!(refused.count(), 3, "{log:?}");
 }
 
 #[tokio::test]
@@ -235,14 +235,22 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
         .invoke(request(&holder.headers))
         .await
         .is(500, "internal");
+    let other = event(
+        "POST",
+        &PATH.replace("acme", "globex"),
+        &holder.headers,
+        Some("{}"),
+    );
+    lambda.invoke(other).await.is(403, "other_organization");
 
     let log = lambda.log().await;
 
-    assert_eq!(log.len(), 3, "{log:?}");
+    assert_eq!(log.len(), 4, "{log:?}");
     let expected = [
         json!({ "level": "INFO", "status": 204, "code": null, "cold_start": true }),
         json!({ "level": "INFO", "status": 422, "code": "invalid_body", "cold_start": false }),
         json!({ "level": "ERROR", "status": 500, "code": "internal", "cold_start": false }),
+        json!({ "level": "INFO", "status": 403, "code": "other_organization", "cold_start": false }),
     ];
     for (line, expected) in log.iter().zip(&expected) {
         for (member, value) in expected.as_object().unwrap() {
@@ -331,6 +339,9 @@ async fn a_variable_that_is_missing_or_wrong_fails_the_start_with_a_sentence_tha
     rows.extend([
         ("ANONYMOUS_OPERATIONS", "perhaps"),
         ("KEY_CACHE_SECONDS", "a minute"),
+        ("AWS_REGION", ""),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000"),
+        ("SSL_CERT_FILE", "/no/such/file"),
     ]);
 
     for (variable, value) in rows {
@@ -343,7 +354,12 @@ async fn a_variable_that_is_missing_or_wrong_fails_the_start_with_a_sentence_tha
 
         assert!(!output.status.success(), "{variable}");
         let log = String::from_utf8(output.stdout).unwrap();
-        assert!(log.contains(variable), "{variable}: {log}");
+        let named = if variable == "SSL_CERT_FILE" {
+            value
+        } else {
+            variable
+        };
+        assert!(log.contains(named), "{variable}: {log}");
         assert!(!log.contains("panicked"), "{log}");
     }
 }

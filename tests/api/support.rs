@@ -186,6 +186,11 @@ impl World {
     }
 
     pub async fn send(&self, event: Value) -> Answer {
+        Answer::read(self.send_raw(event).await)
+    }
+
+    /// The answer as Lambda gets it.
+    pub async fn send_raw(&self, event: Value) -> Value {
         send(&self.service, event, Duration::from_secs(10)).await
     }
 }
@@ -232,8 +237,8 @@ pub fn key_id(key: &str) -> String {
     ApiKey::parse(key).unwrap().id().to_owned()
 }
 
-/// Sends an event to a service, with that much time left for it.
-pub async fn send(service: &Service, event: Value, time: Duration) -> Answer {
+/// Sends an event to a service, with that much time left for it; the answer as Lambda gets it.
+pub async fn send(service: &Service, event: Value, time: Duration) -> Value {
     let mut context = Context::default();
     context.request_id = "lambda-request".to_owned();
     context.deadline = (SystemTime::now() + time)
@@ -242,7 +247,7 @@ pub async fn send(service: &Service, event: Value, time: Duration) -> Answer {
         .as_millis() as u64;
     let payload = to_raw_value(&event).unwrap();
     let response = service.answer(LambdaEvent::new(payload, context)).await;
-    Answer::read(serde_json::to_value(response).unwrap())
+    serde_json::to_value(response).unwrap()
 }
 
 /// An HTTP API's event (payload 2.0) as a gateway makes it of a request.
@@ -431,6 +436,9 @@ impl Intercept for Sent {
             }
         };
         add(&body);
+        for name in body["RequestItems"].as_object().into_iter().flatten() {
+            add(&serde_json::json!({ "TableName": name.0 }));
+        }
         for action in body["TransactItems"].as_array().into_iter().flatten() {
             action
                 .as_object()

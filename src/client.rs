@@ -5,11 +5,11 @@
 
 use std::fs;
 
-use aws_config::{BehaviorVersion, Region};
-use aws_sdk_dynamodb::config::{
-    Builder, Credentials, SharedHttpClient,
-    endpoint::{Endpoint, EndpointFuture, Params, ResolveEndpoint},
+use aws_config::{
+    BehaviorVersion, Region, default_provider::credentials::DefaultCredentialsChain,
+    provider_config::ProviderConfig,
 };
+use aws_sdk_dynamodb::config::{Builder, Credentials, SharedHttpClient};
 use aws_smithy_http_client::{
     Builder as HttpBuilder,
     tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
@@ -48,16 +48,10 @@ pub async fn configure(variable: impl Fn(&str) -> Option<String>) -> Result<Buil
         is_on("AWS_USE_FIPS_ENDPOINT"),
         is_on("AWS_USE_DUALSTACK_ENDPOINT"),
     );
-    let is_plain = is_public(&region) && !fips && !dual_stack;
-    let regional = is_plain.then(|| format!("https://dynamodb.{region}.amazonaws.com"));
-    match endpoint.clone().or(regional) {
-        Some(url) => {
-            config = config
-                .endpoint_url(url.clone())
-                .endpoint_resolver(KnownEndpoint(url))
-        }
-        None => config = config.use_fips(fips).use_dual_stack(dual_stack),
-    }
+    config.set_endpoint_url(endpoint);
+    config
+        .set_use_fips(Some(fips))
+        .set_use_dual_stack(Some(dual_stack));
     let access = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
     Ok(match access {
         Some((id, secret)) => {
@@ -65,26 +59,16 @@ pub async fn configure(variable: impl Fn(&str) -> Option<String>) -> Result<Buil
             config.credentials_provider(Credentials::new(id, secret, token, None, "environment"))
         }
         None => {
-            let loader = aws_config::defaults(BehaviorVersion::latest());
-            let found = loader.http_client(http_client).region(region).load().await;
-            config.set_credentials_provider(found.credentials_provider());
-            config
+            let lookup = ProviderConfig::without_region()
+                .with_region(Some(region))
+                .with_http_client(http_client);
+            let chain = DefaultCredentialsChain::builder().configure(lookup);
+            config.credentials_provider(chain.build().await)
         }
     })
 }
 
-/// An endpoint that is known. The SDK's own resolver parses its table of all regions first.
-#[derive(Debug)]
-struct KnownEndpoint(String);
-
-impl ResolveEndpoint for KnownEndpoint {
-    fn resolve_endpoint<'a>(&'a self, _: &'a Params) -> EndpointFuture<'a> {
-        EndpointFuture::ready(Ok(Endpoint::builder().url(self.0.clone()).build()))
-    }
-}
-
-/// Whether a region is one of AWS's public partition or of GovCloud, whose endpoints are named alike and have certificates of
-/// Amazon's roots.
+/// Whether a region is one of AWS's public partition or of GovCloud, whose endpoints have certificates of Amazon's roots.
 fn is_public(region: &Region) -> bool {
     let areas = [
         "af-", "ap-", "ca-", "eu-", "il-", "me-", "mx-", "sa-", "us-",

@@ -18,6 +18,7 @@ use crate::{
 };
 
 /// Carries out the operation that a request's path names.
+#[rustfmt::skip] // a path is one line
 pub(crate) async fn route(call: &mut Call<'_>) -> Result<(), Error> {
     use Access::{KeyHolders, Open};
     let store = call.store;
@@ -35,15 +36,7 @@ pub(crate) async fn route(call: &mut Call<'_>) -> Result<(), Error> {
             let caller = call.admit("create_data_store", Open, Some(org)).await?;
             create_data_store(store, &caller, call.body()?).await
         }
-        [
-            "api",
-            "v1",
-            "project",
-            org,
-            project,
-            team,
-            "addUsersToTheTeam",
-        ] => {
+        ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => {
             let org = Identifier::parse("org_id", org)?;
             let project = Identifier::parse("project_id", project)?;
             let team = Identifier::parse("team_id", team)?;
@@ -52,32 +45,16 @@ pub(crate) async fn route(call: &mut Call<'_>) -> Result<(), Error> {
             let caller = call.admit("add_team_users", KeyHolders, Some(org)).await?;
             add_team_users(store, &caller, &project, &team, call.body()?).await
         }
-        [
-            "api",
-            "v1",
-            "project",
-            org,
-            project,
-            "createNewTeamOnProject",
-        ] => {
+        ["api", "v1", "project", org, project, "createNewTeamOnProject"] => {
             let org = Identifier::parse("org_id", org)?;
             let project = Identifier::parse("project_id", project)?;
             let caller = call.admit("create_team", KeyHolders, Some(org)).await?;
             create_team(store, &caller, &project, call.body()?).await
         }
-        [
-            "api",
-            "v1",
-            "project",
-            org,
-            project,
-            "createLoggingInstance",
-        ] => {
+        ["api", "v1", "project", org, project, "createLoggingInstance"] => {
             let org = Identifier::parse("org_id", org)?;
             let project = Identifier::parse("project_id", project)?;
-            let caller = call
-                .admit("create_logging_instance", KeyHolders, Some(org))
-                .await?;
+            let caller = call.admit("create_logging_instance", KeyHolders, Some(org)).await?;
             create_logging_instance(store, &caller, &project, call.body()?).await
         }
         ["api", "v1", "bot", "playground", bot, "voice"] => {

@@ -8,6 +8,7 @@
 
 mod agreement;
 mod auth;
+mod cost;
 mod events;
 mod failures;
 mod process;

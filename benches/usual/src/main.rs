@@ -1,0 +1,38 @@
+//! `create_logging_instance` as most people write it: the SDK's defaults, a key looked up, an item put.
+
+use aws_config::BehaviorVersion;
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use lambda_http::{Body, Error, Request, RequestExt as _, Response, run, service_fn};
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let client = Client::new(&config);
+    run(service_fn(|request: Request| create(&client, request))).await
+}
+
+async fn create(client: &Client, request: Request) -> Result<Response<Body>, Error> {
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let key = request.headers().get("authorization").ok_or("no key")?;
+    let id = key.to_str()?.split('_').nth(1).ok_or("no id")?;
+    let keys = std::env::var("KEYS_TABLE")?;
+    let found = client.get_item().table_name(keys).key("key_id", text(id));
+    found.send().await?.item.ok_or("no such key")?;
+    let path = request.raw_http_path().to_owned();
+    let mut segments = path.split('/').skip(4);
+    let org = segments.next().ok_or("no organization")?;
+    let project = segments.next().ok_or("no project")?;
+    let body: serde_json::Value = serde_json::from_slice(request.body().as_ref())?;
+    client
+        .put_item()
+        .table_name(std::env::var("LOGGING_INSTANCES_TABLE")?)
+        .item("org_id", text(org))
+        .item("project_id", text(project))
+        .item(
+            "project_name",
+            text(body["projectName"].as_str().ok_or("no name")?),
+        )
+        .send()
+        .await?;
+    Ok(Response::builder().status(204).body(Body::Empty)?)
+}

@@ -1,0 +1,43 @@
+//! How many requests an operation sends to DynamoDB: a figure that no machine changes.
+
+use serde_json::{Value, json};
+use workspace_management::{key::ApiKey, store::Table};
+use workspacectl::{events::ALL, serve::DEMO_KEY};
+
+use crate::support::{Setting, World, service};
+
+#[tokio::test]
+async fn every_operation_takes_two_requests_at_first_and_then_one() {
+    let world = World::new().await;
+    let key = ApiKey::parse(DEMO_KEY).unwrap();
+    let record = json!({
+        "key_id": key.id(),
+        "org_id": "acme",
+        "secret_sha256": key.digest(),
+        "created_at": "2026-01-01T00:00:00Z",
+    });
+    world.put(Table::KEYS, record).await;
+    let mut counts = Vec::new();
+
+    for (operation, text) in ALL {
+        let event: Value = serde_json::from_str(text).unwrap();
+        let config = workspacectl::tables::local_config(&world.endpoint);
+        let fresh = service(
+            config.interceptor(world.sent.clone()),
+            world.tables.clone(),
+            &Setting::default(),
+        );
+        for _ in 0..3 {
+            let answer =
+                crate::support::send(&fresh, event.clone(), std::time::Duration::from_secs(10))
+                    .await;
+            assert_eq!(answer["statusCode"], 204, "{operation}: {answer}");
+            counts.push((operation, world.sent.take().len()));
+        }
+    }
+
+    let expected = ALL
+        .iter()
+        .flat_map(|(operation, _)| [2, 1, 1].map(|count| (*operation, count)));
+    assert_eq!(counts, expected.collect::<Vec<_>>());
+}

@@ -151,32 +151,26 @@ pub async fn items(
     partition: Option<(&str, String)>,
 ) -> Result<Vec<Value>> {
     let name = deployment.tables.name(table);
-    let items = match partition {
-        Some((key, value)) => deployment
-            .client
-            .query()
-            .table_name(name)
-            .set_index_name(index.map(str::to_owned))
-            .key_condition_expression("#key = :value")
-            .expression_attribute_names("#key", key)
-            .expression_attribute_values(":value", AttributeValue::S(value))
-            .into_paginator()
-            .items()
-            .send()
-            .collect::<Result<Vec<_>, _>>()
-            .await
-            .with_context(|| format!("{name} cannot be read"))?,
-        None => deployment
-            .client
-            .scan()
-            .table_name(name)
-            .into_paginator()
-            .items()
-            .send()
-            .collect::<Result<Vec<_>, _>>()
-            .await
-            .with_context(|| format!("{name} cannot be read"))?,
+    let items: Result<Vec<_>, aws_sdk_dynamodb::Error> = match partition {
+        Some((key, value)) => {
+            let query = deployment
+                .client
+                .query()
+                .table_name(name)
+                .set_index_name(index.map(str::to_owned))
+                .key_condition_expression("#key = :value")
+                .expression_attribute_names("#key", key)
+                .expression_attribute_values(":value", AttributeValue::S(value));
+            let items = query.into_paginator().items().send();
+            items.collect::<Result<_, _>>().await.map_err(Into::into)
+        }
+        None => {
+            let scan = deployment.client.scan().table_name(name);
+            let items = scan.into_paginator().items().send();
+            items.collect::<Result<_, _>>().await.map_err(Into::into)
+        }
     };
+    let items = items.with_context(|| format!("{name} cannot be read"))?;
     let mut records: Vec<Value> = items
         .into_iter()
         .map(serde_dynamo::from_item)

@@ -1,22 +1,14 @@
 //! How many requests an operation sends to DynamoDB: a figure that no machine changes.
 
-use serde_json::{Value, json};
-use workspace_management::{key::ApiKey, store::Table};
-use workspacectl::{events::ALL, serve::DEMO_KEY};
+use serde_json::Value;
+use workspacectl::events::ALL;
 
 use crate::support::{Setting, World, service};
 
 #[tokio::test]
 async fn every_operation_takes_two_requests_at_first_and_then_one() {
     let world = World::new().await;
-    let key = ApiKey::parse(DEMO_KEY).unwrap();
-    let record = json!({
-        "key_id": key.id(),
-        "org_id": "acme",
-        "secret_sha256": key.digest(),
-        "created_at": "2026-01-01T00:00:00Z",
-    });
-    world.put(Table::KEYS, record).await;
+    world.know_the_demo_key().await;
     let mut counts = Vec::new();
 
     for (operation, text) in ALL {

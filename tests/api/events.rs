@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
-use workspacectl::{events::ALL, serve::DEMO_KEY};
+use workspacectl::events::ALL;
 
 use crate::support::{Answer, Sender, World, event};
 
@@ -326,15 +326,7 @@ async fn an_event_that_is_no_request_is_answered_and_the_next_one_too() {
 #[tokio::test]
 async fn every_event_of_the_events_folder_is_answered_with_success() {
     let world = World::new().await;
-    let key =
-        workspace_management::key::ApiKey::parse(DEMO_KEY).expect("the demo key is well-formed");
-    let record = json!({
-        "key_id": key.id(),
-        "org_id": "acme",
-        "secret_sha256": key.digest(),
-        "created_at": "2026-01-01T00:00:00Z",
-    });
-    world.put(Table::KEYS, record).await;
+    world.know_the_demo_key().await;
 
     for (_, text) in ALL {
         world

@@ -27,7 +27,10 @@ use workspace_management::{
     key::{ApiKey, KeyRecord, mint},
     store::{Store, Table, Tables},
 };
-use workspacectl::tables::{create_missing, local_config};
+use workspacectl::{
+    serve::DEMO_KEY,
+    tables::{create_missing, local_config},
+};
 
 /// What makes one world differ from the usual one.
 pub struct Setting {
@@ -82,6 +85,18 @@ impl World {
     pub async fn register(&self, org: &str) {
         self.put(Table::ORGANIZATIONS, json!({ "org_id": org }))
             .await;
+    }
+
+    /// Stores the record of the key that the files in `events/` hold.
+    pub async fn know_the_demo_key(&self) {
+        let key = ApiKey::parse(DEMO_KEY).expect("the demo key is well-formed");
+        let record = json!({
+            "key_id": key.id(),
+            "org_id": "acme",
+            "secret_sha256": key.digest(),
+            "created_at": "2026-01-01T00:00:00Z",
+        });
+        self.put(Table::KEYS, record).await;
     }
 
     pub async fn put(&self, table: Table, record: Value) {

@@ -53,7 +53,7 @@ pub enum Error {
     #[error("This path takes POST alone.")]
     MethodNotAllowed,
     /// Something different is there under this name already.
-    #[error("The name is taken: something different, or made by another caller, is there already.")]
+    #[error("Something else is there already: with other content, or made by another caller.")]
     NameTaken,
     /// A model is in the organization already under another `id`.
     #[error(

@@ -42,7 +42,7 @@ pub enum Command {
     },
     /// List the keys, without their secrets
     List {
-        /// Of one organization alone
+        /// Only of this organization
         #[arg(long)]
         org: Option<String>,
         /// Print JSON

@@ -10,15 +10,15 @@ use crate::{tables::Deployment, terminal::print_records};
 /// What to list.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The records
+    /// What to list
     kind: Kind,
-    /// Of one organization alone
+    /// Only of this organization
     #[arg(long)]
     org: Option<String>,
-    /// Of one project of it alone (teams, members)
+    /// Only of this project of it (teams, members)
     #[arg(long, requires = "org")]
     project: Option<String>,
-    /// Of one team of it alone (members)
+    /// Only of this team of it (members)
     #[arg(long, requires = "project")]
     team: Option<String>,
     /// Print JSON
@@ -113,10 +113,8 @@ pub async fn run(options: Options, deployment: &Deployment) -> Result<()> {
         .flatten()
         .collect();
     if given.len() > parts {
-        bail!(
-            "these records belong to no {}",
-            ["", "project", "team"][given.len() - 1]
-        );
+        let option = ["", "--project", "--team"][given.len() - 1];
+        bail!("{option} does not apply to these records");
     }
     let whole = given.len() == parts;
     let records = if whole {

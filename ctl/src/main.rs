@@ -5,16 +5,23 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
-use tracing_subscriber::{filter::LevelFilter, fmt};
+use tracing_subscriber::{
+    Layer as _,
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt as _,
+    registry,
+    util::SubscriberInitExt as _,
+};
 use workspacectl::{keys, list, orgs, serve, tables::Deployment};
 
 /// Runs workspace-management on this machine, registers organizations and issues keys.
 ///
-/// Everything but `serve` works on a deployment: the one of `--stack`; else the tables that the function's own
-/// environment variables name (TEAMS_TABLE and so on), both reached as the AWS SDK is configured; else what
-/// `workspacectl serve` runs on this machine.
+/// Everything but `serve` works on a deployment: the one of `--stack`; else the tables that the function's own environment
+/// variables name (TEAMS_TABLE and so on), both reached as the AWS SDK is configured; else what `serve` runs on this
+/// machine, with DynamoDB where AWS_ENDPOINT_URL_DYNAMODB says or on port 8000.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -35,10 +42,10 @@ enum Command {
 
 #[derive(Subcommand)]
 enum OnDeployment {
-    /// Register organizations
+    /// Register and list organizations
     #[command(subcommand)]
     Orgs(orgs::Command),
-    /// Issue and revoke keys
+    /// Issue, list and revoke keys
     #[command(subcommand)]
     Keys(keys::Command),
     /// Show what is stored
@@ -47,12 +54,15 @@ enum OnDeployment {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    fmt()
+    // The embedded DynamoDB warns of each condition that does not hold, as in every repeat.
+    let levels = Targets::new()
+        .with_default(LevelFilter::INFO)
+        .with_target("dynoxide", LevelFilter::ERROR);
+    let log = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
-        .with_max_level(LevelFilter::INFO)
-        .init();
+        .with_target(false);
+    registry().with(log.with_filter(levels)).init();
     match run(Cli::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -64,6 +74,9 @@ async fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
     let command = match cli.command {
+        Command::Serve(_) if cli.stack.is_some() => {
+            bail!("serve runs on this machine: it takes no --stack")
+        }
         Command::Serve(options) => return serve::serve(options).await,
         Command::On(command) => command,
     };

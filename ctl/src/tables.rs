@@ -75,7 +75,10 @@ impl Deployment {
         Self {
             client: Client::from_conf(local_config(endpoint).build()),
             tables: logical_names(),
-            name: format!("what `workspacectl serve` runs, with DynamoDB at {endpoint}"),
+            name: format!(
+                "what `cargo serve` runs, with DynamoDB at {endpoint} \
+                 (AWS_ENDPOINT_URL_DYNAMODB says where else)"
+            ),
         }
     }
 }

@@ -484,7 +484,7 @@ fn an_unreachable_deployment_is_named() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        error.contains(&endpoint) && error.contains("workspacectl serve"),
+        error.contains(&endpoint) && error.contains("cargo serve"),
         "{error}"
     );
 }

@@ -58,7 +58,6 @@ fn snake_case(name: &str) -> String {
 fn operations_template_and_events_have_the_same_names() {
     let names: BTreeSet<_> = NAMES.into_iter().collect();
 
-    assert_eq!(names.len(), 6);
     assert_eq!(
         declared_routes()
             .keys()
@@ -103,6 +102,40 @@ async fn the_router_knows_the_routes_of_the_template() {
             .send(event("GET", &path, &Default::default(), None))
             .await
             .is(405, "method_not_allowed");
+    }
+}
+
+#[tokio::test]
+async fn the_router_knows_the_operations_by_the_names_of_the_template() {
+    let world = World::new().await;
+
+    for (name, (_, path)) in declared_routes() {
+        let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
+        let allowed = world
+            .issue("acme", |key| key.operations = Some(vec![name.clone()]))
+            .await;
+        let others = NAMES
+            .map(str::to_owned)
+            .into_iter()
+            .filter(|other| *other != name);
+        let refused = world
+            .issue("acme", |key| key.operations = Some(others.collect()))
+            .await;
+
+        let answer = world.holder(&allowed).post(&path, json!({})).await;
+        answer.is(422, "invalid_body");
+        let answer = world.holder(&refused).post(&path, json!({})).await;
+        answer.is(403, "operation_not_allowed");
+    }
+}
+
+#[test]
+fn the_local_environment_names_every_table() {
+    let local = include_str!("../../events/local.env");
+
+    for table in Table::ALL {
+        let line = format!("{}={}", table.variable, table.logical_id);
+        assert!(local.lines().any(|present| present == line), "{line}");
     }
 }
 

@@ -82,7 +82,7 @@ async fn a_dynamodb_that_never_answers_is_given_up_before_lambda_gives_up() {
     assert_eq!(answer.headers["retry-after"], "1");
     let taken = started.elapsed();
     assert!(
-        (Duration::from_millis(1400)..Duration::from_millis(1900)).contains(&taken),
+        (Duration::from_millis(1400)..Duration::from_secs(2)).contains(&taken),
         "{taken:?}"
     );
 }

@@ -56,12 +56,7 @@ async fn add_models_writes_one_model_with_one_update_and_more_with_one_transacti
         .await
         .is_success();
 
-    let actions: Vec<_> = world
-        .sent
-        .take()
-        .into_iter()
-        .map(|(action, _)| action)
-        .collect();
+    let actions = world.sent.take_actions();
     assert_eq!(actions, ["UpdateItem", "TransactWriteItems"]);
 }
 

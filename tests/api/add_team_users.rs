@@ -126,8 +126,7 @@ async fn add_team_users_reads_key_and_team_once_and_then_remembers_them() {
     other.post(PATH, users(&["ada"])).await.is_success();
     other.post(PATH, users(&["grace"])).await.is_success();
 
-    let sent = world.sent.take();
-    let actions: Vec<_> = sent.iter().map(|(action, _)| action.as_str()).collect();
+    let actions = world.sent.take_actions();
     assert_eq!(actions, ["BatchGetItem", "UpdateItem", "UpdateItem"]);
 }
 

@@ -268,12 +268,7 @@ async fn a_key_is_read_once_and_then_remembered() {
     create_team(&acme).await.is_success();
     create_team(&acme).await.is_success();
 
-    let actions: Vec<_> = world
-        .sent
-        .take()
-        .into_iter()
-        .map(|(action, _)| action)
-        .collect();
+    let actions = world.sent.take_actions();
     assert_eq!(actions, ["GetItem", "PutItem", "PutItem"]);
 }
 
@@ -402,11 +397,6 @@ async fn an_organization_is_read_once_and_then_remembered() {
         .await
         .is_success();
 
-    let actions: Vec<_> = world
-        .sent
-        .take()
-        .into_iter()
-        .map(|(action, _)| action)
-        .collect();
+    let actions = world.sent.take_actions();
     assert_eq!(actions, ["GetItem", "PutItem", "PutItem"]);
 }

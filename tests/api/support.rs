@@ -423,6 +423,12 @@ impl Sent {
     pub fn take(&self) -> Requests {
         std::mem::take(&mut self.0.lock().unwrap())
     }
+
+    /// The actions of those requests.
+    pub fn take_actions(&self) -> Vec<String> {
+        let sent = self.take().into_iter();
+        sent.map(|(action, _)| action).collect()
+    }
 }
 
 impl Intercept for Sent {

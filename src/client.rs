@@ -3,17 +3,22 @@
 //! The SDK's own default chain reads files and tries sources in turn, and its TLS gathers entropy for 33 ms and parses every
 //! root certificate of the system. Lambda hands over all there is to know in variables.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use aws_config::{
     BehaviorVersion, Region, default_provider::credentials::DefaultCredentialsChain,
     provider_config::ProviderConfig,
 };
-use aws_sdk_dynamodb::config::{Builder, Credentials, SharedHttpClient};
+use aws_sdk_dynamodb::config::{Builder, Credentials, http::HttpRequest};
 use aws_smithy_http_client::{
-    Builder as HttpBuilder,
+    Connector,
     tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_types::byte_stream::ByteStream;
+use tokio::time::timeout;
 
 use crate::error::Cause;
 
@@ -21,17 +26,25 @@ use crate::error::Cause;
 /// across. The first of them ends in 2037.
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
+/// How long a connection to DynamoDB may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The SDK's configuration that the variables ask for, as `variable` reads them: `None` for what is not set or empty.
+/// The connection that the first request will use is open, unless DynamoDB could not be reached within a second: that
+/// shows when a request tries again.
 ///
 /// Where they hold no credentials, those of a profile, a web identity, a container or SnapStart are found as the SDK finds
 /// them, and refreshed before they expire.
 ///
 /// # Errors
 /// If there is no region, if the endpoint is no URL, or if a certificate file cannot be read.
-pub async fn configure(variable: impl Fn(&str) -> Option<String>) -> Result<Builder, Cause> {
+pub async fn connect(variable: impl Fn(&str) -> Option<String>) -> Result<Builder, Cause> {
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     let region = Region::new(region.ok_or("the environment variable AWS_REGION is not set")?);
-    let http_client = http_client(&region, &variable)?;
+    let connector = connector(&region, &variable)?;
+    let shared = connector.clone();
+    // The SDK would make a connector, and read the roots, for itself once more than it needs.
+    let http_client = http_client_fn(move |_, _| shared.clone());
     let mut config = Builder::new()
         .behavior_version(BehaviorVersion::latest())
         .http_client(http_client.clone())
@@ -48,6 +61,11 @@ pub async fn configure(variable: impl Fn(&str) -> Option<String>) -> Result<Buil
         is_on("AWS_USE_FIPS_ENDPOINT"),
         is_on("AWS_USE_DUALSTACK_ENDPOINT"),
     );
+    let usual = (is_public(&region) && !fips && !dual_stack)
+        .then(|| format!("https://dynamodb.{region}.amazonaws.com"));
+    if let Some(url) = endpoint.as_ref().or(usual.as_ref()) {
+        open(&connector, url).await;
+    }
     config.set_endpoint_url(endpoint);
     config
         .set_use_fips(Some(fips))
@@ -77,14 +95,27 @@ fn is_public(region: &Region) -> bool {
     areas.iter().any(|area| region.starts_with(area)) && !region.contains("-iso")
 }
 
+/// Opens a connection by a request that is not signed and that DynamoDB answers with a word on its health.
+async fn open(connector: &SharedHttpConnector, url: &str) {
+    let Ok(request) = HttpRequest::get(url) else {
+        return;
+    };
+    let answered = async {
+        let response = connector.call(request).await.ok()?;
+        // A connection is used again when its response is read to the end.
+        ByteStream::new(response.into_body()).collect().await.ok()
+    };
+    let _ = timeout(CONNECT_TIMEOUT, answered).await;
+}
+
 /// HTTP over TLS with `ring`, which starts without gathering entropy and is smaller than aws-lc.
 ///
 /// `AWS_CA_BUNDLE` or `SSL_CERT_FILE` name other roots than Amazon's; in the partitions apart, such as China's, the system's
 /// are trusted.
-fn http_client(
+fn connector(
     region: &Region,
     variable: &impl Fn(&str) -> Option<String>,
-) -> Result<SharedHttpClient, Cause> {
+) -> Result<SharedHttpConnector, Cause> {
     let file = variable("AWS_CA_BUNDLE").or_else(|| variable("SSL_CERT_FILE"));
     let trusted = match file {
         Some(file) => {
@@ -95,9 +126,11 @@ fn http_client(
         None if !is_public(region) => TrustStore::default(),
         None => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
     };
-    let context = TlsContext::builder().with_trust_store(trusted).build()?;
-    Ok(HttpBuilder::new()
+    let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT);
+    let connector = Connector::builder()
+        .connector_settings(settings.build())
         .tls_provider(Provider::rustls(CryptoMode::Ring))
-        .tls_context(context)
-        .build_https())
+        .tls_context(TlsContext::builder().with_trust_store(trusted).build()?)
+        .build();
+    Ok(SharedHttpConnector::new(connector))
 }

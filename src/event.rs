@@ -47,11 +47,6 @@ impl Service {
         }
     }
 
-    /// Opens the connection to DynamoDB, so that no request has to.
-    pub async fn connect(&self) {
-        self.store.connect().await;
-    }
-
     /// Answers one event of an HTTP API (payload 2.0), a REST API (1.0), a load balancer or a function URL, and logs one
     /// line of it.
     pub async fn answer(&self, event: LambdaEvent<Box<RawValue>>) -> EventResponse {

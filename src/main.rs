@@ -45,10 +45,9 @@ fn main() -> ExitCode {
 async fn run() -> Result<(), lambda_runtime::Error> {
     let tables = Tables::named(|table| variable(table.variable))?;
     let auth = Auth::new(anonymous_operations()?, key_cache()?);
-    let config = client::configure(variable).await?;
+    // While Lambda starts the function, it has more of a CPU than it has for requests: it connects now.
+    let config = client::connect(variable).await?;
     let service = Arc::new(Service::new(auth, Store::new(config, tables)));
-    // While Lambda starts the function, it has more of a CPU than it has for requests.
-    service.connect().await;
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<_>| {
         let service = service.clone();
         async move { Ok::<_, Infallible>(service.answer(event).await) }

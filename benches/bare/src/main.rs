@@ -2,11 +2,11 @@
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use lambda_http::{Body, Error, Request, Response, run, service_fn};
-use workspace_management::client::configure;
+use workspace_management::client::connect;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let config = configure(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    let config = connect(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     let client = Client::from_conf(config.await?.build());
     let table = std::env::var("LOGGING_INSTANCES_TABLE")?;
     run(service_fn(|_: Request| put(&client, &table))).await

@@ -5,6 +5,7 @@
 use std::{
     collections::{HashMap, HashSet},
     error::Error as StdError,
+    slice,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -19,8 +20,8 @@ use aws_sdk_dynamodb::{
     },
     error::{ProvideErrorMetadata, SdkError},
     operation::{
-        get_item::builders::GetItemFluentBuilder, put_item::PutItemError,
-        transact_write_items::TransactWriteItemsError, update_item::UpdateItemError,
+        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
     },
     types::{
         AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
@@ -30,9 +31,6 @@ use aws_sdk_dynamodb::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::error::{Cause, Error};
-
-/// How long a connection to DynamoDB may take to open.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long one attempt may take, connecting included. The whole operation is bounded by the request's deadline.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -121,7 +119,7 @@ impl Tables {
     }
 }
 
-/// What can be written: attributes, among them those of its table's key and of its creation.
+/// What can be written: attributes, among them those of its table's key and of its creation. All of a type have the same.
 pub trait Record: Serialize {
     /// Where its records are.
     const TABLE: Table;
@@ -144,7 +142,6 @@ impl Store {
     /// Time-outs and retries are the store's own.
     pub fn new(config: Builder, tables: Tables) -> Self {
         let timeouts = TimeoutConfig::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
             .build();
         let config = config
@@ -162,14 +159,6 @@ impl Store {
             tables,
             seen: Mutex::default(),
         }
-    }
-
-    /// Opens the connection that the first request will use, by a read that finds nothing, tried once. That it fails
-    /// shows when a request tries again.
-    pub async fn connect(&self) {
-        let once = Builder::new().retry_config(RetryConfig::disabled());
-        let read = self.get(Table::KEYS, &["-"]);
-        let _ = read.customize().config_override(once).send().await;
     }
 
     /// Writes a record where there is none. An identical one by the same maker is left as it is. One write.
@@ -207,20 +196,20 @@ impl Store {
     /// # Errors
     /// [`Error::ModelTaken`] if one is there with another content; records without content of their own always fit.
     pub async fn add_all<R: Record>(&self, records: &[R]) -> Result<(), Error> {
-        if let [record] = records {
-            let added = self.update(self.change(record, Change::Addition)?).await?;
-            return if added {
-                Ok(())
-            } else {
-                Err(Error::ModelTaken)
-            };
-        }
-        let mut transaction = self.client.transact_write_items();
-        for record in records {
-            let change = self.change(record, Change::Addition)?;
-            transaction =
-                transaction.transact_items(TransactWriteItem::builder().update(change).build());
-        }
+        let updates = match <[Update; 1]>::try_from(self.updates(records, Change::Addition)?) {
+            Ok([update]) => {
+                let fitted = self.update(update).await?;
+                return fitted.then_some(()).ok_or(Error::ModelTaken);
+            }
+            Err(updates) => updates,
+        };
+        let actions = updates
+            .into_iter()
+            .map(|update| TransactWriteItem::builder().update(update).build());
+        let transaction = self
+            .client
+            .transact_write_items()
+            .set_transact_items(Some(actions.collect()));
         match transaction.send().await {
             Ok(_) => Ok(()),
             Err(error) => Err(
@@ -236,9 +225,10 @@ impl Store {
     /// Writes a record over what is there, whose creation is kept. An identical one by the same maker is left as it is,
     /// so that a repeat does not move its date. One write.
     pub async fn put<R: Record>(&self, record: &R) -> Result<(), Error> {
-        self.update(self.change(record, Change::Replacement)?)
-            .await
-            .map(|_| ())
+        for update in self.updates(slice::from_ref(record), Change::Replacement)? {
+            self.update(update).await?;
+        }
+        Ok(())
     }
 
     /// Whether something is there under the key. What was seen once is remembered, since nothing deletes it; else one
@@ -306,16 +296,13 @@ impl Store {
     }
 
     async fn read(&self, table: Table, key: &[&str]) -> Result<Option<Item>, Error> {
-        let found = self.get(table, key).send().await.map_err(failure)?;
-        Ok(found.item)
-    }
-
-    fn get(&self, table: Table, key: &[&str]) -> GetItemFluentBuilder {
-        self.client
+        let request = self
+            .client
             .get_item()
             .table_name(self.tables.name(table))
             .set_key(Some(attributes(table, key)))
-            .consistent_read(true)
+            .consistent_read(true);
+        Ok(request.send().await.map_err(failure)?.item)
     }
 
     /// Carries out an update; whether its condition held.
@@ -342,15 +329,48 @@ impl Store {
         }
     }
 
-    /// A record as an update, on the condition that it is not there, or there with content that the change allows.
-    fn change<R: Record>(&self, record: &R, change: Change) -> Result<Update, Error> {
-        let mut update = Update::builder().table_name(self.tables.name(R::TABLE));
-        let (mut sets, mut allowed) = (Vec::new(), Vec::new());
-        for (name, value) in item(record)? {
-            if R::TABLE.key.contains(&name.as_str()) {
-                update = update.key(name, value);
+    /// Records as updates, each on the condition that it is not there, or there with content that the change allows.
+    fn updates<R: Record>(&self, records: &[R], change: Change) -> Result<Vec<Update>, Error> {
+        let mut expressions = None;
+        let updates = records.iter().map(|record| {
+            let item = item(record)?;
+            let Expressions {
+                update,
+                condition,
+                names,
+            } = expressions.get_or_insert_with(|| Expressions::new(R::TABLE, &item, change));
+            let (key, values): (Item, Item) = item
+                .into_iter()
+                .partition(|(name, _)| R::TABLE.key.contains(&name.as_str()));
+            Update::builder()
+                .table_name(self.tables.name(R::TABLE))
+                .set_key(Some(key))
+                .update_expression(update.as_str())
+                .set_condition_expression(condition.clone())
+                .set_expression_attribute_names(Some(names.clone()))
+                .set_expression_attribute_values(Some(placed(values)))
+                .build()
+                .map_err(internal)
+        });
+        updates.collect()
+    }
+}
+
+/// What all updates of one kind of record have in common.
+struct Expressions {
+    update: String,
+    condition: Option<String>,
+    names: HashMap<String, String>,
+}
+
+impl Expressions {
+    fn new(table: Table, item: &Item, change: Change) -> Self {
+        let (mut sets, mut allowed, mut names) = (Vec::new(), Vec::new(), HashMap::new());
+        for name in item.keys() {
+            if table.key.contains(&name.as_str()) {
                 continue;
             }
+            names.insert(format!("#{name}"), name.clone());
             sets.push(match (change, name.as_str()) {
                 (Change::Addition, _) | (_, "created_at" | "created_by") => {
                     format!("#{name} = if_not_exists(#{name}, :{name})")
@@ -363,23 +383,20 @@ impl Store {
                     Change::Replacement => format!("#{name} <> :{name}"),
                 });
             }
-            update = update
-                .expression_attribute_values(format!(":{name}"), value)
-                .expression_attribute_names(format!("#{name}"), name);
         }
-        if !allowed.is_empty() {
-            let allowed = match change {
-                Change::Addition => allowed.join(" AND "),
-                Change::Replacement => allowed.join(" OR "),
-            };
-            update = update
-                .condition_expression(format!("attribute_not_exists(#key) OR ({allowed})"))
-                .expression_attribute_names("#key", R::TABLE.key[0]);
+        let allowed = match change {
+            Change::Addition => allowed.join(" AND "),
+            Change::Replacement => allowed.join(" OR "),
+        };
+        let condition = (!allowed.is_empty()).then(|| {
+            names.insert("#key".to_owned(), table.key[0].to_owned());
+            format!("attribute_not_exists(#key) OR ({allowed})")
+        });
+        Self {
+            update: format!("SET {}", sets.join(", ")),
+            condition,
+            names,
         }
-        update
-            .update_expression(format!("SET {}", sets.join(", ")))
-            .build()
-            .map_err(internal)
     }
 }
 
@@ -390,6 +407,14 @@ enum Change {
     Addition,
     /// Keeps its creation alone, and must find its content to differ.
     Replacement,
+}
+
+/// Values under the names that expressions have for them.
+fn placed(values: Item) -> Item {
+    let values = values.into_iter();
+    values
+        .map(|(name, value)| (format!(":{name}"), value))
+        .collect()
 }
 
 fn item<R: Record>(record: &R) -> Result<Item, Error> {

@@ -8,6 +8,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use aws_sdk_dynamodb::config::http::HttpRequest;
+use aws_smithy_http_client::Connector;
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
+use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use axum::{
     Router,
     extract::{Path, State},
@@ -16,10 +20,11 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::AsyncReadExt as _,
+    io::{AsyncRead, AsyncReadExt as _},
     net::TcpListener,
     process::{Child, Command},
     sync::{Mutex, mpsc},
+    task::JoinHandle,
     time::timeout,
 };
 use workspace_management::store::Table;
@@ -42,6 +47,15 @@ struct Lambda {
     function: Child,
     events: mpsc::UnboundedSender<(String, String)>,
     reports: mpsc::UnboundedReceiver<Report>,
+    /// What it writes, read all the time, so that it never waits for a reader.
+    output: JoinHandle<String>,
+    errors: JoinHandle<String>,
+}
+
+async fn read(mut stream: impl AsyncRead + Unpin) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
 }
 
 struct RuntimeApi {
@@ -133,11 +147,13 @@ impl Lambda {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
-        let function = function(world, variables)
+        let mut function = function(world, variables)
             .env("AWS_LAMBDA_RUNTIME_API", address)
             .spawn()
             .unwrap();
         Self {
+            output: tokio::spawn(read(function.stdout.take().unwrap())),
+            errors: tokio::spawn(read(function.stderr.take().unwrap())),
             function,
             events,
             reports,
@@ -169,17 +185,8 @@ impl Lambda {
     /// Stops the function; what it wrote to its log.
     async fn log(mut self) -> Vec<Value> {
         self.function.kill().await.unwrap();
-        let (mut log, mut errors) = (String::new(), String::new());
-        self.function
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut log)
-            .await
-            .unwrap();
-        let mut stderr = self.function.stderr.take().unwrap();
-        stderr.read_to_string(&mut errors).await.unwrap();
-        assert_eq!(errors, "");
+        assert_eq!(self.errors.await.unwrap(), "");
+        let log = self.output.await.unwrap();
         log.lines()
             .map(|line| serde_json::from_str(line).expect(line))
             .collect()
@@ -272,10 +279,11 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
 
 #[tokio::test]
 async fn the_binary_answers_many_at_once_where_lambda_sends_many() {
+    const REQUESTS: u16 = 640;
     let world = World::new().await;
-    let mut lambda = Lambda::start(&world, &[("AWS_LAMBDA_MAX_CONCURRENCY", "8")]).await;
+    let mut lambda = Lambda::start(&world, &[("AWS_LAMBDA_MAX_CONCURRENCY", "64")]).await;
 
-    for number in 0..64 {
+    for number in 0..REQUESTS {
         let body = json!({ "dataStoreName": format!("Papers {number}") }).to_string();
         lambda.send(
             &number.to_string(),
@@ -283,15 +291,18 @@ async fn the_binary_answers_many_at_once_where_lambda_sends_many() {
         );
     }
     let mut answered = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..REQUESTS {
         let report = lambda.report().await;
         assert_eq!(report.body["statusCode"], 204, "{report:?}");
-        answered.push(report.request_id.parse::<u8>().unwrap());
+        answered.push(report.request_id.parse::<u16>().unwrap());
     }
 
     answered.sort_unstable();
-    assert_eq!(answered, (0..64).collect::<Vec<_>>());
-    assert_eq!(world.records(Table::DATA_STORES).await.len(), 64);
+    assert_eq!(answered, (0..REQUESTS).collect::<Vec<_>>());
+    assert_eq!(
+        world.records(Table::DATA_STORES).await.len(),
+        usize::from(REQUESTS)
+    );
 }
 
 #[tokio::test]
@@ -318,6 +329,94 @@ async fn the_binary_obeys_the_deployment() {
         .invoke(request(&holder.headers))
         .await
         .is(401, "unauthenticated");
+}
+
+/// Credentials as a container or SnapStart gives them, each set good for a second and a half, in front of an engine that
+/// refuses those that are over.
+struct Issuer {
+    engine: String,
+    connector: SharedHttpConnector,
+    /// The end of each set.
+    issued: std::sync::Mutex<Vec<SystemTime>>,
+}
+
+async fn issue(State(issuer): State<Arc<Issuer>>) -> axum::Json<Value> {
+    let ends = SystemTime::now() + Duration::from_millis(1500);
+    let mut issued = issuer.issued.lock().unwrap();
+    issued.push(ends);
+    axum::Json(json!({
+        "AccessKeyId": format!("set{}", issued.len()),
+        "SecretAccessKey": "secret",
+        "Token": "token",
+        "Expiration": humantime::format_rfc3339_millis(ends).to_string(),
+    }))
+}
+
+async fn admit(
+    State(issuer): State<Arc<Issuer>>,
+    headers: HeaderMap,
+    body: axum::body::Bytes,
+) -> (StatusCode, Vec<u8>) {
+    let signature = headers["authorization"].to_str().unwrap();
+    let (_, set) = signature.split_once("Credential=set").unwrap();
+    let set: usize = set.split('/').next().unwrap().parse().unwrap();
+    let ends = issuer.issued.lock().unwrap()[set - 1];
+    if ends < SystemTime::now() {
+        let expired = json!({ "__type": "com.amazon.coral.service#ExpiredTokenException" });
+        return (StatusCode::BAD_REQUEST, expired.to_string().into_bytes());
+    }
+    let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
+    request.set_method("POST").unwrap();
+    request.set_uri(issuer.engine.as_str()).unwrap();
+    for name in [
+        "authorization",
+        "content-type",
+        "x-amz-date",
+        "x-amz-target",
+    ] {
+        let value = headers[name].to_str().unwrap().to_owned();
+        request.headers_mut().insert(name, value);
+    }
+    let response = issuer.connector.call(request).await.unwrap();
+    let status = StatusCode::from_u16(response.status().as_u16()).unwrap();
+    let body = ByteStream::new(response.into_body()).collect().await;
+    (status, body.unwrap().to_vec())
+}
+
+#[tokio::test]
+async fn credentials_that_expire_are_refreshed() {
+    let world = World::new().await;
+    let issuer = Arc::new(Issuer {
+        engine: world.endpoint.clone(),
+        connector: SharedHttpConnector::new(Connector::builder().build_http()),
+        issued: Default::default(),
+    });
+    let routes = Router::new()
+        .route("/credentials", get(issue))
+        .route("/", post(admit))
+        .with_state(issuer.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
+    let credentials = format!("{front}/credentials");
+    let mut lambda = Lambda::start(
+        &world,
+        &[
+            ("AWS_ACCESS_KEY_ID", ""),
+            ("AWS_SECRET_ACCESS_KEY", ""),
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &credentials),
+            ("AWS_ENDPOINT_URL_DYNAMODB", &front),
+        ],
+    )
+    .await;
+
+    for _ in 0..3 {
+        lambda.invoke(request(&BTreeMap::new())).await.is_success();
+        tokio::time::sleep(Duration::from_millis(1600)).await;
+    }
+
+    assert!(issuer.issued.lock().unwrap().len() >= 3);
+    assert_eq!(world.records(Table::DATA_STORES).await.len(), 1);
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ impl Store {
                     .with_initial_backoff(BACKOFF.0)
                     .with_max_backoff(BACKOFF.1),
             )
-            .retry_classifier(RetryContention)
+            .retry_classifier(RetryPassing)
             .build();
         Self {
             client: Client::from_conf(config),
@@ -467,11 +467,12 @@ fn verdict(error: &TransactWriteItemsError) -> Verdict {
     verdict
 }
 
-/// Has the SDK retry what lost against another writer, as it does what was throttled: by itself it does not.
+/// Has the SDK retry what lost against another writer, as it does what was throttled, and what cannot have come from
+/// DynamoDB: by itself it does neither.
 #[derive(Debug)]
-struct RetryContention;
+struct RetryPassing;
 
-impl ClassifyRetry for RetryContention {
+impl ClassifyRetry for RetryPassing {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = match context.output_or_error() {
             Some(Err(error)) => error.as_operation_error(),
@@ -488,7 +489,9 @@ impl ClassifyRetry for RetryContention {
                 false
             }
         });
-        if is_contention {
+        let response = context.response().map(|response| response.status());
+        let is_unreadable = error.is_some() && response.is_some_and(|status| status.is_success());
+        if is_contention || is_unreadable {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -496,7 +499,7 @@ impl ClassifyRetry for RetryContention {
     }
 
     fn name(&self) -> &'static str {
-        "contention"
+        "passing"
     }
 }
 
@@ -524,7 +527,11 @@ where
             | "TransactionConflictException"
             | "TransactionInProgressException",
         ) => true,
-        _ => refused.raw().status().is_server_error(),
+        // An answer that says success, but not as DynamoDB does, was made by something in between.
+        _ => {
+            let status = refused.raw().status();
+            status.is_server_error() || status.is_success()
+        }
     };
     if passing {
         Error::Unavailable(error.into())

@@ -11,6 +11,8 @@ mod auth;
 mod cost;
 mod events;
 mod failures;
+mod faults;
+mod injector;
 mod process;
 mod routing;
 mod support;

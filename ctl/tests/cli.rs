@@ -500,3 +500,90 @@ fn tables_named_in_part_are_asked_for() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("ORGANIZATIONS_TABLE is not set"), "{error}");
 }
+
+/// What was acknowledged is there after the process was killed, however busy it was.
+#[test]
+fn serve_keeps_what_it_acknowledged_when_it_is_killed_under_load() {
+    const KILLS: usize = 20;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.db");
+    let file = file.to_str().unwrap();
+    let mut acknowledged = Vec::new();
+    for kill in 0..KILLS {
+        let mut server = Server::start(&["--data", file]);
+        let process = &mut server.process;
+        let (url, key) = (&server.url, &server.key);
+        let path = "/api/v1/org/acme/dataStores/create";
+        let before = acknowledged.len();
+        thread::scope(|scope| {
+            let clients: Vec<_> = (0..4)
+                .map(|client| {
+                    scope.spawn(move || {
+                        let mut created = Vec::new();
+                        for number in 0.. {
+                            let name = format!("store-{kill}-{client}-{number}");
+                            match try_post(
+                                url,
+                                path,
+                                key,
+                                &format!(r#"{{"dataStoreName":"{name}"}}"#),
+                            ) {
+                                Ok(204) => created.push(name),
+                                Ok(status) => panic!("{status}"),
+                                Err(_) => break,
+                            }
+                        }
+                        created
+                    })
+                })
+                .collect();
+            thread::sleep(Duration::from_millis(60 + 20 * (kill as u64 % 7)));
+            process.kill().unwrap();
+            process.wait().unwrap();
+            for client in clients {
+                acknowledged.extend(client.join().unwrap());
+            }
+        });
+        assert!(
+            acknowledged.len() > before,
+            "nothing was written before the kill"
+        );
+    }
+
+    let server = Server::start(&["--data", file]);
+    let present = server.records(&["list", "data-stores", "--org", "acme"]);
+    let present: std::collections::HashSet<_> = present
+        .iter()
+        .map(|record| record["data_store_id"].as_str().unwrap())
+        .collect();
+    let lost: Vec<_> = acknowledged
+        .iter()
+        .filter(|name| !present.contains(name.as_str()))
+        .collect();
+    println!(
+        "{KILLS} kills, {} acknowledged, {} lost",
+        acknowledged.len(),
+        lost.len()
+    );
+    assert!(lost.is_empty(), "{lost:?}");
+    server.stop("-TERM");
+}
+
+/// Sends a request; the response's status, or how the connection failed.
+fn try_post(url: &str, path: &str, key: &str, body: &str) -> std::io::Result<u16> {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host)?;
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    let status = response
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    status.ok_or(std::io::ErrorKind::UnexpectedEof.into())
+}

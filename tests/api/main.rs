@@ -8,13 +8,17 @@
 
 mod agreement;
 mod auth;
+mod contention;
 mod cost;
+mod engine;
 mod events;
 mod failures;
 mod faults;
 mod injector;
+mod input;
 mod process;
 mod routing;
+mod simulation;
 mod support;
 
 mod add_models;

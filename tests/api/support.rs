@@ -248,6 +248,15 @@ pub fn rand8() -> [u8; 8] {
     unique.to_be_bytes()
 }
 
+/// How much to try: what passes in seconds, or with `TRIALS=full` in the environment all that the README speaks of.
+pub fn trials(quick: u32, full: u32) -> u32 {
+    match env::var("TRIALS").as_deref() {
+        Err(_) => quick,
+        Ok("full") => full,
+        Ok(other) => panic!("TRIALS is full or not set, not {other:?}"),
+    }
+}
+
 pub fn key_id(key: &str) -> String {
     ApiKey::parse(key).unwrap().id().to_owned()
 }

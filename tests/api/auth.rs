@@ -128,13 +128,13 @@ async fn every_bad_credential_gets_the_same_answer() {
 }
 
 /// The key with another last character, and so a wrong checksum.
-fn misspelt(key: &str) -> String {
+pub fn misspelt(key: &str) -> String {
     let (rest, last) = key.split_at(key.len() - 1);
     format!("{rest}{}", if last == "A" { "B" } else { "A" })
 }
 
 /// The key with another secret, and the checksum that belongs to it.
-fn with_secret(key: &str, first: &str) -> String {
+pub fn with_secret(key: &str, first: &str) -> String {
     let id = ApiKey::parse(key).unwrap().id().to_owned();
     let secret = format!("{first}{}", &key[18..key.len() - 6]);
     let text = format!("wsk_{id}_{secret}");
@@ -317,6 +317,27 @@ async fn a_remembered_id_opens_nothing_to_another_secret() {
     create_team(&world.holder(&with_secret(&key, "x")))
         .await
         .is(401, "unauthenticated");
+    create_team(&world.holder(&key)).await.is_success();
+}
+
+#[tokio::test]
+async fn a_wrong_secret_costs_what_an_unknown_id_costs() {
+    let world = World::new().await;
+    let key = world.issue("acme", |_| {}).await;
+    let unknown = mint(rand8(), [7; 32]);
+
+    for is_remembered in [false, true] {
+        if is_remembered {
+            create_team(&world.holder(&key)).await.is_success();
+            world.sent.take();
+        }
+        for refused in [&with_secret(&key, "x"), &unknown] {
+            create_team(&world.holder(refused))
+                .await
+                .is(401, "unauthenticated");
+            assert_eq!(world.sent.take_actions(), ["GetItem"], "{is_remembered}");
+        }
+    }
 }
 
 #[tokio::test]

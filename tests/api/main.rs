@@ -6,6 +6,7 @@
     reason = "a test fails where it stands"
 )]
 
+mod access;
 mod agreement;
 mod auth;
 mod contention;

@@ -29,7 +29,7 @@ use tokio::{
 };
 use workspace_management::store::Table;
 
-use crate::support::{Answer, World, event};
+use crate::support::{Answer, World, event, secrets};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
@@ -50,6 +50,8 @@ struct Lambda {
     /// What it writes, read all the time, so that it never waits for a reader.
     output: JoinHandle<String>,
     errors: JoinHandle<String>,
+    /// What its log may not hold.
+    secrets: std::sync::Mutex<Vec<String>>,
 }
 
 async fn read(mut stream: impl AsyncRead + Unpin) -> String {
@@ -116,6 +118,7 @@ fn function(world: &World, variables: &[(&str, &str)]) -> Command {
         .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
         .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
         .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
+        .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
         .env("AWS_REGION", "us-east-1")
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")
@@ -154,6 +157,7 @@ impl Lambda {
         Self {
             output: tokio::spawn(read(function.stdout.take().unwrap())),
             errors: tokio::spawn(read(function.stderr.take().unwrap())),
+            secrets: Default::default(),
             function,
             events,
             reports,
@@ -161,9 +165,10 @@ impl Lambda {
     }
 
     fn send(&self, request_id: &str, event: impl ToString) {
-        self.events
-            .send((request_id.to_owned(), event.to_string()))
-            .unwrap();
+        let event = event.to_string();
+        let json = serde_json::from_str(&event).unwrap_or_default();
+        self.secrets.lock().unwrap().extend(secrets(&json));
+        self.events.send((request_id.to_owned(), event)).unwrap();
     }
 
     async fn report(&mut self) -> Report {
@@ -187,6 +192,9 @@ impl Lambda {
         self.function.kill().await.unwrap();
         assert_eq!(self.errors.await.unwrap(), "");
         let log = self.output.await.unwrap();
+        for secret in self.secrets.lock().unwrap().iter() {
+            assert!(!log.contains(secret), "{secret} in {log}");
+        }
         log.lines()
             .map(|line| serde_json::from_str(line).expect(line))
             .collect()
@@ -231,7 +239,7 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
     let world = World::new().await;
     let key = world.issue("acme", |_| {}).await;
     let holder = world.holder(&key);
-    let mut lambda = Lambda::start(&world, &[("AWS_LAMBDA_LOG_LEVEL", "TRACE")]).await;
+    let mut lambda = Lambda::start(&world, &[]).await;
     lambda.invoke(request(&holder.headers)).await.is_success();
     lambda
         .invoke(event("POST", PATH, &holder.headers, Some("{}")))

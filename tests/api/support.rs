@@ -1,10 +1,11 @@
 //! A world of its own for each test: the service, a DynamoDB with the template's tables, and those who send requests.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
-    env,
+    env, io,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Once,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -19,8 +20,13 @@ use aws_sdk_dynamodb::{
     error::BoxError,
     types::AttributeValue,
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lambda_http::{Context, LambdaEvent};
 use serde_json::{Value, json, value::to_raw_value};
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::{Layer as _, SubscriberExt as _},
+};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
     event::Service,
@@ -261,8 +267,20 @@ pub fn key_id(key: &str) -> String {
     ApiKey::parse(key).unwrap().id().to_owned()
 }
 
-/// Sends an event to a service, with that much time left for it; the answer as Lambda gets it.
+/// Sends an event to a service, with that much time left for it; the answer as Lambda gets it. What it logs meanwhile, at the
+/// finest level, must hold nothing that a log may not.
 pub async fn send(service: &Service, event: Value, time: Duration) -> Value {
+    static LOGGING: Once = Once::new();
+    LOGGING.call_once(|| {
+        let levels = Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_target("workspace_management", LevelFilter::TRACE);
+        let lines = tracing_subscriber::fmt::layer()
+            .json()
+            .with_writer(|| Watch);
+        let log = tracing_subscriber::registry().with(lines.with_filter(levels));
+        tracing::subscriber::set_global_default(log).unwrap();
+    });
     let mut context = Context::default();
     context.request_id = "lambda-request".to_owned();
     context.deadline = (SystemTime::now() + time)
@@ -270,8 +288,58 @@ pub async fn send(service: &Service, event: Value, time: Duration) -> Value {
         .unwrap()
         .as_millis() as u64;
     let payload = to_raw_value(&event).unwrap();
-    let response = service.answer(LambdaEvent::new(payload, context)).await;
-    serde_json::to_value(response).unwrap()
+    let secrets = secrets(&event);
+    let answered = SECRETS.scope(Default::default(), async {
+        SECRETS.with(|kept| kept.borrow_mut().0 = secrets);
+        let response = service.answer(LambdaEvent::new(payload, context)).await;
+        SECRETS.with(|kept| assert_eq!(kept.borrow().1, [] as [String; 0], "the log tells"));
+        serde_json::to_value(response).unwrap()
+    });
+    answered.await
+}
+
+tokio::task_local! {
+    /// What the request that is answered may not leave in the log, and the lines that it did.
+    static SECRETS: RefCell<(Vec<String>, Vec<String>)>;
+}
+
+/// A key, a body, a name or a description of an event. What is shorter than five characters is in a line by chance.
+pub fn secrets(event: &Value) -> Vec<String> {
+    let text = event["body"].as_str().unwrap_or_default();
+    let decoded = STANDARD.decode(text).unwrap_or_default();
+    let mut secrets = vec!["wsk_".to_owned(), text.to_owned()];
+    for text in [text.as_bytes(), &decoded] {
+        let body: Value = serde_json::from_slice(text).unwrap_or_default();
+        for (name, value) in body.as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default();
+            if name != "type" {
+                secrets.push(value.trim().to_owned());
+            }
+        }
+    }
+    secrets.retain(|secret| secret.len() > 4 || secret == "wsk_");
+    secrets
+}
+
+/// Looks at each line of the log as it is written.
+struct Watch;
+
+impl io::Write for Watch {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        // Outside of a request, the log is that of the tests.
+        let _ = SECRETS.try_with(|kept| {
+            let (secrets, found) = &mut *kept.borrow_mut();
+            if secrets.iter().any(|secret| text.contains(secret)) {
+                found.push(text.into_owned());
+            }
+        });
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// An HTTP API's event (payload 2.0) as a gateway makes it of a request.

@@ -1,13 +1,19 @@
 //! Router, template and events speak of the same six routes; tables and permissions are those that the code uses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::json;
 use workspace_management::{operations::NAMES, store::Table};
 use workspacectl::{events::ALL, tables::TEMPLATE};
 use yaml_serde::Value;
 
-use crate::support::{World, event};
+use crate::{
+    injector::{Fault, Injector, When, action, tables},
+    support::{Answer, Setting, World, event, send, service},
+};
 
 fn template() -> Value {
     yaml_serde::from_str(TEMPLATE).unwrap()
@@ -295,4 +301,54 @@ async fn the_policy_allows_the_actions_that_the_code_uses_and_no_other() {
         used.extend(tables.iter().map(|name| (action.clone(), logical_id(name))));
     }
     assert_eq!(used, allowed());
+}
+
+/// The engine enforces no policy; a layer before it does.
+#[tokio::test]
+async fn every_permission_of_the_policy_is_needed() {
+    let world = World::new().await;
+    world.know_the_demo_key().await;
+    let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
+    world.put(Table::TEAMS, team).await;
+    let names = world.tables.clone();
+    let name_of = move |logical_id: &str| {
+        let table = Table::ALL
+            .into_iter()
+            .find(|table| table.logical_id == logical_id);
+        names.name(table.unwrap()).to_owned()
+    };
+    let mut from_members = ALL.to_vec();
+    from_members.sort_by_key(|(operation, _)| *operation != "add_team_users");
+
+    for (removed, table) in allowed() {
+        let (action_of, table_of) = (removed.clone(), name_of(&table));
+        let policy = Injector::new(move |request| {
+            let needed = match action(request) {
+                // A transaction takes the permission of each of its actions, and all of ours are updates.
+                "TransactWriteItems" => "UpdateItem",
+                action => action,
+            };
+            let is_denied = needed == action_of && tables(request).contains(&table_of);
+            is_denied.then_some((Fault::Says(400, "AccessDeniedException"), When::Before))
+        })
+        .await;
+        let mut failed = Vec::new();
+        for order in [&ALL[..], &from_members] {
+            let config = workspacectl::tables::local_config(&world.endpoint);
+            let fresh = service(
+                config.http_client(policy.clone()),
+                world.tables.clone(),
+                &Setting::default(),
+            );
+            for (operation, event) in order {
+                let event = serde_json::from_str(event).unwrap();
+                let answer = Answer::read(send(&fresh, event, Duration::from_secs(10)).await);
+                if answer.status == 500 {
+                    failed.push(*operation);
+                }
+            }
+        }
+        println!("without {removed} on {table}: {failed:?} fail");
+        assert!(!failed.is_empty(), "{removed} on {table} is not needed");
+    }
 }

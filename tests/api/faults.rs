@@ -15,7 +15,7 @@ use workspace_management::store::Table;
 use workspacectl::{events, tables::local_config};
 
 use crate::{
-    injector::{FAULTS, Fault, Injector, When},
+    injector::{FAULTS, Fault, Injector, When, action},
     support::{Answer, Setting, World, send, service},
 };
 
@@ -99,8 +99,8 @@ impl Cell {
         let failing = Arc::new(AtomicBool::new(true));
         let injector = Injector::new({
             let failing = failing.clone();
-            move |action| {
-                let is_write = !action.contains("Get");
+            move |request| {
+                let is_write = !action(request).contains("Get");
                 if is_write != self.writes {
                     return None;
                 }

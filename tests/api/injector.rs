@@ -81,10 +81,10 @@ pub enum When {
     After,
 }
 
-/// Says which requests fail, by their action, and how.
-pub trait Plan: Fn(&str) -> Option<(Fault, When)> + Send + Sync + 'static {}
+/// Says which requests fail, and how.
+pub trait Plan: Fn(&HttpRequest) -> Option<(Fault, When)> + Send + Sync + 'static {}
 
-impl<F: Fn(&str) -> Option<(Fault, When)> + Send + Sync + 'static> Plan for F {}
+impl<F: Fn(&HttpRequest) -> Option<(Fault, When)> + Send + Sync + 'static> Plan for F {}
 
 /// The layer: an HTTP client for the SDK.
 #[derive(Clone)]
@@ -172,7 +172,7 @@ impl HttpConnector for Injector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let injector = self.clone();
         HttpConnectorFuture::new(async move {
-            let Some((fault, when)) = (injector.plan)(action(&request)) else {
+            let Some((fault, when)) = (injector.plan)(&request) else {
                 return injector.engine.call(request).await;
             };
             let copy = request.try_clone().expect("a body in memory");
@@ -201,6 +201,24 @@ impl HttpConnector for Injector {
 pub fn action(request: &HttpRequest) -> &str {
     let target = request.headers().get("x-amz-target").unwrap_or_default();
     target.rsplit('.').next().unwrap_or_default()
+}
+
+/// The tables that a request names.
+pub fn tables(request: &HttpRequest) -> Vec<String> {
+    let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap();
+    let named = |request: &Value| request["TableName"].as_str().map(str::to_owned);
+    let actions = body["TransactItems"].as_array().into_iter().flatten();
+    let actions = actions.flat_map(|action| action.as_object().unwrap().values());
+    let reads = body["RequestItems"].as_object().into_iter().flatten();
+    let reads = reads.map(|(name, _)| name.clone());
+    let mut tables: Vec<_> = named(&body)
+        .into_iter()
+        .chain(actions.filter_map(named))
+        .chain(reads)
+        .collect();
+    tables.sort();
+    tables.dedup();
+    tables
 }
 
 /// A code as DynamoDB writes it.

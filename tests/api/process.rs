@@ -4,8 +4,11 @@ use std::{
     collections::BTreeMap,
     env,
     process::Stdio,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use aws_sdk_dynamodb::config::http::HttpRequest;
@@ -20,11 +23,11 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
-    net::TcpListener,
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
     process::{Child, Command},
     sync::{Mutex, mpsc},
-    task::JoinHandle,
+    task::{AbortHandle, JoinHandle},
     time::timeout,
 };
 use workspace_management::store::Table;
@@ -50,6 +53,8 @@ struct Lambda {
     /// What it writes, read all the time, so that it never waits for a reader.
     output: JoinHandle<String>,
     errors: JoinHandle<String>,
+    /// How long it has for each event.
+    time: Arc<std::sync::Mutex<Duration>>,
     /// What its log may not hold.
     secrets: std::sync::Mutex<Vec<String>>,
 }
@@ -63,13 +68,14 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> String {
 struct RuntimeApi {
     events: Mutex<mpsc::UnboundedReceiver<(String, String)>>,
     reports: mpsc::UnboundedSender<Report>,
+    time: Arc<std::sync::Mutex<Duration>>,
 }
 
 async fn next(State(api): State<Arc<RuntimeApi>>) -> (HeaderMap, String) {
     let Some((request_id, event)) = api.events.lock().await.recv().await else {
         return std::future::pending().await;
     };
-    let deadline = SystemTime::now() + Duration::from_secs(10);
+    let deadline = SystemTime::now() + *api.time.lock().unwrap();
     let deadline = deadline.duration_since(UNIX_EPOCH).unwrap().as_millis();
     let mut headers = HeaderMap::new();
     headers.insert("lambda-runtime-aws-request-id", request_id.parse().unwrap());
@@ -136,9 +142,11 @@ impl Lambda {
     async fn start(world: &World, variables: &[(&str, &str)]) -> Self {
         let (events, waiting) = mpsc::unbounded_channel();
         let (sender, reports) = mpsc::unbounded_channel();
+        let time = Arc::new(std::sync::Mutex::new(Duration::from_secs(10)));
         let api = Arc::new(RuntimeApi {
             events: Mutex::new(waiting),
             reports: sender,
+            time: time.clone(),
         });
         let routes = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next))
@@ -158,6 +166,7 @@ impl Lambda {
             output: tokio::spawn(read(function.stdout.take().unwrap())),
             errors: tokio::spawn(read(function.stderr.take().unwrap())),
             secrets: Default::default(),
+            time,
             function,
             events,
             reports,
@@ -425,6 +434,103 @@ async fn credentials_that_expire_are_refreshed() {
 
     assert!(issuer.issued.lock().unwrap().len() >= 3);
     assert_eq!(world.records(Table::DATA_STORES).await.len(), 1);
+}
+
+/// A way to the engine whose connections can be cut, or left open and forgotten, as networks do meanwhile a function is frozen.
+struct Way {
+    endpoint: String,
+    open: Arc<std::sync::Mutex<Vec<Connection>>>,
+}
+
+/// What cuts a connection, and what makes the network forget it.
+type Connection = (AbortHandle, Arc<AtomicBool>);
+
+impl Way {
+    async fn to(engine: &str) -> Self {
+        let engine = engine.strip_prefix("http://").unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let open = Arc::<std::sync::Mutex<Vec<_>>>::default();
+        let opened = open.clone();
+        tokio::spawn(async move {
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                let engine = TcpStream::connect(&engine).await.unwrap();
+                let forgotten = Arc::<AtomicBool>::default();
+                let relay = tokio::spawn(relay(client, engine, forgotten.clone()));
+                opened
+                    .lock()
+                    .unwrap()
+                    .push((relay.abort_handle(), forgotten));
+            }
+        });
+        Self { endpoint, open }
+    }
+}
+
+async fn relay(mut client: TcpStream, mut engine: TcpStream, forgotten: Arc<AtomicBool>) {
+    let (mut from_client, mut from_engine) = ([0; 16 * 1024], [0; 16 * 1024]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut from_client) => match read {
+                Ok(read @ 1..) if !forgotten.load(Ordering::Relaxed) => engine.write_all(&from_client[..read]).await.unwrap(),
+                Ok(1..) => {}
+                _ => return,
+            },
+            read = engine.read(&mut from_engine) => match read {
+                Ok(read @ 1..) => client.write_all(&from_engine[..read]).await.unwrap(),
+                _ => return,
+            },
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_was_frozen_answers_though_its_connections_are_dead() {
+    let world = World::new().await;
+    let way = Way::to(&world.endpoint).await;
+    let mut lambda = Lambda::start(&world, &[("AWS_ENDPOINT_URL_DYNAMODB", &way.endpoint)]).await;
+    lambda.invoke(request(&BTreeMap::new())).await.is_success();
+    let id = lambda.function.id().unwrap().to_string();
+    let signal = |signal: &str| Command::new("kill").args([signal, &id]).status();
+
+    for round in 0..6 {
+        assert!(signal("-STOP").await.unwrap().success());
+        for (connection, forgotten) in way.open.lock().unwrap().drain(..) {
+            if round % 2 == 0 {
+                connection.abort();
+            } else {
+                forgotten.store(true, Ordering::Relaxed);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(signal("-CONT").await.unwrap().success());
+        let body = json!({ "dataStoreName": format!("Papers {round}") }).to_string();
+        let event = event("POST", PATH, &BTreeMap::new(), Some(&body));
+        lambda.invoke(event).await.is_success();
+    }
+
+    assert_eq!(world.records(Table::DATA_STORES).await.len(), 7);
+}
+
+#[tokio::test]
+async fn the_event_after_one_that_dynamodb_left_hanging_is_answered() {
+    let world = World::new().await;
+    let way = Way::to(&world.endpoint).await;
+    let mut lambda = Lambda::start(&world, &[("AWS_ENDPOINT_URL_DYNAMODB", &way.endpoint)]).await;
+    *lambda.time.lock().unwrap() = Duration::from_secs(2);
+    lambda.invoke(request(&BTreeMap::new())).await.is_success();
+    for (_, forgotten) in way.open.lock().unwrap().iter() {
+        forgotten.store(true, Ordering::Relaxed);
+    }
+    let began = Instant::now();
+
+    let answer = lambda.invoke(request(&BTreeMap::new())).await;
+
+    answer.is(503, "unavailable");
+    assert_eq!(answer.headers["retry-after"], "1");
+    assert!(began.elapsed() < Duration::from_secs(2));
+    lambda.invoke(request(&BTreeMap::new())).await.is_success();
 }
 
 #[tokio::test]

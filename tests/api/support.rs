@@ -38,6 +38,8 @@ use workspacectl::{
     tables::{create_missing, local_config},
 };
 
+use crate::injector::{action, tables};
+
 /// What makes one world differ from the usual one.
 pub struct Setting {
     pub anonymous_operations: AnonymousOperations,
@@ -519,31 +521,8 @@ impl Intercept for Sent {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let target = context
-            .request()
-            .headers()
-            .get("x-amz-target")
-            .unwrap_or_default();
-        let action = target.rsplit('.').next().unwrap_or_default().to_owned();
-        let body: Value =
-            serde_json::from_slice(context.request().body().bytes().unwrap_or_default())?;
-        let mut tables = Vec::new();
-        let mut add = |request: &Value| {
-            if let Some(name) = request["TableName"].as_str() {
-                tables.push(name.to_owned());
-            }
-        };
-        add(&body);
-        for name in body["RequestItems"].as_object().into_iter().flatten() {
-            add(&serde_json::json!({ "TableName": name.0 }));
-        }
-        for action in body["TransactItems"].as_array().into_iter().flatten() {
-            action
-                .as_object()
-                .into_iter()
-                .flatten()
-                .for_each(|(_, request)| add(request));
-        }
+        let request = context.request();
+        let (action, tables) = (action(request).to_owned(), tables(request));
         self.0.lock().unwrap().push((action, tables));
         Ok(())
     }

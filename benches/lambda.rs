@@ -31,6 +31,7 @@ pub(crate) struct Lambda {
 }
 
 struct Answer {
+    id: u64,
     at: Instant,
     body: Bytes,
 }
@@ -68,10 +69,11 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> (HeaderMap, String) {
 
 async fn answer(
     State(api): State<Arc<RuntimeApi>>,
-    Path((_, _)): Path<(String, String)>,
+    Path((id, _)): Path<(u64, String)>,
     body: Bytes,
 ) -> StatusCode {
     let _ = api.answers.send(Answer {
+        id,
         at: Instant::now(),
         body,
     });
@@ -139,7 +141,7 @@ impl Lambda {
         while self.asked.try_recv().is_ok() {}
         let handed = Instant::now();
         self.send(0, event)?;
-        let answered = self.answered().await?;
+        let (_, answered) = self.answered().await?;
         timeout(Duration::from_secs(20), self.asked.recv())
             .await?
             .context("closed")?;
@@ -150,8 +152,8 @@ impl Lambda {
         Ok(self.events.send((id, event.clone()))?)
     }
 
-    /// When the next answer came, which must be a 204.
-    pub(crate) async fn answered(&mut self) -> Result<Instant> {
+    /// To which event the next answer came, which must be a 204, and when.
+    pub(crate) async fn answered(&mut self) -> Result<(u64, Instant)> {
         let answer = timeout(Duration::from_secs(20), self.answers.recv()).await;
         let answer = answer
             .context("the program does not answer")?
@@ -159,7 +161,7 @@ impl Lambda {
         if !answer.body.starts_with(b"{\"statusCode\":204") {
             bail!("answered {}", String::from_utf8_lossy(&answer.body));
         }
-        Ok(answer.at)
+        Ok((answer.id, answer.at))
     }
 
     /// The CPU time that the program has taken, of all its threads.
@@ -175,10 +177,19 @@ impl Lambda {
 
     /// The most memory that the program has held, in KiB.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
+        self.status("VmHWM:")
+    }
+
+    /// The memory that the program holds, in KiB.
+    pub(crate) fn memory(&self) -> Result<u64> {
+        self.status("VmRSS:")
+    }
+
+    fn status(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.context("no VmHWM")?.trim().trim_end_matches(" kB");
-        Ok(peak.parse()?)
+        let value = status.lines().find_map(|line| line.strip_prefix(name));
+        let value = value.context("no such line")?.trim();
+        Ok(value.trim_end_matches(" kB").parse()?)
     }
 
     pub(crate) async fn stop(mut self) -> Result<()> {

@@ -2,11 +2,12 @@
 //!
 //! `cargo bench` builds the programs as they are deployed, starts each many times in turn behind a Lambda Runtime API, with
 //! an embedded DynamoDB behind TLS, and prints what it saw. Times depend on the machine and its other work; ratios of
-//! one run do less.
+//! one run do less. With `-- soak` it sends the function many requests for a long time instead.
 
 mod endpoint;
 mod lambda;
 mod report;
+mod soak;
 
 use std::{
     collections::BTreeMap,
@@ -67,6 +68,9 @@ async fn main() -> Result<()> {
         endpoint,
         events: benchmark_events()?,
     };
+    if env::args().any(|argument| argument == "soak") {
+        return bench.soak().await;
+    }
     let mut report = Report::default();
     bench.starts(starts + WARM_UP, &mut report).await?;
     bench.operations(&mut report).await?;

@@ -25,7 +25,7 @@ async fn callers_who_add_to_one_team_lose_no_member() {
                 let users = json!([{ "userid": format!("all-{round}") }, { "userid": format!("{caller}-{round}") }]);
                 let answer = world
                     .holder(&key)
-                    .post("/api/v1/project/acme/apollo/red/addUsersToTheTeam", json!({ "usersAddingToTeam": users }))
+                    .post_until_answered("/api/v1/project/acme/apollo/red/addUsersToTheTeam", json!({ "usersAddingToTeam": users }))
                     .await;
                 answer.is_success();
             }
@@ -79,7 +79,12 @@ async fn of_callers_who_create_the_same_exactly_one_wins() {
     for (path, name, table) in rows {
         let create = |key: &String| {
             let (world, key) = (world.clone(), key.clone());
-            tokio::spawn(async move { world.holder(&key).post(path, json!({ name: "Red" })).await })
+            tokio::spawn(async move {
+                world
+                    .holder(&key)
+                    .post_until_answered(path, json!({ name: "Red" }))
+                    .await
+            })
         };
 
         let mut winners = Vec::new();
@@ -112,7 +117,7 @@ async fn of_callers_who_add_a_model_under_different_ids_exactly_one_wins() {
             let body = json!({ "aIModelsSelectedToAddToOrg": models });
             world
                 .holder(&key)
-                .post("/api/v1/org/acme/addModelsToOrg/chat", body)
+                .post_until_answered("/api/v1/org/acme/addModelsToOrg/chat", body)
                 .await
         })
     });

@@ -388,6 +388,16 @@ impl Sender<'_> {
         self.post_text(path, &body.to_string()).await
     }
 
+    /// Sends a request again as long as it is answered 503, which is safe.
+    pub async fn post_until_answered(&self, path: &str, body: Value) -> Answer {
+        loop {
+            let answer = self.post(path, body.clone()).await;
+            if answer.status != 503 {
+                return answer;
+            }
+        }
+    }
+
     pub async fn post_text(&self, path: &str, body: &str) -> Answer {
         self.world
             .send(event("POST", path, &self.headers, Some(body)))

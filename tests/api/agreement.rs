@@ -334,7 +334,7 @@ async fn every_permission_of_the_policy_is_needed() {
         .await;
         let mut failed = Vec::new();
         for order in [&ALL[..], &from_members] {
-            let config = workspacectl::tables::local_config(&world.endpoint);
+            let config = crate::support::config(&world.endpoint);
             let fresh = service(
                 config.http_client(policy.clone()),
                 world.tables.clone(),

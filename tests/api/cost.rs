@@ -13,7 +13,7 @@ async fn every_operation_takes_two_requests_at_first_and_then_one() {
 
     for (operation, text) in ALL {
         let event: Value = serde_json::from_str(text).unwrap();
-        let config = workspacectl::tables::local_config(&world.endpoint);
+        let config = crate::support::config(&world.endpoint);
         let fresh = service(
             config.interceptor(world.sent.clone()),
             world.tables.clone(),

@@ -11,9 +11,8 @@ use aws_sdk_dynamodb::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workspace_management::{client, event::Service, store::Table};
-use workspacectl::tables::local_config;
 
-use crate::support::{Answer, Setting, World, event, send, service, table_names};
+use crate::support::{Answer, Setting, World, config, event, send, service, table_names};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
@@ -28,7 +27,7 @@ fn request() -> Value {
 
 /// A service whose DynamoDB is at that address.
 fn service_at(endpoint: &str) -> Service {
-    service(local_config(endpoint), table_names(), &Setting::default())
+    service(config(endpoint), table_names(), &Setting::default())
 }
 
 #[tokio::test]
@@ -117,7 +116,7 @@ async fn a_request_without_time_left_is_not_begun() {
 #[tokio::test]
 async fn a_panic_is_a_failure_and_the_next_event_is_answered() {
     let world = World::new().await;
-    let config = local_config(&world.endpoint).interceptor(PanicOnce::default());
+    let config = config(&world.endpoint).interceptor(PanicOnce::default());
     let service = service(config, world.tables.clone(), &Setting::default());
 
     let first = Answer::read(send(&service, request(), Duration::from_secs(10)).await);

@@ -12,11 +12,11 @@ use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
-use workspacectl::{events, tables::local_config};
+use workspacectl::events;
 
 use crate::{
     injector::{FAULTS, Fault, Injector, When, action},
-    support::{Answer, Setting, World, send, service},
+    support::{Answer, Setting, World, config, send, service},
 };
 
 /// The operations, and where their records are.
@@ -113,7 +113,7 @@ impl Cell {
             }
         })
         .await;
-        let config = local_config(&world.endpoint)
+        let config = config(&world.endpoint)
             .http_client(injector)
             // By itself, the SDK counts the failures of all clients of a process together.
             .retry_partition(RetryPartition::new(format!("{self:?}")));

@@ -32,7 +32,7 @@ use tokio::{
 };
 use workspace_management::store::Table;
 
-use crate::support::{Answer, World, event, secrets};
+use crate::support::{Answer, World, aws_variables, event, secrets};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
@@ -125,9 +125,7 @@ fn function(world: &World, variables: &[(&str, &str)]) -> Command {
         .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
         .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
         .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
-        .env("AWS_REGION", "us-east-1")
-        .env("AWS_ACCESS_KEY_ID", "local")
-        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .envs(aws_variables())
         .env("AWS_ENDPOINT_URL_DYNAMODB", &world.endpoint)
         .envs(Table::ALL.map(|table| (table.variable, world.tables.name(table))))
         .envs(variables.iter().copied())

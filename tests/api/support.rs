@@ -13,8 +13,9 @@ use std::{
 
 use aws_sdk_dynamodb::{
     Client,
+    client::Waiters as _,
     config::{
-        Builder, ConfigBag, Intercept, RuntimeComponents,
+        Builder, ConfigBag, Credentials, Intercept, Region, RuntimeComponents,
         interceptors::BeforeTransmitInterceptorContextRef,
     },
     error::BoxError,
@@ -72,12 +73,20 @@ impl World {
     pub async fn with(setting: Setting) -> Self {
         let endpoint = engine().await;
         let tables = table_names();
-        let dynamodb = Client::from_conf(local_config(&endpoint).build());
+        let dynamodb = Client::from_conf(config(&endpoint).build());
         create_missing(&dynamodb, &tables)
             .await
             .expect("the engine makes the tables");
         let sent = Sent::default();
-        let config = local_config(&endpoint).interceptor(sent.clone());
+        if endpoint.starts_with("https:") {
+            // AWS takes a while.
+            for table in Table::ALL {
+                let ready = dynamodb.wait_until_table_exists();
+                let ready = ready.table_name(tables.name(table));
+                ready.wait(Duration::from_secs(120)).await.unwrap();
+            }
+        }
+        let config = config(&endpoint).interceptor(sent.clone());
         let service = service(config, tables.clone(), &setting);
         let world = Self {
             service,
@@ -235,6 +244,36 @@ async fn engine() -> String {
         dynoxide::Database::memory().unwrap(),
     ));
     format!("http://{address}")
+}
+
+/// Region and credentials for an engine: those of the environment for one that `TEST_DYNAMODB_ENDPOINT` names.
+pub fn aws_variables() -> BTreeMap<&'static str, String> {
+    let names = [
+        "AWS_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+    ];
+    let local = ["us-east-1", "local", "local"];
+    if env::var("TEST_DYNAMODB_ENDPOINT").is_ok() && env::var(names[1]).is_ok() {
+        let given = |name| Some((name, env::var(name).ok()?));
+        names.into_iter().filter_map(given).collect()
+    } else {
+        names.into_iter().zip(local.map(str::to_owned)).collect()
+    }
+}
+
+/// The SDK's configuration for an engine.
+pub fn config(endpoint: &str) -> Builder {
+    let mut given = aws_variables();
+    let mut take = |name| given.remove(name);
+    let region = take("AWS_REGION").expect("AWS_REGION");
+    let id = take("AWS_ACCESS_KEY_ID").expect("AWS_ACCESS_KEY_ID");
+    let secret = take("AWS_SECRET_ACCESS_KEY").expect("AWS_SECRET_ACCESS_KEY");
+    let token = take("AWS_SESSION_TOKEN");
+    local_config(endpoint)
+        .region(Region::new(region))
+        .credentials_provider(Credentials::new(id, secret, token, None, "test"))
 }
 
 /// Names of this test alone, so that tests can share an engine.

@@ -27,8 +27,8 @@ use crate::{
 /// What is left of Lambda's time for the answer itself.
 const RESERVE: Duration = Duration::from_millis(500);
 
-/// The time for a request that comes without a deadline: the function's time-out in `template.yaml`.
-const DEFAULT_TIME: Duration = Duration::from_secs(10);
+/// The function's time-out in `template.yaml`, and so the time for a request that comes without a deadline.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The service: six operations over a store.
 pub struct Service {
@@ -117,7 +117,7 @@ async fn guard(work: impl Future<Output = Result<(), Error>>, time: Duration) ->
 /// is none: `cargo lambda watch` sends such.
 fn time_for(context: &Context) -> Duration {
     let left = context.deadline().duration_since(SystemTime::now());
-    left.unwrap_or(DEFAULT_TIME).saturating_sub(RESERVE)
+    left.unwrap_or(TIMEOUT).saturating_sub(RESERVE)
 }
 
 /// As much of an event as makes a request, under the names that its four senders give it.

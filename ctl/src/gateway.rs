@@ -1,10 +1,6 @@
 //! What API Gateway does in front of the function: an HTTP request to an event, the function's answer to a response.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use axum::{
     Router,
@@ -16,13 +12,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 use serde_json::{json, value::to_raw_value};
-use workspace_management::event::Service;
+use workspace_management::event::{Service, TIMEOUT};
 
 /// API Gateway's own limit on a payload.
 const LARGEST_PAYLOAD: usize = 10 * 1024 * 1024;
-
-/// The function's time-out in `template.yaml`.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An HTTP server's routes: every request goes to the service, as an event of an HTTP API.
 pub fn routes(service: Arc<Service>) -> Router {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use workspace_management::{auth::AnonymousOperations, key::mint, store::Table};
+use workspace_management::{auth::AnonymousOperations, key::mint, operations::NAMES, store::Table};
 use workspacectl::events;
 
 use crate::{
@@ -140,15 +140,7 @@ async fn no_operation_opens_to_a_credential_that_is_not_its_own() {
 
 /// Statuses given in the contract's order, in the order of the names.
 fn by_operation(names: [&str; 6], statuses: [u16; 6]) -> Vec<u16> {
-    let contract = [
-        "add_models",
-        "add_team_users",
-        "create_team",
-        "set_bot_voice",
-        "create_data_store",
-        "create_logging_instance",
-    ];
-    let of = |name: &str| contract.iter().position(|other| *other == name).unwrap();
+    let of = |name: &str| NAMES.iter().position(|other| *other == name).unwrap();
     names.map(|name| statuses[of(name)]).to_vec()
 }
 

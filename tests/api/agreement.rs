@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::json;
-use workspace_management::{operations::NAMES, store::Table};
+use workspace_management::{event::TIMEOUT, operations::NAMES, store::Table};
 use workspacectl::{events::ALL, tables::TEMPLATE};
 use yaml_serde::Value;
 
@@ -166,6 +166,12 @@ fn the_template_throttles_the_open_routes_below_the_others() {
     let open = ["add_models", "create_data_store"]
         .map(|name| format!("{} {}", routes[name].0, routes[name].1));
     assert_eq!(throttled, BTreeSet::from(open));
+}
+
+#[test]
+fn the_time_out_is_the_templates() {
+    let timeout = &template()["Globals"]["Function"]["Timeout"];
+    assert_eq!(timeout.as_u64().unwrap(), TIMEOUT.as_secs());
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn referred(value: &Value) -> String {
 }
 
 /// The routes that the template declares, by the operation's name: the method and the path.
-fn declared_routes() -> BTreeMap<String, (String, String)> {
+pub fn declared_routes() -> BTreeMap<String, (String, String)> {
     let template = template();
     let events = template["Resources"]["Function"]["Properties"]["Events"]
         .as_mapping()

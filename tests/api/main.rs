@@ -10,6 +10,7 @@ mod access;
 mod agreement;
 mod auth;
 mod contention;
+mod contract;
 mod cost;
 mod engine;
 mod events;

@@ -128,8 +128,9 @@ fn at_the_limits(
             (json!("x\ny"), schema["default"] == ""),
             (json!(1), false),
         ]);
-        if schema["pattern"] == "[A-Za-z0-9]" || at == "/projectName" {
+        if at.ends_with("Name") {
             rows.push((json!(" \u{3000} "), false));
+            rows.push((json!("!?"), at == "/projectName"));
         }
     } else if is_a("integer") {
         let (least, most) = (

@@ -17,9 +17,9 @@ use crate::error::{Error, Violation};
 /// How many bytes a body may have.
 pub const LARGEST: usize = 256 * 1024;
 
-/// How many repeated members are reported at most, and how many bytes their pointers may have before the last one, so
-/// that an answer stays far below Lambda's 6 MB: a pointer repeats the name of every object around it.
-const MOST_REPEATED: (usize, usize) = (100, 64 * 1024);
+/// How many repetitions of members are looked at, and how many bytes their pointers may have before the last one, so that
+/// a body costs no more than its size: a pointer repeats the name of every object around it.
+const MOST_REPETITIONS: (usize, usize) = (100, 64 * 1024);
 
 /// Reads a request from a body.
 ///
@@ -32,7 +32,7 @@ pub fn read<T: Deserr<Violations>>(body: &[u8]) -> Result<T, Error> {
     if body.is_empty() {
         return Err(Error::NotJson("it is empty".to_owned()));
     }
-    let mut repeated = Vec::new();
+    let mut repeated = Repeated::default();
     let mut parser = serde_json::Deserializer::from_slice(body);
     let json = Members {
         at: ValuePointerRef::Origin,
@@ -41,6 +41,7 @@ pub fn read<T: Deserr<Violations>>(body: &[u8]) -> Result<T, Error> {
     .deserialize(&mut parser)
     .and_then(|json| parser.end().map(|()| json))
     .map_err(|reason| Error::NotJson(reason.to_string()))?;
+    let mut repeated = repeated.violations;
     match deserr::deserialize::<T, _, Violations>(json) {
         Ok(request) if repeated.is_empty() => Ok(request),
         Ok(_) => Err(Error::InvalidBody(repeated)),
@@ -157,16 +158,27 @@ fn pointer(at: ValuePointerRef) -> String {
 /// Parses any JSON and notes each member that its object holds twice; `serde_json` alone would keep the last in silence.
 struct Members<'a> {
     at: ValuePointerRef<'a>,
-    repeated: &'a mut Vec<Violation>,
+    repeated: &'a mut Repeated,
 }
 
-fn note_repeated(at: ValuePointerRef, repeated: &mut Vec<Violation>) {
-    let bytes: usize = repeated.iter().map(|noted| noted.pointer.len()).sum();
-    if repeated.len() < MOST_REPEATED.0 && bytes < MOST_REPEATED.1 {
-        let pointer = pointer(at);
-        if !repeated.iter().any(|noted| noted.pointer == pointer) {
-            let detail = "must stand only once in its object".to_owned();
-            repeated.push(Violation { pointer, detail });
+/// The members that stand more than once in their object, and what was done to report them.
+#[derive(Default)]
+struct Repeated {
+    violations: Vec<Violation>,
+    repetitions: usize,
+    bytes: usize,
+}
+
+impl Repeated {
+    fn note(&mut self, at: ValuePointerRef) {
+        if self.repetitions < MOST_REPETITIONS.0 && self.bytes < MOST_REPETITIONS.1 {
+            let pointer = pointer(at);
+            self.repetitions += 1;
+            self.bytes += pointer.len();
+            if !self.violations.iter().any(|noted| noted.pointer == pointer) {
+                let detail = "must stand only once in its object".to_owned();
+                self.violations.push(Violation { pointer, detail });
+            }
         }
     }
 }
@@ -235,7 +247,7 @@ impl<'de> Visitor<'de> for Members<'_> {
                 repeated: &mut *self.repeated,
             })?;
             if object.contains_key(&key) {
-                note_repeated(self.at.push_key(&key), self.repeated);
+                self.repeated.note(self.at.push_key(&key));
             }
             object.insert(key, value);
         }

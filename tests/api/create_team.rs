@@ -1,5 +1,7 @@
 //! `create_team`.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
@@ -257,5 +259,23 @@ async fn create_team_answers_a_body_made_of_repeated_members_in_few_bytes() {
         assert!(answer.violations().len() > 1);
         let size = answer.body.unwrap().to_string().len();
         assert!(size < 1_000_000, "{size}");
+    }
+}
+
+/// Found by fuzzing: a pointer as long as the name was formed for each of the repetitions, which took minutes.
+#[tokio::test]
+async fn create_team_answers_one_member_that_is_repeated_without_end_at_once() {
+    let world = World::new().await;
+    let name = "~/".repeat(15_000);
+    let flat = vec![r#""a":0"#; 38_000].join(",");
+    let deep = vec![r#""b":{"a":0,"a":0}"#; 12_000].join(",");
+
+    for members in [flat, deep] {
+        let started = Instant::now();
+        let body = format!(r#"{{"{name}": {{{members}}}}}"#);
+        let answer = world.acme().await.post_text(PATH, &body).await;
+
+        answer.is(422, "invalid_body");
+        assert!(started.elapsed() < Duration::from_secs(5));
     }
 }

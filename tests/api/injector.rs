@@ -1,6 +1,6 @@
 //! A layer between the SDK's client and the engine that fails in the ways in which DynamoDB and the network can.
 
-use std::{fmt, net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::config::{
     HttpClient, RuntimeComponents,
@@ -21,7 +21,7 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
 };
 
 /// What can go wrong with one request to DynamoDB.
@@ -90,14 +90,14 @@ impl<F: Fn(&HttpRequest) -> Option<(Fault, When)> + Send + Sync + 'static> Plan 
 #[derive(Clone)]
 pub struct Injector {
     engine: SharedHttpConnector,
-    plan: std::sync::Arc<dyn Plan>,
-    troubles: Troubles,
+    plan: Arc<dyn Plan>,
+    troubles: Arc<Troubles>,
 }
 
 /// Where nothing good listens.
-#[derive(Clone, Copy)]
 struct Troubles {
-    closed: SocketAddr,
+    /// Bound, so that nobody else takes the port, and never listening.
+    closed: TcpSocket,
     resetting: SocketAddr,
     halving: SocketAddr,
     silent: SocketAddr,
@@ -105,9 +105,10 @@ struct Troubles {
 
 impl Injector {
     pub async fn new(plan: impl Plan) -> Self {
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let troubles = Troubles {
-            closed: closed.local_addr().unwrap(),
+            closed,
             resetting: trouble(Fault::Reset).await,
             halving: trouble(Fault::HalfAnswer).await,
             silent: trouble(Fault::Silence).await,
@@ -117,8 +118,8 @@ impl Injector {
             .build();
         Self {
             engine: SharedHttpConnector::new(engine),
-            plan: std::sync::Arc::new(plan),
-            troubles,
+            plan: Arc::new(plan),
+            troubles: Arc::new(troubles),
         }
     }
 
@@ -140,7 +141,7 @@ impl Injector {
             }
             Fault::NotJson => return Ok(answer(200, "<html>It works!</html>".to_owned())),
             Fault::Late => unreachable!("what is late comes"),
-            Fault::Refused => ("http", self.troubles.closed),
+            Fault::Refused => ("http", self.troubles.closed.local_addr().unwrap()),
             Fault::Reset => ("http", self.troubles.resetting),
             Fault::HalfAnswer => ("http", self.troubles.halving),
             Fault::Silence => ("http", self.troubles.silent),

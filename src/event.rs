@@ -19,6 +19,7 @@ use crate::{
     auth::Auth,
     caller::Caller,
     error::Error,
+    metrics::{Attempts, Measured, Metrics},
     response::{EventResponse, Sender},
     router::{Call, Request, route},
     store::Store,
@@ -34,6 +35,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Service {
     auth: Auth,
     store: Store,
+    metrics: Option<Metrics>,
     warm: AtomicBool,
 }
 
@@ -43,7 +45,16 @@ impl Service {
         Self {
             auth,
             store,
+            metrics: None,
             warm: AtomicBool::new(false),
+        }
+    }
+
+    /// The service, which also writes metrics.
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self {
+            metrics: Some(metrics),
+            ..self
         }
     }
 
@@ -57,8 +68,8 @@ impl Service {
         let request_id = event.request_context.request_id.as_deref();
         let request_id = request_id.unwrap_or(&context.request_id);
         let (mut operation, mut caller) = (None, None);
-        let outcome = match event.request() {
-            None => Err(Error::MalformedEvent),
+        let (outcome, attempts) = match event.request() {
+            None => (Err(Error::MalformedEvent), Attempts::default()),
             Some(request) => {
                 let mut call = Call {
                     auth: &self.auth,
@@ -69,7 +80,9 @@ impl Service {
                     operation: &mut operation,
                     caller: &mut caller,
                 };
-                guard(route(&mut call), time_for(&context)).await
+                // On the heap: the SDK's futures are large, and wrapped three times.
+                let work = Box::pin(route(&mut call));
+                Attempts::noted_in(guard(work, time_for(&context))).await
             }
         };
 
@@ -78,6 +91,7 @@ impl Service {
             Ok(()) => (StatusCode::NO_CONTENT, "", ""),
             Err(error) => error.kind(),
         };
+        let latency = started.elapsed();
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
@@ -88,7 +102,9 @@ impl Service {
                     key_id = caller.map(Caller::name),
                     request_id,
                     trace_id = context.xray_trace_id,
-                    duration_ms = started.elapsed().as_micros() as f64 / 1000.0,
+                    amzn_trace_id = event.amzn_trace_id(),
+                    traceparent = event.traceparent(),
+                    duration_ms = latency.as_micros() as f64 / 1000.0,
                     cold_start,
                     cause = outcome.as_ref().err().and_then(Error::cause),
                     "request"
@@ -99,6 +115,15 @@ impl Service {
             log!(error);
         } else {
             log!(info);
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.write(&Measured {
+                operation,
+                status,
+                latency,
+                cold_start,
+                attempts,
+            });
         }
         EventResponse::new(event.sender(), &outcome, request_id)
     }
@@ -197,9 +222,29 @@ impl Event {
         Some(segments)
     }
 
-    /// Every value of the `Authorization` header, in whatever case its name is.
+    /// Every value of the `Authorization` header.
     fn authorization(&self) -> Vec<&str> {
-        let is_asked = |name: &str| name.eq_ignore_ascii_case("authorization");
+        self.values("authorization")
+    }
+
+    /// The trace that the caller's request belongs to, by X-Ray's header: `1-` and its root's 8 and 24 hexadecimal digits.
+    fn amzn_trace_id(&self) -> Option<&str> {
+        let fields = self.values("x-amzn-trace-id").into_iter();
+        let mut fields = fields.flat_map(|value| value.split(';'));
+        let root = fields.find_map(|field| field.trim().strip_prefix("Root="))?;
+        is_of_digits(root, &[1, 8, 24]).then_some(root)
+    }
+
+    /// The same by W3C's header (Trace Context, section 3.2), as far as every version of it goes.
+    fn traceparent(&self) -> Option<&str> {
+        let value = self.values("traceparent").into_iter().next()?;
+        let parent = value.get(..55)?;
+        is_of_digits(parent, &[2, 32, 16, 2]).then_some(parent)
+    }
+
+    /// Every value of a header, in whatever case its name is.
+    fn values(&self, asked: &str) -> Vec<&str> {
+        let is_asked = |name: &str| name.eq_ignore_ascii_case(asked);
         let many = self
             .multi_value_headers
             .iter()
@@ -222,4 +267,13 @@ impl Event {
             (None, None) => Sender::HttpApi,
         }
     }
+}
+
+/// Whether a text is of that many lower-case hexadecimal digits, then a dash, and so on: what a caller sends is logged only then.
+fn is_of_digits(text: &str, lengths: &[usize]) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let parts = text
+        .split('-')
+        .map(|part| part.bytes().all(is_digit).then_some(part.len()));
+    parts.eq(lengths.iter().copied().map(Some))
 }

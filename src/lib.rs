@@ -6,12 +6,13 @@
 //!
 //! | module | is |
 //! |---|---|
-//! | [`event`] | Lambda's event in, a response out; deadline, panics and the log line |
+//! | [`event`] | Lambda's event in, a response out; deadline, panics, the log line |
 //! | [`response`] | an outcome in the form that the event's sender reads |
 //! | `router` | the six routes on one screen |
 //! | [`auth`] | a credential to a [`caller::Caller`], or refused |
 //! | [`operations`] | a file for each of the six: its request, its record, its function |
 //! | [`store`] | eight tables, and what may be done to them |
+//! | [`metrics`] | a line for CloudWatch of each request |
 //! | [`client`] | how DynamoDB is reached |
 //! | [`body`] | JSON to a request, or every rule that it breaks |
 //! | [`caller`], [`error`], [`key`], [`values`] | the words the others speak in |
@@ -23,6 +24,7 @@ pub mod client;
 pub mod error;
 pub mod event;
 pub mod key;
+pub mod metrics;
 pub mod operations;
 pub mod response;
 mod router;

@@ -16,6 +16,7 @@ use workspace_management::{
     auth::{AnonymousOperations, Auth},
     client,
     event::Service,
+    metrics::Metrics,
     store::{Store, Tables},
 };
 
@@ -47,7 +48,11 @@ async fn run() -> Result<(), lambda_runtime::Error> {
     let auth = Auth::new(anonymous_operations()?, key_cache()?);
     // While Lambda starts the function, it has more of a CPU than it has for requests: it connects now.
     let config = client::connect(variable).await?;
-    let service = Arc::new(Service::new(auth, Store::new(config, tables)));
+    let mut service = Service::new(auth, Store::new(config, tables));
+    if let Some(namespace) = variable("METRICS_NAMESPACE") {
+        service = service.with_metrics(Metrics::new(&namespace));
+    }
+    let service = Arc::new(service);
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<_>| {
         let service = service.clone();
         async move { Ok::<_, Infallible>(service.answer(event).await) }

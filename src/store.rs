@@ -13,24 +13,31 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     config::{
-        Builder,
-        interceptors::InterceptorContext,
+        Builder, ConfigBag, Intercept, RuntimeComponents,
+        interceptors::{FinalizerInterceptorContextRef, InterceptorContext},
         retry::{ClassifyRetry, RetryAction, RetryConfig},
         timeout::TimeoutConfig,
     },
     error::{ProvideErrorMetadata, SdkError},
     operation::{
-        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
-        update_item::UpdateItemError,
+        batch_get_item::BatchGetItemError, get_item::GetItemError, put_item::PutItemError,
+        transact_write_items::TransactWriteItemsError, update_item::UpdateItemError,
     },
     types::{
         AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
         Update,
     },
 };
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{interceptors::context::Error as OperationError, retries::RequestAttempts},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::error::{Cause, Error};
+use crate::{
+    error::{Cause, Error},
+    metrics::Attempts,
+};
 
 /// How long one attempt may take, connecting included. The whole operation is bounded by the request's deadline.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -153,6 +160,7 @@ impl Store {
                     .with_max_backoff(BACKOFF.1),
             )
             .retry_classifier(RetryPassing)
+            .interceptor(NoteAttempts)
             .build();
         Self {
             client: Client::from_conf(config),
@@ -503,6 +511,65 @@ impl ClassifyRetry for RetryPassing {
     }
 }
 
+/// Notes each attempt for the request's metrics.
+#[derive(Debug)]
+struct NoteAttempts;
+
+impl Intercept for NoteAttempts {
+    fn name(&self) -> &'static str {
+        "note attempts"
+    }
+
+    fn read_after_attempt(
+        &self,
+        context: &FinalizerInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let is_retry = config
+            .load::<RequestAttempts>()
+            .is_some_and(|made| made.attempts() > 1);
+        let error = match context.output_or_error() {
+            Some(Err(error)) => error.as_operation_error(),
+            _ => None,
+        };
+        Attempts::note(is_retry, error.is_some_and(is_throttled));
+        Ok(())
+    }
+}
+
+/// Whether DynamoDB refused an attempt because there were too many.
+fn is_throttled(error: &OperationError) -> bool {
+    fn code<E: StdError + ProvideErrorMetadata + Send + Sync + 'static>(
+        error: &OperationError,
+    ) -> Option<&str> {
+        error.downcast_ref::<E>()?.code()
+    }
+    if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
+        error.downcast_ref()
+    {
+        let mut codes = cancelled
+            .cancellation_reasons()
+            .iter()
+            .filter_map(|reason| reason.code());
+        return codes
+            .any(|code| matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded"));
+    }
+    let code = code::<PutItemError>(error)
+        .or_else(|| code::<UpdateItemError>(error))
+        .or_else(|| code::<TransactWriteItemsError>(error))
+        .or_else(|| code::<GetItemError>(error))
+        .or_else(|| code::<BatchGetItemError>(error));
+    code.is_some_and(|code| THROTTLES.contains(&code))
+}
+
+/// DynamoDB's codes for too many requests.
+const THROTTLES: [&str; 3] = [
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+];
+
 /// What a failed request to DynamoDB means for the caller.
 fn failure<E>(error: SdkError<E>) -> Error
 where
@@ -521,12 +588,10 @@ where
     let passing = match refused.err().code() {
         Some(
             "ExpiredTokenException"
-            | "ProvisionedThroughputExceededException"
-            | "RequestLimitExceeded"
-            | "ThrottlingException"
             | "TransactionConflictException"
             | "TransactionInProgressException",
         ) => true,
+        Some(code) if THROTTLES.contains(&code) => true,
         // An answer that says success, but not as DynamoDB does, was made by something in between.
         _ => {
             let status = refused.raw().status();

@@ -6,7 +6,7 @@ use std::{
     process::Stdio,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -247,9 +247,26 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
     let key = world.issue("acme", |_| {}).await;
     let holder = world.holder(&key);
     let mut lambda = Lambda::start(&world, &[]).await;
-    lambda.invoke(request(&holder.headers)).await.is_success();
+    let traced = holder
+        .clone()
+        .with(
+            "X-Amzn-Trace-Id",
+            "Self=1-1; Root=1-67891233-abcdef012345678912345678;Sampled=1",
+        )
+        .with(
+            "TraceParent",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        );
+    lambda.invoke(request(&traced.headers)).await.is_success();
+    let untraced = holder
+        .clone()
+        .with("x-amzn-trace-id", "Root=1-67891233-Papers")
+        .with(
+            "traceparent",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0x",
+        );
     lambda
-        .invoke(event("POST", PATH, &holder.headers, Some("{}")))
+        .invoke(event("POST", PATH, &untraced.headers, Some("{}")))
         .await
         .is(422, "invalid_body");
     world.drop_table(Table::DATA_STORES).await;
@@ -288,8 +305,122 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
         let text = line.to_string();
         assert!(!text.contains(&key) && !text.contains("Papers"), "{text}");
     }
+    assert_eq!(
+        log[0]["amzn_trace_id"],
+        "1-67891233-abcdef012345678912345678"
+    );
+    assert_eq!(
+        log[0]["traceparent"],
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    );
+    for name in ["amzn_trace_id", "traceparent"] {
+        assert!(log[1..].iter().all(|line| line[name].is_null()), "{log:?}");
+    }
     let cause = log[2]["cause"].as_str().unwrap();
     assert!(cause.contains("ResourceNotFoundException"), "{cause}");
+}
+
+/// Metrics do not hang on the log's level, and stand for the whole service and for each operation.
+#[tokio::test]
+async fn a_line_of_metrics_stands_beside_each_request() {
+    let world = World::new().await;
+    // An engine that throttles writes as often as this says.
+    let throttles = Arc::new(AtomicU32::new(0));
+    let connector = SharedHttpConnector::new(Connector::builder().build_http());
+    let routes = Router::new().route(
+        "/",
+        post({
+            let (engine, throttles) = (world.endpoint.clone(), throttles.clone());
+            move |headers: HeaderMap, body: axum::body::Bytes| async move {
+                let takes_one = |left: u32| left.checked_sub(1);
+                let order = Ordering::Relaxed;
+                let is_write = headers["x-amz-target"]
+                    .to_str()
+                    .unwrap()
+                    .contains("PutItem");
+                if is_write && throttles.fetch_update(order, order, takes_one).is_ok() {
+                    let code = "com.amazonaws.dynamodb.v20120810#ThrottlingException";
+                    let body = json!({ "__type": code }).to_string().into_bytes();
+                    return (StatusCode::BAD_REQUEST, body);
+                }
+                forward(&connector, &engine, &headers, &body).await
+            }
+        }),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
+    let mut lambda = Lambda::start(
+        &world,
+        &[
+            ("AWS_ENDPOINT_URL_DYNAMODB", &front),
+            ("METRICS_NAMESPACE", "a-stack"),
+            ("AWS_LAMBDA_LOG_LEVEL", "ERROR"),
+        ],
+    )
+    .await;
+    let anyone = BTreeMap::new();
+    let stranger = BTreeMap::from([("authorization".to_owned(), "nonsense".to_owned())]);
+
+    lambda.invoke(request(&anyone)).await.is_success();
+    lambda
+        .invoke(request(&stranger))
+        .await
+        .is(401, "unauthenticated");
+    let nowhere = event("POST", "/nowhere", &anyone, None);
+    lambda.invoke(nowhere).await.is(404, "no_such_path");
+    throttles.store(2, Ordering::Relaxed);
+    lambda.invoke(request(&anyone)).await.is_success();
+    *lambda.time.lock().unwrap() = Duration::from_secs(1);
+    throttles.store(u32::MAX, Ordering::Relaxed);
+    lambda.invoke(request(&anyone)).await.is(503, "unavailable");
+
+    let log = lambda.log().await;
+    let (metrics, lines): (Vec<_>, Vec<_>) = log.iter().partition(|line| !line["_aws"].is_null());
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let expected = [
+        json!({ "operation": "create_data_store", "Requests": 1, "ColdStarts": 1 }),
+        json!({ "operation": "create_data_store", "Requests": 1, "ClientErrors": 1, "Unauthenticated": 1 }),
+        json!({ "operation": "none", "Requests": 1, "ClientErrors": 1 }),
+        json!({ "operation": "create_data_store", "Requests": 1, "Retries": 2, "Throttles": 2 }),
+    ];
+    for (line, expected) in metrics.iter().zip(&expected) {
+        let mut told = (*line).clone();
+        let told = told.as_object_mut().unwrap();
+        let directives = told.remove("_aws").unwrap();
+        assert!(told.remove("Latency").unwrap().as_f64().unwrap() > 0.0);
+        assert_eq!(json!(told), *expected);
+        let age = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_millis()
+            - u128::from(directives["Timestamp"].as_u64().unwrap());
+        assert!(age < 60_000, "{directives}");
+        let directive = &directives["CloudWatchMetrics"][0];
+        assert_eq!(directive["Namespace"], "a-stack");
+        assert_eq!(directive["Dimensions"], json!([[], ["operation"]]));
+        let mut named: Vec<_> = directive["Metrics"].as_array().unwrap().iter().collect();
+        assert_eq!(
+            *named.remove(0),
+            json!({ "Name": "Latency", "Unit": "Milliseconds" })
+        );
+        for metric in &named {
+            assert_eq!(metric["Unit"], "Count");
+            assert!(told[metric["Name"].as_str().unwrap()].is_u64(), "{line}");
+        }
+        assert_eq!(named.len(), told.len() - 1, "{line}");
+    }
+    let last = metrics[4];
+    assert_eq!(
+        (&last["Requests"], &last["ServerErrors"]),
+        (&json!(1), &json!(1))
+    );
+    let (retries, throttled) = (
+        last["Retries"].as_u64().unwrap(),
+        last["Throttles"].as_u64().unwrap(),
+    );
+    assert!(throttled > retries && retries > 0, "{last}");
+    assert_eq!(metrics.len(), 5);
 }
 
 #[tokio::test]
@@ -380,9 +511,19 @@ async fn admit(
         let expired = json!({ "__type": "com.amazon.coral.service#ExpiredTokenException" });
         return (StatusCode::BAD_REQUEST, expired.to_string().into_bytes());
     }
+    forward(&issuer.connector, &issuer.engine, &headers, &body).await
+}
+
+/// Hands a request for DynamoDB on to an engine.
+async fn forward(
+    connector: &SharedHttpConnector,
+    engine: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> (StatusCode, Vec<u8>) {
     let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
     request.set_method("POST").unwrap();
-    request.set_uri(issuer.engine.as_str()).unwrap();
+    request.set_uri(engine).unwrap();
     for name in [
         "authorization",
         "content-type",
@@ -392,7 +533,7 @@ async fn admit(
         let value = headers[name].to_str().unwrap().to_owned();
         request.headers_mut().insert(name, value);
     }
-    let response = issuer.connector.call(request).await.unwrap();
+    let response = connector.call(request).await.unwrap();
     let status = StatusCode::from_u16(response.status().as_u16()).unwrap();
     let body = ByteStream::new(response.into_body()).collect().await;
     (status, body.unwrap().to_vec())

@@ -358,3 +358,112 @@ async fn every_permission_of_the_policy_is_needed() {
         assert!(!failed.is_empty(), "{removed} on {table} is not needed");
     }
 }
+
+/// What the function counts, as its metrics are named.
+const METRICS: [&str; 8] = [
+    "Latency",
+    "Requests",
+    "ClientErrors",
+    "ServerErrors",
+    "Unauthenticated",
+    "ColdStarts",
+    "Retries",
+    "Throttles",
+];
+
+#[test]
+fn the_alarms_and_the_dashboard_show_metrics_that_there_are() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    let mut watched = BTreeSet::new();
+    for alarm in resources
+        .values()
+        .filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm")
+    {
+        let properties = &alarm["Properties"];
+        let description = properties["AlarmDescription"].as_str().unwrap();
+        assert!(
+            description.ends_with("See docs/operations.md, \"Alarms\"."),
+            "{description}"
+        );
+        assert_eq!(properties["TreatMissingData"], "notBreaching");
+        if properties["Namespace"]
+            .as_str()
+            .is_none_or(|name| !name.starts_with("AWS/"))
+        {
+            watched.extend(properties["MetricName"].as_str().map(str::to_owned));
+        }
+    }
+    assert_eq!(
+        watched,
+        BTreeSet::from(["Throttles", "Unauthenticated"].map(str::to_owned))
+    );
+    assert!(watched.iter().all(|name| METRICS.contains(&name.as_str())));
+
+    let body = sub(&resources["OperatorDashboard"]["Properties"]["DashboardBody"]);
+    let dashboard: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let mut shown = BTreeSet::new();
+    let mut operations = BTreeSet::new();
+    for widget in dashboard["widgets"].as_array().unwrap() {
+        let mut before: Vec<String> = Vec::new();
+        for row in widget["properties"]["metrics"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            // "." stands for the same as in the row before, "..." for all that comes before the rest.
+            let words: Vec<_> = row
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|word| word.as_str())
+                .collect();
+            let row: Vec<String> = match words.split_first() {
+                Some((&"...", rest)) => {
+                    let kept = before.len() - rest.len();
+                    before[..kept]
+                        .iter()
+                        .cloned()
+                        .chain(rest.iter().map(|word| (*word).to_owned()))
+                        .collect()
+                }
+                _ => words
+                    .iter()
+                    .enumerate()
+                    .map(|(place, word)| {
+                        if *word == "." {
+                            before[place].clone()
+                        } else {
+                            (*word).to_owned()
+                        }
+                    })
+                    .collect(),
+            };
+            if row[0] == "AWS::StackName" {
+                shown.insert(row[1].clone());
+                operations.extend(row.get(3).cloned());
+            }
+            before = row;
+        }
+    }
+    assert_eq!(shown, METRICS.map(str::to_owned).into());
+    assert_eq!(operations, NAMES.map(str::to_owned).into());
+}
+
+/// The text of `!Sub`, with the names of what it substitutes in its place; each of them must be there.
+fn sub(value: &Value) -> String {
+    let Value::Tagged(tagged) = value else {
+        panic!("{value:?} is no !Sub");
+    };
+    let mut text = tagged.value.as_str().unwrap().to_owned();
+    let template = template();
+    while let Some((before, rest)) = text.split_once("${") {
+        let (name, after) = rest.split_once('}').unwrap();
+        assert!(
+            name.starts_with("AWS::") || !template["Resources"][name].is_null(),
+            "{name}"
+        );
+        text = format!("{before}{name}{after}");
+    }
+    text
+}

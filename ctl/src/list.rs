@@ -1,8 +1,21 @@
 //! `list`: what is stored.
 
+use std::{
+    collections::HashMap,
+    io::{self, IsTerminal as _},
+    num::NonZeroUsize,
+    pin::pin,
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
 use anyhow::{Context as _, Result, bail};
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde_json::Value;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use tokio::time::timeout;
 use workspace_management::store::Table;
 
 use crate::{tables::Deployment, terminal::print_records};
@@ -21,9 +34,12 @@ pub struct Options {
     /// Only of this team of it (members)
     #[arg(long, requires = "project")]
     team: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    /// At most so many records, in DynamoDB's order; without it, all of them, sorted
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<NonZeroUsize>,
+    /// Go on where a limit ended the last list, with the mark that it gave
+    #[arg(long, value_name = "MARK", requires = "limit")]
+    after: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -99,8 +115,8 @@ impl Kind {
 /// Lists records.
 ///
 /// # Errors
-/// If the records have no such part, or DynamoDB cannot be reached.
-pub async fn run(options: Options, deployment: &Deployment) -> Result<()> {
+/// If the records have no such part, the mark is none, or DynamoDB cannot be reached.
+pub async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
     let (table, columns) = options.kind.table();
     // How many of organization, project and team the partition key joins.
     let parts = match options.kind {
@@ -116,70 +132,257 @@ pub async fn run(options: Options, deployment: &Deployment) -> Result<()> {
         let option = ["", "--project", "--team"][given.len() - 1];
         bail!("{option} does not apply to these records");
     }
-    let whole = given.len() == parts;
-    let records = if whole {
-        items(
-            deployment,
-            table,
-            None,
-            Some((table.key[0], given.join("#"))),
-        )
-        .await?
+    let scope = if given.is_empty() {
+        Scope::All
+    } else if given.len() == parts {
+        Scope::Partition(table.key[0], given.join("#"))
     } else {
-        let mut records = items(deployment, table, None, None).await?;
-        let prefix: String = given.iter().map(|part| format!("{part}#")).collect();
-        records.retain(|record| {
-            record[table.key[0]]
-                .as_str()
-                .is_some_and(|key| key.starts_with(&prefix))
-        });
-        records
+        let prefix = given.iter().map(|part| format!("{part}#")).collect();
+        Scope::Beginning(table.key[0], prefix)
     };
-    print_records(&records, columns, options.json)
+    let read = Read {
+        limit: options.limit,
+        after: options.after.as_deref().map(start).transpose()?,
+        ..Read::new(table, scope)
+    };
+    let Page { records, next } = read.from(deployment).await?;
+    print_records(&records, columns, json)?;
+    if let Some(next) = next {
+        eprintln!("there may be more: --after {next}");
+    }
+    Ok(())
 }
 
-/// All items of a table, or those of one partition of it or of its index.
+/// The records of every kind, each with its name and the columns that show it.
+///
+/// # Errors
+/// If DynamoDB cannot be reached.
+pub async fn everything(deployment: &Deployment) -> Result<Vec<Value>> {
+    let mut kinds = Vec::new();
+    for kind in Kind::value_variants() {
+        let (table, columns) = kind.table();
+        let name = kind
+            .to_possible_value()
+            .map(|value| value.get_name().to_owned());
+        let records = items(deployment, table, None, None).await?;
+        kinds.push(json!({ "kind": name, "columns": columns, "records": records }));
+    }
+    Ok(kinds)
+}
+
+/// All items of a table, or those of one partition of it or of its index, sorted.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
 pub async fn items(
     deployment: &Deployment,
     table: Table,
-    index: Option<&str>,
-    partition: Option<(&str, String)>,
+    index: Option<&'static str>,
+    partition: Option<(&'static str, String)>,
 ) -> Result<Vec<Value>> {
-    let name = deployment.tables.name(table);
-    let items: Result<Vec<_>, aws_sdk_dynamodb::Error> = match partition {
-        Some((key, value)) => {
-            let query = deployment
-                .client
+    let scope = match partition {
+        Some((key, value)) => Scope::Partition(key, value),
+        None => Scope::All,
+    };
+    let read = Read {
+        index,
+        ..Read::new(table, scope)
+    };
+    Ok(read.from(deployment).await?.records)
+}
+
+/// Which items to read.
+enum Scope {
+    All,
+    /// Those whose attribute has that value, in the order of DynamoDB.
+    Partition(&'static str, String),
+    /// Those whose attribute begins so.
+    Beginning(&'static str, String),
+}
+
+/// What to read of a table.
+struct Read {
+    table: Table,
+    index: Option<&'static str>,
+    scope: Scope,
+    limit: Option<NonZeroUsize>,
+    after: Option<Item>,
+}
+
+/// Records that were read, and where to go on if there may be more.
+struct Page {
+    records: Vec<Value>,
+    next: Option<String>,
+}
+
+type Item = HashMap<String, AttributeValue>;
+
+impl Read {
+    fn new(table: Table, scope: Scope) -> Self {
+        Self {
+            table,
+            index: None,
+            scope,
+            limit: None,
+            after: None,
+        }
+    }
+
+    async fn from(mut self, deployment: &Deployment) -> Result<Page> {
+        let name = deployment.tables.name(self.table);
+        let progress = Progress::new(deployment, name);
+        let most = self.limit.map_or(usize::MAX, NonZeroUsize::get);
+        let mut items: Vec<Item> = Vec::new();
+        loop {
+            let page = self.page(deployment, name);
+            let (found, last) = progress
+                .during(page, items.len())
+                .await
+                .with_context(|| format!("{name} cannot be read"))?;
+            items.extend(found);
+            self.after = last;
+            if self.after.is_none() || items.len() >= most {
+                break;
+            }
+        }
+        progress.end();
+        let next = if items.len() > most {
+            items.truncate(most);
+            let last = items[most - 1].iter();
+            Some(
+                last.filter(|(name, _)| self.table.key.contains(&name.as_str()))
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            )
+        } else {
+            self.after
+        };
+        let mut records: Vec<Value> = items
+            .into_iter()
+            .map(serde_dynamo::from_item)
+            .collect::<Result<_, _>>()?;
+        if self.limit.is_none() {
+            let place = |record: &Value| -> Vec<String> {
+                let key = self.table.key.iter();
+                key.map(|name| record[*name].to_string()).collect()
+            };
+            records.sort_by_cached_key(place);
+        }
+        Ok(Page {
+            records,
+            next: next.map(mark).transpose()?,
+        })
+    }
+
+    /// A page of DynamoDB's, and where the next one begins.
+    async fn page(
+        &self,
+        deployment: &Deployment,
+        name: &str,
+    ) -> Result<(Vec<Item>, Option<Item>), aws_sdk_dynamodb::Error> {
+        let client = &deployment.client;
+        if let Scope::Partition(key, value) = &self.scope {
+            let page = client
                 .query()
                 .table_name(name)
-                .set_index_name(index.map(str::to_owned))
+                .set_index_name(self.index.map(str::to_owned))
                 .key_condition_expression("#key = :value")
-                .expression_attribute_names("#key", key)
-                .expression_attribute_values(":value", AttributeValue::S(value));
-            let items = query.into_paginator().items().send();
-            items.collect::<Result<_, _>>().await.map_err(Into::into)
+                .expression_attribute_names("#key", *key)
+                .expression_attribute_values(":value", AttributeValue::S(value.clone()))
+                .set_exclusive_start_key(self.after.clone())
+                .send()
+                .await?;
+            return Ok((page.items.unwrap_or_default(), page.last_evaluated_key));
         }
-        None => {
-            let scan = deployment.client.scan().table_name(name);
-            let items = scan.into_paginator().items().send();
-            items.collect::<Result<_, _>>().await.map_err(Into::into)
+        let mut scan = client
+            .scan()
+            .table_name(name)
+            .set_exclusive_start_key(self.after.clone());
+        if let Scope::Beginning(key, prefix) = &self.scope {
+            scan = scan
+                .filter_expression("begins_with(#key, :prefix)")
+                .expression_attribute_names("#key", *key)
+                .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
         }
-    };
-    let items = items.with_context(|| format!("{name} cannot be read"))?;
-    let mut records: Vec<Value> = items
-        .into_iter()
-        .map(serde_dynamo::from_item)
-        .collect::<Result<_, _>>()?;
-    let place = |record: &Value| {
-        table
-            .key
-            .iter()
-            .map(|key| record[*key].to_string())
-            .collect::<Vec<_>>()
-    };
-    records.sort_by_cached_key(place);
-    Ok(records)
+        let page = scan.send().await?;
+        Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
+    }
+}
+
+/// A place in a table as a text to be handed back, and the other way round.
+fn mark(place: Item) -> Result<String> {
+    let place: HashMap<String, String> = serde_dynamo::from_item(place)?;
+    Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&place)?))
+}
+
+fn start(mark: &str) -> Result<Item> {
+    let place = URL_SAFE_NO_PAD.decode(mark).ok();
+    let place =
+        place.and_then(|place| serde_json::from_slice::<HashMap<String, String>>(&place).ok());
+    let place = place.with_context(|| format!("{mark:?} is no mark that a list gave"))?;
+    Ok(serde_dynamo::to_item(place)?)
+}
+
+/// How far a list has come, on a terminal, once it takes long.
+struct Progress<'a> {
+    deployment: &'a Deployment,
+    table: &'a str,
+    started: Instant,
+    bar: OnceLock<ProgressBar>,
+}
+
+/// After how long a list tells how far it has come.
+const LONG: Duration = Duration::from_secs(1);
+
+impl<'a> Progress<'a> {
+    fn new(deployment: &'a Deployment, table: &'a str) -> Self {
+        Self {
+            deployment,
+            table,
+            started: Instant::now(),
+            bar: OnceLock::new(),
+        }
+    }
+
+    /// Waits for a page, when so many records are read.
+    async fn during<T>(&self, page: impl Future<Output = T>, read: usize) -> T {
+        let mut page = pin!(page);
+        let patience = LONG.saturating_sub(self.started.elapsed());
+        if let Ok(page) = timeout(patience, &mut page).await {
+            return page;
+        }
+        if self.bar.get().is_none() && io::stderr().is_terminal() {
+            // A table's number of items is counted some times a day.
+            let table = self
+                .deployment
+                .client
+                .describe_table()
+                .table_name(self.table)
+                .send();
+            let count = table
+                .await
+                .ok()
+                .and_then(|table| table.table?.item_count)
+                .and_then(|count| u64::try_from(count).ok());
+            let style = match count {
+                Some(_) => "{bar:40} {human_pos} of about {human_len} records, {elapsed}",
+                None => "{spinner} {human_pos} records, {elapsed}",
+            };
+            let bar = ProgressBar::with_draw_target(count, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template(style) {
+                bar.set_style(style);
+            }
+            let _ = self.bar.set(bar);
+        }
+        if let Some(bar) = self.bar.get() {
+            bar.set_position(read as u64);
+        }
+        page.await
+    }
+
+    fn end(&self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
 }

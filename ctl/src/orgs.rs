@@ -2,12 +2,13 @@
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
 use workspace_management::{caller::now, store::Table, values::Identifier};
 
 use crate::{
     list::items,
     tables::Deployment,
-    terminal::{print, print_records},
+    terminal::{print_record, print_records},
 };
 
 /// Registers an organization or lists those that are.
@@ -19,25 +20,21 @@ pub enum Command {
         org: String,
     },
     /// List the registered organizations
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
 }
 
 /// Carries out a command.
 ///
 /// # Errors
 /// If the id is malformed or DynamoDB cannot be reached.
-pub async fn run(command: Command, deployment: &Deployment) -> Result<()> {
+pub async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
     match command {
         Command::Create { org } => {
             register(deployment, &org).await?;
             eprintln!("{org} is registered");
-            print(&org)
+            print_record(&json!({ "org_id": org }), &org, json)
         }
-        Command::List { json } => {
+        Command::List => {
             let organizations = items(deployment, Table::ORGANIZATIONS, None, None).await?;
             print_records(
                 &organizations,

@@ -4,6 +4,7 @@ use std::{io::ErrorKind, net::SocketAddr, path::PathBuf, sync::Arc, time::Durati
 
 use anyhow::{Context as _, Result, anyhow};
 use dynoxide::Database;
+use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
@@ -12,7 +13,7 @@ use workspace_management::{
 };
 
 use crate::{
-    events, gateway, keys, orgs,
+    events, gateway, keys, orgs, page,
     tables::{Deployment, create_missing, local_config, logical_names},
     terminal::print,
 };
@@ -47,7 +48,7 @@ pub struct Options {
 ///
 /// # Errors
 /// If a port is taken or the file cannot be opened.
-pub async fn serve(options: Options) -> Result<()> {
+pub async fn serve(options: Options, json: bool) -> Result<()> {
     let http = listen(options.host, options.port, "--port").await?;
     let dynamodb = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
     let database = match &options.data {
@@ -75,6 +76,7 @@ pub async fn serve(options: Options) -> Result<()> {
     let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
     let store = Store::new(local_config(&dynamodb_url), logical_names());
     let routes = gateway::routes(Arc::new(Service::new(auth, store)));
+    let routes = routes.merge(page::routes(Arc::new(deployment)));
     let api = tokio::spawn(
         axum::serve(http, routes)
             .with_graceful_shutdown(wait_for(stopped))
@@ -82,11 +84,21 @@ pub async fn serve(options: Options) -> Result<()> {
     );
 
     let base_url = url(http_address);
-    print(&format!("listening on {base_url}"))?;
-    print(&format!("dynamodb on {dynamodb_url}"))?;
-    print(&format!("key: {DEMO_KEY}"))?;
-    for (_, event) in events::ALL {
-        print(&events::curl(event, &base_url)?)?;
+    let requests = events::ALL.map(|(_, event)| events::curl(event, &base_url));
+    let requests: Vec<String> = requests.into_iter().collect::<Result<_>>()?;
+    if json {
+        print(&serde_json::to_string(&json!({
+            "url": base_url,
+            "dynamodb": dynamodb_url,
+            "key": DEMO_KEY,
+            "requests": requests,
+        }))?)?;
+    } else {
+        print(&format!("listening on {base_url}"))?;
+        print(&format!("dynamodb on {dynamodb_url}"))?;
+        print(&format!("key: {DEMO_KEY}"))?;
+        requests.iter().try_for_each(|request| print(request))?;
+        eprintln!("open {base_url} in a browser to try them there");
     }
 
     interrupted().await?;

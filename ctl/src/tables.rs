@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::{
     config::{Builder, Credentials},
     types::{
         AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, Projection,
-        ProjectionType,
+        ProjectionType, TableDescription, TableStatus,
     },
 };
 use serde::Deserialize;
@@ -22,6 +22,9 @@ pub const TEMPLATE: &str = include_str!("../../template.yaml");
 /// Where `serve` puts DynamoDB if it is not told otherwise.
 pub const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
+/// Where `serve` puts the API if it is not told otherwise.
+const LOCAL_API: &str = "http://127.0.0.1:3000";
+
 /// A deployment's tables, and a client that reaches them.
 pub struct Deployment {
     /// The client.
@@ -30,6 +33,18 @@ pub struct Deployment {
     pub tables: Tables,
     /// What to call it in a sentence.
     pub name: String,
+    /// Whether the tables are AWS's own, with backups and protection, as far as can be known.
+    pub is_on_aws: bool,
+    api: Api,
+}
+
+/// Where a deployment's API may be.
+enum Api {
+    /// Where the stack's output says.
+    Stack(Box<aws_sdk_cloudformation::Client>, String),
+    /// Where `serve` puts it if it is not told otherwise.
+    Local,
+    Unknown,
 }
 
 impl Deployment {
@@ -46,12 +61,13 @@ impl Deployment {
         };
         if let Some(stack) = stack {
             let config = aws_config().await?;
-            let tables =
-                tables_of_stack(&aws_sdk_cloudformation::Client::new(&config), stack).await?;
+            let stacks = aws_sdk_cloudformation::Client::new(&config);
             return Ok(Self {
                 client: Client::new(&config),
-                tables,
+                tables: tables_of_stack(&stacks, stack).await?,
                 name: format!("the stack {stack}"),
+                is_on_aws: true,
+                api: Api::Stack(Box::new(stacks), stack.to_owned()),
             });
         }
         if Table::ALL
@@ -62,12 +78,11 @@ impl Deployment {
                 client: Client::new(&aws_config().await?),
                 tables: Tables::named(variable)?,
                 name: "the tables that the environment names".to_owned(),
+                is_on_aws: endpoint().is_none(),
+                api: Api::Unknown,
             });
         }
-        let endpoint =
-            ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].map(|name| env::var(name).ok());
-        let endpoint = endpoint.into_iter().flatten().find(|url| !url.is_empty());
-        Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)))
+        Ok(Self::local(endpoint().as_deref().unwrap_or(LOCAL_ENDPOINT)))
     }
 
     /// What `serve` runs on this machine, with DynamoDB at that address.
@@ -79,8 +94,40 @@ impl Deployment {
                 "what `cargo serve` runs, with DynamoDB at {endpoint} \
                  (AWS_ENDPOINT_URL_DYNAMODB says where else)"
             ),
+            is_on_aws: false,
+            api: Api::Local,
         }
     }
+
+    /// The API's address, if it can be known.
+    ///
+    /// # Errors
+    /// If the stack cannot be read.
+    pub async fn api_url(&self) -> Result<Option<String>> {
+        match &self.api {
+            Api::Unknown => Ok(None),
+            Api::Local => Ok(Some(LOCAL_API.to_owned())),
+            Api::Stack(client, stack) => {
+                let described = client.describe_stacks().stack_name(stack).send().await;
+                let described =
+                    described.with_context(|| format!("the stack {stack} cannot be read"))?;
+                let mut outputs = described
+                    .stacks
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|stack| stack.outputs.unwrap_or_default());
+                let url = outputs.find(|output| output.output_key.as_deref() == Some("ApiUrl"));
+                Ok(url.and_then(|url| url.output_value))
+            }
+        }
+    }
+}
+
+/// The address of DynamoDB, if the environment says another than AWS's.
+fn endpoint() -> Option<String> {
+    let endpoint =
+        ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].map(|name| env::var(name).ok());
+    endpoint.into_iter().flatten().find(|url| !url.is_empty())
 }
 
 async fn aws_config() -> Result<aws_config::SdkConfig> {
@@ -137,7 +184,6 @@ pub fn local_config(endpoint: &str) -> Builder {
 /// # Errors
 /// If the template is not as expected, or the engine refuses.
 pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
-    let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
     let present = client
         .list_tables()
         .into_paginator()
@@ -150,9 +196,7 @@ pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
         if present.iter().any(|present| present == name) {
             continue;
         }
-        let declared = template["Resources"][table.logical_id]["Properties"].clone();
-        let declared: Declaration = yaml_serde::from_value(declared)
-            .with_context(|| format!("template.yaml does not declare {}", table.logical_id))?;
+        let declared = declared(table)?;
         let mut request = client
             .create_table()
             .table_name(name)
@@ -187,14 +231,79 @@ pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
     Ok(())
 }
 
+/// What the template says of a table.
+///
+/// # Errors
+/// If it says nothing.
+pub fn declared(table: Table) -> Result<Declaration> {
+    let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
+    let declared = template["Resources"][table.logical_id]["Properties"].clone();
+    yaml_serde::from_value(declared)
+        .with_context(|| format!("template.yaml does not declare {}", table.logical_id))
+}
+
 /// What an engine needs of a table's declaration.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Declaration {
+pub struct Declaration {
     attribute_definitions: Vec<Attribute>,
     key_schema: Vec<Key>,
     #[serde(default)]
     global_secondary_indexes: Vec<Index>,
+}
+
+impl Declaration {
+    /// In what a table is not as declared.
+    pub fn differences(&self, table: &TableDescription) -> Vec<String> {
+        let mut differences = Vec::new();
+        let mut expect = |holds: bool, difference: String| {
+            if !holds {
+                differences.push(difference);
+            }
+        };
+        let status = table
+            .table_status
+            .as_ref()
+            .map_or("unknown", TableStatus::as_str);
+        expect(status == "ACTIVE", format!("its status is {status}"));
+        let has_keys = |declared: &[Key], present: &[KeySchemaElement]| {
+            declared.len() == present.len()
+                && declared.iter().zip(present).all(|(declared, present)| {
+                    declared.attribute_name == present.attribute_name
+                        && declared.key_type == present.key_type.as_str()
+                })
+        };
+        let is_keyed = has_keys(&self.key_schema, table.key_schema());
+        expect(
+            is_keyed,
+            "its key is another than the template's".to_owned(),
+        );
+        let types = self.attribute_definitions.iter().all(|declared| {
+            let mut present = table.attribute_definitions().iter();
+            present.any(|present| {
+                present.attribute_name == declared.attribute_name
+                    && present.attribute_type.as_str() == declared.attribute_type
+            })
+        });
+        expect(
+            types,
+            "its key's attributes have other types than the template's".to_owned(),
+        );
+        let billing = table
+            .billing_mode_summary()
+            .and_then(|billing| billing.billing_mode.clone());
+        let is_on_demand = billing == Some(BillingMode::PayPerRequest);
+        expect(is_on_demand, "it is not billed by request".to_owned());
+        for declared in &self.global_secondary_indexes {
+            let mut indexes = table.global_secondary_indexes().iter();
+            let present = indexes.any(|index| {
+                index.index_name.as_ref() == Some(&declared.index_name)
+                    && has_keys(&declared.key_schema, index.key_schema())
+            });
+            expect(present, format!("it has no index {}", declared.index_name));
+        }
+        differences
+    }
 }
 
 #[derive(Deserialize)]

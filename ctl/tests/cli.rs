@@ -242,7 +242,7 @@ fn serve_stops_though_someone_holds_a_request_open() {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     write!(
         stream,
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{{"
+        "POST /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{{"
     )
     .unwrap();
     thread::sleep(Duration::from_millis(200));
@@ -586,4 +586,360 @@ fn try_post(url: &str, path: &str, key: &str, body: &str) -> std::io::Result<u16
         .nth(1)
         .and_then(|status| status.parse().ok());
     status.ok_or(std::io::ErrorKind::UnexpectedEof.into())
+}
+
+#[test]
+fn a_key_is_replaced_by_another_while_it_goes_on_working() {
+    let server = Server::start(&[]);
+    let of_acme = [
+        "--org",
+        "acme",
+        "--label",
+        "ci",
+        "--expires",
+        "90d",
+        "--allow",
+        "create_data_store",
+    ];
+    let old = server.run(&[&["keys", "create"], &of_acme[..]].concat());
+    let keys = server.records(&["keys", "list"]);
+    let ci = keys.iter().find(|key| key["label"] == "ci").unwrap();
+    assert_eq!(ci["last_four"], old.trim()[old.trim().len() - 4..]);
+    let id = ci["key_id"].as_str().unwrap();
+
+    let rotated = server.run(&["keys", "rotate", id, "--overlap", "2s", "--json"]);
+
+    let rotated: Value = serde_json::from_str(&rotated).unwrap();
+    let new = rotated["key"].as_str().unwrap();
+    assert_eq!(
+        (&rotated["org_id"], &rotated["label"]),
+        (&ci["org_id"], &ci["label"])
+    );
+    assert_eq!(rotated["operations"], ci["operations"]);
+    let lifetime = |key: &Value| {
+        let moment = |name: &str| humantime::parse_rfc3339(key[name].as_str().unwrap()).unwrap();
+        moment("expires_at")
+            .duration_since(moment("created_at"))
+            .unwrap()
+            .as_secs()
+            / 86_400
+    };
+    assert_eq!(lifetime(&rotated), lifetime(ci));
+    assert_eq!(server.create_data_store("acme", old.trim(), "Papers"), 204);
+    assert_eq!(server.create_data_store("acme", new, "Books"), 204);
+    thread::sleep(Duration::from_millis(2100));
+    let of = |id: &Value| {
+        let keys = server.records(&["keys", "list", "--org", "acme"]);
+        keys.into_iter().find(|key| key["key_id"] == *id).unwrap()["state"].clone()
+    };
+    assert_eq!(of(&ci["key_id"]), "expired");
+    assert_eq!(of(&rotated["key_id"]), "active");
+
+    let refused = server.output(&["keys", "rotate", id]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        !refused.status.success() && error.contains("revoked or expired"),
+        "{error}"
+    );
+    let unknown = server.output(&["keys", "rotate", "nothing"]);
+    assert!(
+        String::from_utf8(unknown.stderr)
+            .unwrap()
+            .contains("there is no key nothing")
+    );
+}
+
+#[test]
+fn an_overlap_makes_no_key_live_longer() {
+    let server = Server::start(&[]);
+    server.run(&[
+        "keys",
+        "create",
+        "--org",
+        "acme",
+        "--label",
+        "short",
+        "--expires",
+        "1h",
+    ]);
+    let short = |server: &Server| {
+        let keys = server.records(&["keys", "list"]);
+        keys.into_iter()
+            .filter(|key| key["label"] == "short")
+            .collect::<Vec<_>>()
+    };
+    let before = short(&server).remove(0);
+
+    server.run(&[
+        "keys",
+        "rotate",
+        before["key_id"].as_str().unwrap(),
+        "--overlap",
+        "7d",
+    ]);
+
+    let after = short(&server);
+    assert_eq!(after.len(), 2);
+    assert!(after.contains(&before), "{after:?}");
+}
+
+#[test]
+fn a_list_is_read_in_pages() {
+    let server = Server::start(&[]);
+    for number in 0..7 {
+        let name = format!("Store {number}");
+        assert_eq!(server.create_data_store("acme", &server.key, &name), 204);
+    }
+    let all = server.records(&["list", "data-stores"]);
+    for scope in [
+        &["list", "data-stores"][..],
+        &["list", "data-stores", "--org", "acme"],
+    ] {
+        let mut read: Vec<Value> = Vec::new();
+        let mut mark = None::<String>;
+        loop {
+            let after: Vec<_> = mark.iter().flat_map(|mark| ["--after", mark]).collect();
+            let page = server.output(&[scope, &["--limit", "3", "--json"], &after].concat());
+            assert!(page.status.success(), "{page:?}");
+            let records: Vec<Value> = serde_json::from_slice(&page.stdout).unwrap();
+            assert!(records.len() <= 3);
+            read.extend(records);
+            let told = String::from_utf8(page.stderr).unwrap();
+            mark = told
+                .split_once("--after ")
+                .map(|(_, mark)| mark.trim().to_owned());
+            if mark.is_none() {
+                break;
+            }
+        }
+        read.sort_by_key(|record| record["data_store_id"].to_string());
+        assert_eq!(read, all);
+    }
+
+    let wrong = server.output(&["list", "data-stores", "--limit", "3", "--after", "nonsense"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(
+        String::from_utf8(wrong.stderr)
+            .unwrap()
+            .contains("is no mark that a list gave")
+    );
+}
+
+#[test]
+fn a_moment_is_told_as_a_person_would() {
+    let server = Server::start(&[]);
+    server.run(&["keys", "create", "--org", "acme", "--expires", "90d"]);
+
+    let keys = server.run(&["keys", "list"]);
+
+    assert!(
+        keys.contains("ago") && keys.contains("in 90 days"),
+        "{keys}"
+    );
+}
+
+#[test]
+fn the_doctor_tells_what_is_well_and_what_is_not() {
+    let server = Server::start(&[]);
+
+    let well = server.output(&["doctor", "--url", &server.url, "--json"]);
+
+    assert!(well.status.success(), "{well:?}");
+    let findings: Vec<Value> = serde_json::from_slice(&well.stdout).unwrap();
+    assert_eq!(findings.len(), 9);
+    assert!(
+        findings.iter().all(|finding| finding["state"] == "well"),
+        "{findings:?}"
+    );
+
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let rows = [
+        (format!("http://{nobody}"), "cannot be reached"),
+        (
+            server.dynamodb.clone(),
+            "something else than this service answers",
+        ),
+    ];
+    for (url, sentence) in rows {
+        let sick = server.output(&["doctor", "--url", &url]);
+        let told = String::from_utf8(sick.stdout).unwrap();
+        assert_eq!(sick.status.code(), Some(1), "{told}");
+        assert!(told.contains(sentence), "{told}");
+    }
+
+    let mut misnamed = workspacectl(&["doctor", "--json"]);
+    for table in workspace_management::store::Table::ALL {
+        misnamed.env(table.variable, "OrganizationsTable");
+    }
+    let sick = misnamed
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .env("KEYS_TABLE", "NoTable")
+        .output()
+        .unwrap();
+    assert_eq!(sick.status.code(), Some(1));
+    let findings: Vec<Value> = serde_json::from_slice(&sick.stdout).unwrap();
+    let told = |table: &str| {
+        let mut findings = findings.iter();
+        findings
+            .find(|finding| finding["looked_at"].as_str().unwrap().starts_with(table))
+            .unwrap()
+            .to_string()
+    };
+    assert!(told("OrganizationsTable").contains("well"));
+    assert!(
+        told("KeysTable").contains("ResourceNotFound"),
+        "{}",
+        told("KeysTable")
+    );
+    assert!(told("TeamsTable").contains("another than the template's"));
+}
+
+#[test]
+fn what_is_missing_is_named_with_a_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = || {
+        let mut command = workspacectl(&["orgs", "list"]);
+        for table in workspace_management::store::Table::ALL {
+            command.env(table.variable, table.logical_id);
+        }
+        command
+            .env("HOME", folder.path())
+            .env("AWS_EC2_METADATA_DISABLED", "true");
+        command
+    };
+    let error =
+        |command: &mut Command| String::from_utf8(command.output().unwrap().stderr).unwrap();
+
+    let region = error(&mut named());
+    assert!(region.contains("set AWS_REGION"), "{region}");
+    let credentials = error(named().env("AWS_REGION", "us-east-1"));
+    assert!(
+        credentials.contains("No AWS credentials were found"),
+        "{credentials}"
+    );
+
+    let server = Server::start(&[]);
+    let mut missing = named();
+    missing
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .env("ORGANIZATIONS_TABLE", "NoTable")
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb);
+    let table = error(&mut missing);
+    assert!(
+        table.contains("NoTable") && table.contains("A table is not there"),
+        "{table}"
+    );
+}
+
+#[test]
+fn every_command_speaks_json() {
+    let server = Server::start(&[]);
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&server.run(&[arguments, &["--json"]].concat())).unwrap()
+    };
+
+    assert_eq!(json(&["orgs", "create", "globex"])["org_id"], "globex");
+    assert!(json(&["orgs", "list"]).is_array());
+    let key = json(&["keys", "create", "--org", "globex"]);
+    assert_eq!(
+        server.create_data_store("globex", key["key"].as_str().unwrap(), "Papers"),
+        204
+    );
+    assert!(json(&["list", "data-stores"]).is_array());
+    let revoked = json(&["keys", "revoke", key["key_id"].as_str().unwrap()]);
+    assert_eq!(
+        (&revoked["state"], &revoked["secret_sha256"]),
+        (&"revoked".into(), &Value::Null)
+    );
+
+    let mut serve = workspacectl(&["--json", "serve", "--port", "0", "--dynamodb-port", "0"]);
+    let mut serve = serve
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(serve.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    let served: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(served["requests"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn shells_get_completions() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = workspacectl(&["completions", shell]).output().unwrap();
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success() && script.contains("rotate"),
+            "{shell}: {script}"
+        );
+    }
+    let help = workspacectl(&["--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(
+        help.contains("Examples:") && help.contains("Exit codes:"),
+        "{help}"
+    );
+}
+
+#[test]
+fn serve_shows_a_page_that_asks_nothing_of_others() {
+    let server = Server::start(&[]);
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
+    let get = |path: &str| {
+        let host = server.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+        (head.to_owned(), body.to_owned())
+    };
+
+    let (head, page) = get("/");
+    assert!(head.contains("default-src 'self'"), "{head}");
+    assert!(page.contains(&server.key));
+    for part in page.split('"').filter(|part| part.starts_with('/')) {
+        get(part);
+    }
+    assert!(
+        !page.contains("//") && page.contains("/viewer/swagger-ui-bundle.js"),
+        "{page}"
+    );
+    let (_, contract) = get("/openapi.yaml");
+    assert!(contract.contains("- url: /\n") && !contract.contains("127.0.0.1"));
+    let (_, stored) = get("/stored");
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    for kind in stored.as_array().unwrap() {
+        let listed = server.records(&["list", kind["kind"].as_str().unwrap()]);
+        assert_eq!(kind["records"], Value::from(listed));
+    }
+    assert_eq!(stored.as_array().unwrap().len(), 6);
+    // The operations are the service's, whatever the method.
+    let host = server.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(
+        response.starts_with("HTTP/1.1 405") && response.contains("method_not_allowed"),
+        "{response}"
+    );
 }

@@ -1,0 +1,136 @@
+"""Tries the page of `cargo serve` in a headless Chromium, as a newcomer and as one without a mouse would.
+
+usage: page.py URL [SCREENSHOT.png]
+"""
+
+import shutil
+import sys
+
+from playwright.sync_api import expect, sync_playwright
+
+OPERATIONS = [
+    # tag, operation, kind of record, how many records it makes
+    ("organization", "add_models", "models", 2),
+    ("project", "create_team", "teams", 1),
+    ("project", "add_team_users", "members", 2),
+    ("bot", "set_bot_voice", "voices", 1),
+    ("organization", "create_data_store", "data-stores", 1),
+    ("project", "create_logging_instance", "logging-instances", 1),
+]
+
+url = sys.argv[1]
+screenshot = sys.argv[2] if len(sys.argv) > 2 else None
+chromium = shutil.which("chromium") or shutil.which("chromium-browser") or sys.exit("chromium is not installed")
+checks = 0
+
+
+def passed(sentence):
+    global checks
+    checks += 1
+    print(f"ok {checks} {sentence}")
+
+
+def block(page, tag, operation):
+    return page.locator(f"#operations-{tag}-{operation}")
+
+
+def execute(page, tag, operation):
+    """Opens an operation, sends its request and waits for the answer; its block and the status."""
+    opened = block(page, tag, operation)
+    if not opened.locator(".execute").count():
+        opened.locator(".opblock-summary-control").first.click()
+    opened.locator("button.execute").click()
+    status = opened.locator(".live-responses-table .response .response-col_status").first
+    expect(status).to_be_visible()
+    return opened, status.inner_text().split()[0]
+
+
+def luminance(page):
+    rgb = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number)")
+    return sum(rgb[:3]) / 3
+
+
+with sync_playwright() as playwright:
+    browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="light")
+    page = context.new_page()
+    complaints, elsewhere = [], []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith((url, "data:", "blob:")) else elsewhere.append(request.url))
+
+    page.goto(url)
+    expect(page.locator(".opblock")).to_have_count(len(OPERATIONS))
+    passed("the page shows six operations")
+
+    for tag, operation, kind, count in OPERATIONS:
+        _, status = execute(page, tag, operation)
+        assert status == "204", f"{operation} answers {status}"
+        rows = page.locator(f"table[data-kind={kind}] tbody tr")
+        expect(rows).to_have_count(count)
+        expect(page.locator("#news")).to_contain_text("New:")
+        passed(f"{operation} answers 204, and {count} of {kind} appear")
+        if operation == "create_team":
+            expect(rows.first).to_contain_text("research-team")
+            if screenshot:
+                block(page, tag, operation).evaluate("block => block.scrollIntoView()")
+                page.screenshot(path=screenshot)
+        block(page, tag, operation).locator(".opblock-summary-control").first.click()
+
+    opened, status = execute(page, "project", "create_team")
+    assert status == "204", status
+    expect(page.locator("#news")).to_have_text("The last request changed nothing.")
+    expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
+    passed("a repeat changes nothing")
+
+    opened.locator("textarea.body-param__text").fill('{"teamName": "", "teamDescription": 7}')
+    opened.locator("button.execute").click()
+    live = opened.locator(".live-responses-table")
+    expect(live.locator(".response-col_status").nth(1)).to_contain_text("422")
+    for pointer in ["#/teamName", "#/teamDescription"]:
+        expect(live).to_contain_text(pointer)
+    expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
+    passed("a bad body shows both of its violations, and stores nothing")
+    # The browser itself tells of an answer that is no success.
+    complaints[:] = [text for text in complaints if "422" not in text]
+
+    page.reload()
+    expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
+    control = block(page, "bot", "set_bot_voice").locator(".opblock-summary-control").first
+    for _ in range(200):
+        if control.evaluate("control => control === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    else:
+        sys.exit("the keyboard does not reach an operation")
+    page.keyboard.press("Enter")
+    button = block(page, "bot", "set_bot_voice").locator("button.execute")
+    expect(button).to_be_visible()
+    for _ in range(50):
+        if button.evaluate("button => button === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    else:
+        sys.exit("the keyboard does not reach Execute")
+    page.keyboard.press("Enter")
+    status = block(page, "bot", "set_bot_voice").locator(".live-responses-table .response .response-col_status").first
+    expect(status).to_contain_text("204")
+    passed("an operation is opened and sent by the keyboard alone")
+
+    light = luminance(page)
+    page.emulate_media(color_scheme="dark")
+    assert light > 200 and luminance(page) < 80, (light, luminance(page))
+    passed("it is light where that is preferred, and dark where that is")
+
+    page.set_viewport_size({"width": 360, "height": 740})
+    width = page.evaluate("document.scrollingElement.scrollWidth")
+    assert width <= 360, f"{width} pixels wide on a phone"
+    expect(page.locator("#stored")).to_be_visible()
+    passed("nothing is cut off at a phone's width")
+
+    assert not elsewhere, elsewhere
+    passed("nothing was asked of another server")
+    assert not complaints, complaints
+    passed("the browser had nothing to complain of")
+    browser.close()
+print(f"page: {checks} passed")

@@ -12,9 +12,9 @@ from samtranslator.translator.translator import Translator
 
 with open(sys.argv[1], encoding="utf-8") as file:
     template = yaml_parse(file.read())
-# SAM would build and upload the code first.
+# `sam package` uploads the code first; where it did not, an address stands for that.
 for resource in template["Resources"].values():
-    if resource["Type"] == "AWS::Serverless::Function":
+    if resource["Type"] == "AWS::Serverless::Function" and not resource["Properties"]["CodeUri"].startswith("s3://"):
         resource["Properties"]["CodeUri"] = "s3://bucket/key"
 managed_policies = {
     name: f"arn:aws:iam::aws:policy/{path}{name}"

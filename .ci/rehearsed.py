@@ -1,0 +1,49 @@
+"""Looks at what a stack on moto really has of its template: what can be made there must have been.
+
+usage: rehearsed.py STACK TRANSLATED.json
+"""
+
+import json
+import sys
+from collections import Counter
+
+import boto3
+
+MADE = {
+    "AWS::DynamoDB::Table",
+    "AWS::IAM::Role",
+    "AWS::Lambda::Function",
+    "AWS::Logs::LogGroup",
+}
+
+stack, template = sys.argv[1], json.load(open(sys.argv[2], encoding="utf-8"))
+declared = {name: resource["Type"] for name, resource in template["Resources"].items() if resource["Type"] in MADE}
+present = boto3.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
+present = {found["LogicalResourceId"]: found["PhysicalResourceId"] for found in present if found.get("PhysicalResourceId")}
+missing = sorted(declared.keys() - present.keys())
+
+dynamodb, function = boto3.client("dynamodb"), boto3.client("lambda")
+for name, kind in declared.items():
+    if kind == "AWS::DynamoDB::Table" and name in present:
+        dynamodb.describe_table(TableName=present[name])
+configured = function.get_function(FunctionName=present["Function"])["Configuration"]
+role = boto3.client("iam").get_role(RoleName=present["FunctionRole"])["Role"]["Arn"]
+permissions = json.loads(function.get_policy(FunctionName=present["Function"])["Policy"])["Statement"]
+routes = sum(resource["Type"] == "AWS::Lambda::Permission" for resource in template["Resources"].values())
+tables = {value for name, value in configured["Environment"]["Variables"].items() if name.endswith("_TABLE")}
+wrong = [
+    sentence
+    for holds, sentence in [
+        (configured["Runtime"] == "provided.al2023", "the function has another runtime"),
+        (configured["Handler"] == "bootstrap", "the function has another handler"),
+        (configured["Role"] == role, "the function has another role"),
+        (len(permissions) == routes == 6, "not every route may call the function"),
+        (tables == {present[name] for name, kind in declared.items() if kind == "AWS::DynamoDB::Table"}, "the function has other tables"),
+    ]
+    if not holds
+]
+for kind, count in sorted(Counter(declared[name] for name in declared.keys() & present.keys()).items()):
+    print(f"{count:3} {kind}")
+print(f"{len(permissions):3} AWS::Lambda::Permission")
+if missing or wrong:
+    sys.exit(f"not made: {missing}; wrong: {wrong}")

@@ -10,6 +10,7 @@ pub mod keys;
 pub mod list;
 pub mod orgs;
 pub mod page;
+mod progress;
 pub mod serve;
 pub mod tables;
 pub mod terminal;

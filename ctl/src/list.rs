@@ -1,24 +1,15 @@
 //! `list`: what is stored.
 
-use std::{
-    collections::HashMap,
-    io::{self, IsTerminal as _},
-    num::NonZeroUsize,
-    pin::pin,
-    sync::OnceLock,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, num::NonZeroUsize};
 
 use anyhow::{Context as _, Result, bail};
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use workspace_management::store::Table;
 
-use crate::{tables::Deployment, terminal::print_records};
+use crate::{progress::Progress, tables::Deployment, terminal::print_records};
 
 /// What to list.
 #[derive(Debug, clap::Args)]
@@ -230,7 +221,7 @@ impl Read {
 
     async fn from(mut self, deployment: &Deployment) -> Result<Page> {
         let name = deployment.tables.name(self.table);
-        let progress = Progress::new(deployment, name);
+        let mut progress = Progress::new(deployment, name);
         let most = self.limit.map_or(usize::MAX, NonZeroUsize::get);
         let mut items: Vec<Item> = Vec::new();
         loop {
@@ -281,6 +272,7 @@ impl Read {
         name: &str,
     ) -> Result<(Vec<Item>, Option<Item>), aws_sdk_dynamodb::Error> {
         let client = &deployment.client;
+        let limit = self.limit.and_then(|limit| limit.get().try_into().ok());
         if let Scope::Partition(key, value) = &self.scope {
             let page = client
                 .query()
@@ -290,6 +282,7 @@ impl Read {
                 .expression_attribute_names("#key", *key)
                 .expression_attribute_values(":value", AttributeValue::S(value.clone()))
                 .set_exclusive_start_key(self.after.clone())
+                .set_limit(limit)
                 .send()
                 .await?;
             return Ok((page.items.unwrap_or_default(), page.last_evaluated_key));
@@ -298,12 +291,14 @@ impl Read {
             .scan()
             .table_name(name)
             .set_exclusive_start_key(self.after.clone());
-        if let Scope::Beginning(key, prefix) = &self.scope {
-            scan = scan
+        // DynamoDB counts before it filters.
+        scan = match &self.scope {
+            Scope::Beginning(key, prefix) => scan
                 .filter_expression("begins_with(#key, :prefix)")
                 .expression_attribute_names("#key", *key)
-                .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
-        }
+                .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone())),
+            _ => scan.set_limit(limit),
+        };
         let page = scan.send().await?;
         Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
     }
@@ -321,68 +316,4 @@ fn start(mark: &str) -> Result<Item> {
         place.and_then(|place| serde_json::from_slice::<HashMap<String, String>>(&place).ok());
     let place = place.with_context(|| format!("{mark:?} is no mark that a list gave"))?;
     Ok(serde_dynamo::to_item(place)?)
-}
-
-/// How far a list has come, on a terminal, once it takes long.
-struct Progress<'a> {
-    deployment: &'a Deployment,
-    table: &'a str,
-    started: Instant,
-    bar: OnceLock<ProgressBar>,
-}
-
-/// After how long a list tells how far it has come.
-const LONG: Duration = Duration::from_secs(1);
-
-impl<'a> Progress<'a> {
-    fn new(deployment: &'a Deployment, table: &'a str) -> Self {
-        Self {
-            deployment,
-            table,
-            started: Instant::now(),
-            bar: OnceLock::new(),
-        }
-    }
-
-    /// Waits for a page, when so many records are read.
-    async fn during<T>(&self, page: impl Future<Output = T>, read: usize) -> T {
-        let mut page = pin!(page);
-        let patience = LONG.saturating_sub(self.started.elapsed());
-        if let Ok(page) = timeout(patience, &mut page).await {
-            return page;
-        }
-        if self.bar.get().is_none() && io::stderr().is_terminal() {
-            // A table's number of items is counted some times a day.
-            let table = self
-                .deployment
-                .client
-                .describe_table()
-                .table_name(self.table)
-                .send();
-            let count = table
-                .await
-                .ok()
-                .and_then(|table| table.table?.item_count)
-                .and_then(|count| u64::try_from(count).ok());
-            let style = match count {
-                Some(_) => "{bar:40} {human_pos} of about {human_len} records, {elapsed}",
-                None => "{spinner} {human_pos} records, {elapsed}",
-            };
-            let bar = ProgressBar::with_draw_target(count, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                bar.set_style(style);
-            }
-            let _ = self.bar.set(bar);
-        }
-        if let Some(bar) = self.bar.get() {
-            bar.set_position(read as u64);
-        }
-        page.await
-    }
-
-    fn end(&self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
-    }
 }

@@ -50,6 +50,19 @@ Examples:
   workspacectl --stack workspace-management doctor
   workspacectl completions bash > ~/.local/share/bash-completion/completions/workspacectl";
 
+const KEYS_EXAMPLES: &str = "\
+Examples:
+  workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
+  workspacectl keys list --org globex
+  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d
+  workspacectl keys revoke 4fzzzxjylrx3";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  workspacectl list teams --org acme --project apollo
+  workspacectl list members --org acme --project apollo --team research-team --json
+  workspacectl list models --limit 100      # and what it prints last: --after MARK";
+
 #[derive(Subcommand)]
 enum Command {
     /// Run the whole service on this machine, with a demo organization and its key
@@ -69,9 +82,10 @@ enum OnDeployment {
     #[command(subcommand)]
     Orgs(orgs::Command),
     /// Issue, list, rotate and revoke keys
-    #[command(subcommand)]
+    #[command(subcommand, after_help = KEYS_EXAMPLES)]
     Keys(keys::Command),
     /// Show what is stored
+    #[command(after_help = LIST_EXAMPLES)]
     List(list::Options),
     /// Look whether all is well: the tables are there and as the template says, and the API answers
     Doctor(doctor::Options),

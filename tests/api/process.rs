@@ -1,7 +1,7 @@
 //! The compiled binary, driven by a Lambda Runtime API as Lambda drives it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env,
     process::Stdio,
     sync::{
@@ -316,8 +316,70 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
     for name in ["amzn_trace_id", "traceparent"] {
         assert!(log[1..].iter().all(|line| line[name].is_null()), "{log:?}");
     }
+    let members: BTreeSet<&str> = log
+        .iter()
+        .flat_map(|line| line.as_object().unwrap().keys())
+        .map(String::as_str)
+        .collect();
+    for field in queried() {
+        assert!(
+            members.contains(field),
+            "docs/operations.md asks the log for {field}"
+        );
+    }
     let cause = log[2]["cause"].as_str().unwrap();
     assert!(cause.contains("ResourceNotFoundException"), "{cause}");
+}
+
+/// The fields of the function's log that the queries of `docs/operations.md` ask for.
+fn queried() -> BTreeSet<&'static str> {
+    const LANGUAGE: [&str; 18] = [
+        "filter",
+        "stats",
+        "sort",
+        "limit",
+        "display",
+        "as",
+        "by",
+        "and",
+        "or",
+        "like",
+        "desc",
+        "count",
+        "latest",
+        "max",
+        "pct",
+        "ispresent",
+        // names that a query gives itself
+        "requests",
+        "why",
+    ];
+    let (_, queries) = include_str!("../../docs/operations.md")
+        .split_once("# A request, by the")
+        .unwrap();
+    let (queries, of_the_api) = queries
+        .split_once("```")
+        .unwrap()
+        .0
+        .split_once("in the API's log:")
+        .unwrap();
+    assert!(of_the_api.contains("by ip"));
+    let mut fields = BTreeSet::new();
+    for query in queries.lines().filter(|line| line.starts_with("filter ")) {
+        let bare = query.split('"').step_by(2);
+        let words = bare.flat_map(|part| {
+            part.split(|character: char| {
+                !character.is_ascii_alphabetic() && !"_@".contains(character)
+            })
+        });
+        fields.extend(
+            words.filter(|word| {
+                !word.is_empty() && !word.starts_with('@') && !LANGUAGE.contains(word)
+            }),
+        );
+    }
+    assert!(fields.len() > 8, "{fields:?}");
+    fields
 }
 
 /// Metrics do not hang on the log's level, and stand for the whole service and for each operation.

@@ -109,6 +109,7 @@ impl Lambda {
             .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
             .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
             .env("AWS_LAMBDA_RUNTIME_API", address)
+            .env("METRICS_NAMESPACE", "benchmark")
             .env("AWS_REGION", "us-east-1")
             .env("AWS_ACCESS_KEY_ID", "local")
             .env("AWS_SECRET_ACCESS_KEY", "local")

@@ -1,5 +1,6 @@
 //! How many instructions one request takes inside the service, for each operation: the same on every run within a percent, so
-//! that a change of a few percent is seen, and one of more than five fails. DynamoDB is a client that answers at once, so that the service and the SDK are all there is.
+//! that a change of a few percent is seen, and one of more than five fails. DynamoDB is a client that answers at once, so that the
+//! service, with its metrics, and the SDK are all there is.
 //!
 //! `cargo bench --package instructions` needs valgrind and, of the same version as
 //! the `gungraun` crate, `gungraun-runner`.
@@ -21,6 +22,7 @@ use workspace_management::{
     auth::{AnonymousOperations, Auth},
     event::Service,
     key::ApiKey,
+    metrics::Metrics,
     response::EventResponse,
     store::Store,
 };
@@ -56,7 +58,8 @@ fn warm(operation: &str) -> Warm {
             .enable_all()
             .build()
             .expect("a runtime"),
-        service: Service::new(auth, Store::new(config, logical_names())),
+        service: Service::new(auth, Store::new(config, logical_names()))
+            .with_metrics(Metrics::new("benchmark")),
         event: RawValue::from_string(event.to_owned()).expect("JSON"),
     };
     let answer = serde_json::to_value(warm.answer()).expect("JSON");
@@ -96,12 +99,12 @@ fn near(instructions: u64) -> LibraryBenchmarkConfig {
 
 // What each took when it was last changed. Who makes one faster writes the new number here.
 #[library_benchmark(setup = warm)]
-#[bench::add_models(args = ("add_models"), config = near(1_115_000))]
-#[bench::add_team_users(args = ("add_team_users"), config = near(1_104_000))]
-#[bench::create_team(args = ("create_team"), config = near(978_000))]
-#[bench::set_bot_voice(args = ("set_bot_voice"), config = near(1_088_000))]
-#[bench::create_data_store(args = ("create_data_store"), config = near(948_000))]
-#[bench::create_logging_instance(args = ("create_logging_instance"), config = near(963_000))]
+#[bench::add_models(args = ("add_models"), config = near(1_040_000))]
+#[bench::add_team_users(args = ("add_team_users"), config = near(1_031_000))]
+#[bench::create_team(args = ("create_team"), config = near(907_000))]
+#[bench::set_bot_voice(args = ("set_bot_voice"), config = near(1_012_000))]
+#[bench::create_data_store(args = ("create_data_store"), config = near(873_000))]
+#[bench::create_logging_instance(args = ("create_logging_instance"), config = near(891_000))]
 fn answer(warm: Warm) -> (EventResponse, Warm) {
     let answer = black_box(warm.answer());
     (answer, warm)

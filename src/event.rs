@@ -131,6 +131,10 @@ impl Service {
 
 /// Lets a request have its time and no more. A panic is a failure like others.
 async fn guard(work: impl Future<Output = Result<(), Error>>, time: Duration) -> Result<(), Error> {
+    if time.is_zero() {
+        // `timeout` would begin the work before it looks.
+        return Err(Error::Unavailable("no time is left to answer in".into()));
+    }
     match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_)) => Err(Error::Internal("panicked, as a line before tells".into())),

@@ -1,8 +1,8 @@
 //! The tables: which a deployment has, how it is reached, and how they are made from `template.yaml` on an engine.
 
-use std::env;
+use std::{env, sync::LazyLock};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::{
     Client,
@@ -236,7 +236,12 @@ pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
 /// # Errors
 /// If it says nothing.
 pub fn declared(table: Table) -> Result<Declaration> {
-    let template: Value = yaml_serde::from_str(TEMPLATE).context("template.yaml is not YAML")?;
+    // Read once: it is long, and a test makes all tables anew.
+    static PARSED: LazyLock<Result<Value, yaml_serde::Error>> =
+        LazyLock::new(|| yaml_serde::from_str(TEMPLATE));
+    let template = PARSED
+        .as_ref()
+        .map_err(|error| anyhow!("template.yaml is not YAML: {error}"))?;
     let declared = template["Resources"][table.logical_id]["Properties"].clone();
     yaml_serde::from_value(declared)
         .with_context(|| format!("template.yaml does not declare {}", table.logical_id))

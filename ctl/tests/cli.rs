@@ -6,7 +6,10 @@ use std::{
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Output, Stdio},
-    sync::mpsc,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -514,7 +517,8 @@ fn serve_keeps_what_it_acknowledged_when_it_is_killed_under_load() {
         let process = &mut server.process;
         let (url, key) = (&server.url, &server.key);
         let path = "/api/v1/org/acme/dataStores/create";
-        let before = acknowledged.len();
+        let begun = AtomicBool::new(false);
+        let begun = &begun;
         thread::scope(|scope| {
             let clients: Vec<_> = (0..4)
                 .map(|client| {
@@ -528,7 +532,10 @@ fn serve_keeps_what_it_acknowledged_when_it_is_killed_under_load() {
                                 key,
                                 &format!(r#"{{"dataStoreName":"{name}"}}"#),
                             ) {
-                                Ok(204) => created.push(name),
+                                Ok(204) => {
+                                    created.push(name);
+                                    begun.store(true, Ordering::Relaxed);
+                                }
                                 Ok(status) => panic!("{status}"),
                                 Err(_) => break,
                             }
@@ -537,7 +544,11 @@ fn serve_keeps_what_it_acknowledged_when_it_is_killed_under_load() {
                     })
                 })
                 .collect();
-            thread::sleep(Duration::from_millis(60 + 20 * (kill as u64 % 7)));
+            let started = Instant::now();
+            while !begun.load(Ordering::Relaxed) && started.elapsed() < Duration::from_secs(30) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(20 * (kill as u64 % 7)));
             process.kill().unwrap();
             process.wait().unwrap();
             for client in clients {
@@ -545,7 +556,7 @@ fn serve_keeps_what_it_acknowledged_when_it_is_killed_under_load() {
             }
         });
         assert!(
-            acknowledged.len() > before,
+            begun.load(Ordering::Relaxed),
             "nothing was written before the kill"
         );
     }

@@ -20,10 +20,12 @@ python() {
 
 # debian COMMAND PACKAGES: packages of Debian's, where a command is missing.
 debian() {
-  local command=$1
+  local command=$1 as_root=()
   shift
   command -v "$command" >/dev/null && return
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null; } ||
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  { "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null; } ||
     fail "$command is not installed, and cannot be: it is in Debian's $*"
 }
 

@@ -347,18 +347,19 @@ impl Store {
                 condition,
                 names,
             } = expressions.get_or_insert_with(|| Expressions::new(R::TABLE, &item, change));
-            let (key, values): (Item, Item) = item
-                .into_iter()
-                .partition(|(name, _)| R::TABLE.key.contains(&name.as_str()));
-            Update::builder()
+            let mut action = Update::builder()
                 .table_name(self.tables.name(R::TABLE))
-                .set_key(Some(key))
                 .update_expression(update.as_str())
                 .set_condition_expression(condition.clone())
-                .set_expression_attribute_names(Some(names.clone()))
-                .set_expression_attribute_values(Some(placed(values)))
-                .build()
-                .map_err(internal)
+                .set_expression_attribute_names(names.clone());
+            for (name, value) in item {
+                action = if R::TABLE.key.contains(&name.as_str()) {
+                    action.key(name, value)
+                } else {
+                    action.expression_attribute_values(format!(":{name}"), value)
+                };
+            }
+            action.build().map_err(internal)
         });
         updates.collect()
     }
@@ -368,7 +369,7 @@ impl Store {
 struct Expressions {
     update: String,
     condition: Option<String>,
-    names: HashMap<String, String>,
+    names: Option<HashMap<String, String>>,
 }
 
 impl Expressions {
@@ -378,17 +379,17 @@ impl Expressions {
             if table.key.contains(&name.as_str()) {
                 continue;
             }
-            names.insert(format!("#{name}"), name.clone());
+            let path = path(name, &mut names);
             sets.push(match (change, name.as_str()) {
                 (Change::Addition, _) | (_, "created_at" | "created_by") => {
-                    format!("#{name} = if_not_exists(#{name}, :{name})")
+                    format!("{path} = if_not_exists({path}, :{name})")
                 }
-                _ => format!("#{name} = :{name}"),
+                _ => format!("{path} = :{name}"),
             });
             if !STAMPS.contains(&name.as_str()) {
                 allowed.push(match change {
-                    Change::Addition => format!("#{name} = :{name}"),
-                    Change::Replacement => format!("#{name} <> :{name}"),
+                    Change::Addition => format!("{path} = :{name}"),
+                    Change::Replacement => format!("{path} <> :{name}"),
                 });
             }
         }
@@ -397,15 +398,26 @@ impl Expressions {
             Change::Replacement => allowed.join(" OR "),
         };
         let condition = (!allowed.is_empty()).then(|| {
-            names.insert("#key".to_owned(), table.key[0].to_owned());
-            format!("attribute_not_exists(#key) OR ({allowed})")
+            let key = path(table.key[0], &mut names);
+            format!("attribute_not_exists({key}) OR ({allowed})")
         });
         Self {
             update: format!("SET {}", sets.join(", ")),
             condition,
-            names,
+            names: Some(names).filter(|names| !names.is_empty()),
         }
     }
+}
+
+/// An attribute's name as an expression can have it: by a placeholder if DynamoDB might have reserved the word. Of its 573
+/// words none holds an underscore.
+fn path(name: &str, names: &mut HashMap<String, String>) -> String {
+    if name.contains('_') {
+        return name.to_owned();
+    }
+    let placeholder = format!("#{name}");
+    names.insert(placeholder.clone(), name.to_owned());
+    placeholder
 }
 
 /// How an update treats what is there.
@@ -415,14 +427,6 @@ enum Change {
     Addition,
     /// Keeps its creation alone, and must find its content to differ.
     Replacement,
-}
-
-/// Values under the names that expressions have for them.
-fn placed(values: Item) -> Item {
-    let values = values.into_iter();
-    values
-        .map(|(name, value)| (format!(":{name}"), value))
-        .collect()
 }
 
 fn item<R: Record>(record: &R) -> Result<Item, Error> {

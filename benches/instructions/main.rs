@@ -55,12 +55,12 @@ fn near(instructions: u64) -> LibraryBenchmarkConfig {
 
 // What each took when it was last changed. Who makes one faster writes the new number here.
 #[library_benchmark(setup = warm)]
-#[bench::add_models(args = (include_str!("../../events/add_models.json")), config = near(1_040_000))]
-#[bench::add_team_users(args = (include_str!("../../events/add_team_users.json")), config = near(1_031_000))]
-#[bench::create_team(args = (include_str!("../../events/create_team.json")), config = near(907_000))]
-#[bench::set_bot_voice(args = (include_str!("../../events/set_bot_voice.json")), config = near(1_012_000))]
-#[bench::create_data_store(args = (include_str!("../../events/create_data_store.json")), config = near(873_000))]
-#[bench::create_logging_instance(args = (include_str!("../../events/create_logging_instance.json")), config = near(891_000))]
+#[bench::add_models(args = (include_str!("../../events/add_models.json")), config = near(1_010_000))]
+#[bench::add_team_users(args = (include_str!("../../events/add_team_users.json")), config = near(1_000_000))]
+#[bench::create_team(args = (include_str!("../../events/create_team.json")), config = near(897_000))]
+#[bench::set_bot_voice(args = (include_str!("../../events/set_bot_voice.json")), config = near(975_000))]
+#[bench::create_data_store(args = (include_str!("../../events/create_data_store.json")), config = near(868_000))]
+#[bench::create_logging_instance(args = (include_str!("../../events/create_logging_instance.json")), config = near(883_000))]
 fn answer(warm: Warm) -> (EventResponse, Warm) {
     let answer = black_box(warm.answer());
     (answer, warm)

@@ -339,6 +339,7 @@ impl Store {
 
     /// Records as updates, each on the condition that it is not there, or there with content that the change allows.
     fn updates<R: Record>(&self, records: &[R], change: Change) -> Result<Vec<Update>, Error> {
+        let name = self.tables.name(R::TABLE);
         let mut expressions = None;
         let updates = records.iter().map(|record| {
             let item = item(record)?;
@@ -348,7 +349,7 @@ impl Store {
                 names,
             } = expressions.get_or_insert_with(|| Expressions::new(R::TABLE, &item, change));
             let mut action = Update::builder()
-                .table_name(self.tables.name(R::TABLE))
+                .table_name(name)
                 .update_expression(update.as_str())
                 .set_condition_expression(condition.clone())
                 .set_expression_attribute_names(names.clone());

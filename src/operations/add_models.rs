@@ -38,7 +38,7 @@ struct Model<'a> {
     model: String,
     id: ModelNumber,
     #[serde(flatten)]
-    creation: Creation,
+    creation: &'a Creation,
 }
 
 impl Record for Model<'_> {
@@ -60,7 +60,7 @@ pub async fn add_models(
             org_id: caller.organization(),
             model: format!("{}#{}", model_type.as_str(), selection.modelid.as_str()),
             id: selection.id,
-            creation: creation.clone(),
+            creation: &creation,
         })
         .collect();
     store.add_all(&models).await

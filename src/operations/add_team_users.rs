@@ -37,7 +37,7 @@ struct TeamMember<'a> {
     team: &'a str,
     user_id: &'a UserId,
     #[serde(flatten)]
-    creation: Creation,
+    creation: &'a Creation,
 }
 
 impl Record for TeamMember<'_> {
@@ -67,7 +67,7 @@ pub async fn add_team_users(
         .map(|user| TeamMember {
             team: &team,
             user_id: &user.userid,
-            creation: creation.clone(),
+            creation: &creation,
         })
         .collect();
     store.add_all(&members).await

@@ -144,7 +144,8 @@ fn by_operation(names: [&str; 6], statuses: [u16; 6]) -> Vec<u16> {
     names.map(|name| statuses[of(name)]).to_vec()
 }
 
-/// How long a refusal takes, told apart only by chance: the difference of the medians is a hundredth of them.
+/// How long a refusal takes, less what the engine takes to find a record or none: the medians differ by two hundredths, in which
+/// the record is read.
 #[test]
 #[ignore = "times want a quiet machine: cargo test --test api --profile bench takes_the_same -- --ignored --nocapture"]
 fn a_wrong_secret_takes_the_same_time_as_an_unknown_id() {
@@ -155,6 +156,7 @@ fn a_wrong_secret_takes_the_same_time_as_an_unknown_id() {
     let engine = runtime.block_on(Engine::new());
     engine.put(Table::ORGANIZATIONS, json!({ "org_id": { "S": "acme" } }));
     let key = engine.issue("acme", 1);
+    let engines = engine.taken.clone();
     let config = workspacectl::tables::local_config("http://engine").http_client(engine);
     let service = service(
         config,
@@ -172,9 +174,10 @@ fn a_wrong_secret_takes_the_same_time_as_an_unknown_id() {
                 &headers,
                 Some("{}"),
             );
+            *engines.lock().unwrap() = Duration::ZERO;
             let began = Instant::now();
             let answer = runtime.block_on(send(&service, event, Duration::from_secs(10)));
-            times.push(began.elapsed());
+            times.push(began.elapsed() - *engines.lock().unwrap());
             Answer::read(answer).is(401, "unauthenticated");
         }
     }

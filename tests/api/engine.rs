@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use aws_sdk_dynamodb::config::{
@@ -31,6 +31,8 @@ use crate::injector::{action, answer};
 pub struct Engine {
     pub database: Database,
     pub chance: Option<Chance>,
+    /// How long it took for all requests.
+    pub taken: Arc<Mutex<Duration>>,
 }
 
 /// How often, out of a hundred, a request to DynamoDB goes wrong, and how often it seems to succeed but is lost.
@@ -53,6 +55,7 @@ impl Engine {
         let engine = Self {
             database: Database::memory().unwrap(),
             chance: None,
+            taken: Arc::default(),
         };
         let config = local_config("http://engine").http_client(engine.clone());
         let client = aws_sdk_dynamodb::Client::from_conf(config.build());
@@ -96,6 +99,7 @@ impl Engine {
     }
 
     fn carry_out(&self, request: &HttpRequest) -> HttpResponse {
+        let began = Instant::now();
         let body = request.body().bytes().unwrap();
         let db = &self.database;
         let result = match action(request) {
@@ -109,10 +113,12 @@ impl Engine {
             "TransactWriteItems" => run(body, |request| db.transact_write_items(request)),
             other => panic!("{other} is not expected"),
         };
-        match result {
+        let response = match result {
             Ok(body) => answer(200, body),
             Err(error) => answer(error.status_code(), error.to_json()),
-        }
+        };
+        *self.taken.lock().unwrap() += began.elapsed();
+        response
     }
 
     pub fn records(&self, table: Table) -> Vec<Value> {

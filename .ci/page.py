@@ -34,13 +34,27 @@ def block(page, tag, operation):
     return page.locator(f"#operations-{tag}-{operation}")
 
 
+def status_in(opened):
+    return opened.locator(".live-responses-table .response .response-col_status").first
+
+
+def press(page, target, name):
+    """Goes to an element by the keyboard alone, and presses it."""
+    for _ in range(200):
+        if target.evaluate("target => target === document.activeElement"):
+            page.keyboard.press("Enter")
+            return
+        page.keyboard.press("Tab")
+    sys.exit(f"the keyboard does not reach {name}")
+
+
 def execute(page, tag, operation):
     """Opens an operation, sends its request and waits for the answer; its block and the status."""
     opened = block(page, tag, operation)
     if not opened.locator(".execute").count():
         opened.locator(".opblock-summary-control").first.click()
     opened.locator("button.execute").click()
-    status = opened.locator(".live-responses-table .response .response-col_status").first
+    status = status_in(opened)
     expect(status).to_be_visible()
     return opened, status.inner_text().split()[0]
 
@@ -96,25 +110,12 @@ with sync_playwright() as playwright:
 
     page.reload()
     expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
-    control = block(page, "bot", "set_bot_voice").locator(".opblock-summary-control").first
-    for _ in range(200):
-        if control.evaluate("control => control === document.activeElement"):
-            break
-        page.keyboard.press("Tab")
-    else:
-        sys.exit("the keyboard does not reach an operation")
-    page.keyboard.press("Enter")
-    button = block(page, "bot", "set_bot_voice").locator("button.execute")
+    opened = block(page, "bot", "set_bot_voice")
+    press(page, opened.locator(".opblock-summary-control").first, "an operation")
+    button = opened.locator("button.execute")
     expect(button).to_be_visible()
-    for _ in range(50):
-        if button.evaluate("button => button === document.activeElement"):
-            break
-        page.keyboard.press("Tab")
-    else:
-        sys.exit("the keyboard does not reach Execute")
-    page.keyboard.press("Enter")
-    status = block(page, "bot", "set_bot_voice").locator(".live-responses-table .response .response-col_status").first
-    expect(status).to_contain_text("204")
+    press(page, button, "Execute")
+    expect(status_in(opened)).to_contain_text("204")
     passed("an operation is opened and sent by the keyboard alone")
 
     light = luminance(page)

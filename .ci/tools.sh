@@ -38,3 +38,18 @@ wait_for() {
     sleep 0.1
   done
 }
+
+# wait_for_requests SECONDS FILE: until `cargo serve` has printed all it prints into the file.
+wait_for_requests() {
+  wait_for "$1" sh -c "[ \$(grep -c ^curl $2) = 6 ]"
+}
+
+# send_as_pasted FILE: the requests of a file as `cargo serve` prints them; each is to answer 204.
+send_as_pasted() {
+  local request status
+  while read -r request; do
+    status=$(eval "$request --silent --output /dev/null --write-out '%{http_code}'")
+    printf '%s %s\n' "$status" "$(cut -d' ' -f3 <<<"$request")"
+    [ "$status" = 204 ] || return 1
+  done < <(grep '^curl' "$1")
+}

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::{config::http::HttpRequest, types::TableDescription};
+use aws_sdk_dynamodb::config::http::HttpRequest;
 use aws_smithy_http_client::{
     Connector,
     tls::{Provider, rustls_provider::CryptoMode},
@@ -84,7 +84,9 @@ async fn look_at(table: Table, deployment: &Deployment) -> Result<String> {
         .context("it has no description")?;
     let mut differences = declared(table)?.differences(&described);
     if deployment.is_on_aws {
-        differences.extend(unprotected(&described));
+        if described.deletion_protection_enabled != Some(true) {
+            differences.push("it can be deleted: DeletionProtection is off".to_owned());
+        }
         let backups = deployment
             .client
             .describe_continuous_backups()
@@ -108,12 +110,6 @@ async fn look_at(table: Table, deployment: &Deployment) -> Result<String> {
     } else {
         bail!(differences.join("; "))
     }
-}
-
-/// What the template protects a table with, and this one lacks.
-fn unprotected(described: &TableDescription) -> Option<String> {
-    (described.deletion_protection_enabled != Some(true))
-        .then(|| "it can be deleted: DeletionProtection is off".to_owned())
 }
 
 /// Whether the service answers at an address: a request without a key is refused as only this service does.

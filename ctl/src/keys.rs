@@ -3,7 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use aws_sdk_dynamodb::{
+    error::ProvideErrorMetadata,
+    types::{AttributeValue, ReturnValue},
+};
 use serde_json::{Value, json};
 use workspace_management::{
     caller::now,
@@ -285,13 +288,7 @@ async fn store(deployment: &Deployment, key: &str, record: &KeyRecord) -> Result
         .send()
         .await;
     match stored {
-        Err(error)
-            if error
-                .as_service_error()
-                .is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-        {
-            Ok(())
-        }
+        Err(error) if is_failed_condition(&error) => Ok(()),
         stored => stored.map(|_| ()).context("the key cannot be stored"),
     }
 }
@@ -324,13 +321,11 @@ async fn change(
         Ok(changed) => Ok(serde_dynamo::from_item(
             changed.attributes.unwrap_or_default(),
         )?),
-        Err(error)
-            if error
-                .as_service_error()
-                .is_some_and(|error| error.is_conditional_check_failed_exception()) =>
-        {
-            bail!(no_such_key(id))
-        }
+        Err(error) if is_failed_condition(&error) => bail!(no_such_key(id)),
         Err(error) => Err(error).context(failure),
     }
+}
+
+fn is_failed_condition(error: &impl ProvideErrorMetadata) -> bool {
+    error.code() == Some("ConditionalCheckFailedException")
 }

@@ -45,9 +45,6 @@ pub fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
 ///
 /// # Errors
 /// If standard output cannot be written.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn print_records(records: &[Value], columns: &[&str], json: bool) -> Result<()> {
     if json {
         return print(&serde_json::to_string_pretty(records)?);

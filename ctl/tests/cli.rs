@@ -87,21 +87,9 @@ impl Server {
 
     /// Sends a request; the response's status and its text.
     fn post(&self, path: &str, authorization: &str, body: &str) -> (u16, String) {
-        let host = self.url.strip_prefix("http://").unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: */*\r\n\
-             Content-Length: {length}\r\n{authorization}\r\n{body}"
-        )
-        .unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        (
-            response.split(' ').nth(1).unwrap().parse().unwrap(),
-            response,
-        )
+        let headers = format!("Content-Type: */*\r\n{authorization}");
+        let response = exchange(&self.url, &format!("POST {path}"), &headers, body).unwrap();
+        (status(&response).unwrap(), response)
     }
 
     /// Creates a data store with a key; the status.
@@ -582,21 +570,27 @@ fn serve_keeps_what_it_acknowledged_when_it_is_killed_under_load() {
 
 /// Sends a request; the response's status, or how the connection failed.
 fn try_post(url: &str, path: &str, key: &str, body: &str) -> std::io::Result<u16> {
+    let authorization = format!("Authorization: Bearer {key}\r\n");
+    let response = exchange(url, &format!("POST {path}"), &authorization, body)?;
+    status(&response).ok_or(std::io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Sends a request on a connection of its own; the response.
+fn exchange(url: &str, start: &str, headers: &str, body: &str) -> std::io::Result<String> {
     let host = url.strip_prefix("http://").unwrap();
+    let length = body.len();
     let mut stream = TcpStream::connect(host)?;
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
+        "{start} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
     )?;
     let mut response = String::new();
     stream.read_to_string(&mut response)?;
-    let status = response
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
-    status.ok_or(std::io::ErrorKind::UnexpectedEof.into())
+    Ok(response)
+}
+
+fn status(response: &str) -> Option<u16> {
+    response.split(' ').nth(1)?.parse().ok()
 }
 
 #[test]
@@ -910,15 +904,7 @@ fn serve_shows_a_page_that_asks_nothing_of_others() {
     let server = Server::start(&[]);
     assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
     let get = |path: &str| {
-        let host = server.url.strip_prefix("http://").unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
+        let response = exchange(&server.url, &format!("GET {path}"), "", "").unwrap();
         let (head, body) = response.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
         (head.to_owned(), body.to_owned())
@@ -944,11 +930,13 @@ fn serve_shows_a_page_that_asks_nothing_of_others() {
     }
     assert_eq!(stored.as_array().unwrap().len(), 6);
     // The operations are the service's, whatever the method.
-    let host = server.url.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(host).unwrap();
-    write!(stream, "GET /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
+    let response = exchange(
+        &server.url,
+        "GET /api/v1/org/acme/dataStores/create",
+        "",
+        "",
+    )
+    .unwrap();
     assert!(
         response.starts_with("HTTP/1.1 405") && response.contains("method_not_allowed"),
         "{response}"

@@ -30,7 +30,10 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_runtime_api::{
     box_error::BoxError,
-    client::{interceptors::context::Error as OperationError, retries::RequestAttempts},
+    client::{
+        interceptors::context::Error as OperationError, orchestrator::OrchestratorError,
+        retries::RequestAttempts,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -471,9 +474,8 @@ fn verdict(error: &TransactWriteItemsError) -> Verdict {
     for reason in cancelled.cancellation_reasons() {
         match reason.code() {
             Some("ConditionalCheckFailed") => return Verdict::Condition,
-            Some("TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded") => {
-                verdict = Verdict::Contention;
-            }
+            Some("TransactionConflict") => verdict = Verdict::Contention,
+            Some(code) if THROTTLED_REASONS.contains(&code) => verdict = Verdict::Contention,
             _ => {}
         }
     }
@@ -487,10 +489,8 @@ struct RetryPassing;
 
 impl ClassifyRetry for RetryPassing {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
-        let error = match context.output_or_error() {
-            Some(Err(error)) => error.as_operation_error(),
-            _ => None,
-        };
+        let failed = context.output_or_error().and_then(Result::err);
+        let error = failed.and_then(OrchestratorError::as_operation_error);
         let is_contention = error.is_some_and(|error| {
             if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
                 verdict(error) == Verdict::Contention
@@ -534,10 +534,8 @@ impl Intercept for NoteAttempts {
         let is_retry = config
             .load::<RequestAttempts>()
             .is_some_and(|made| made.attempts() > 1);
-        let error = match context.output_or_error() {
-            Some(Err(error)) => error.as_operation_error(),
-            _ => None,
-        };
+        let failed = context.output_or_error().and_then(Result::err);
+        let error = failed.and_then(OrchestratorError::as_operation_error);
         Attempts::note(is_retry, error.is_some_and(is_throttled));
         Ok(())
     }
@@ -553,12 +551,9 @@ fn is_throttled(error: &OperationError) -> bool {
     if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
         error.downcast_ref()
     {
-        let mut codes = cancelled
-            .cancellation_reasons()
-            .iter()
-            .filter_map(|reason| reason.code());
-        return codes
-            .any(|code| matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded"));
+        let reasons = cancelled.cancellation_reasons().iter();
+        let mut codes = reasons.filter_map(|reason| reason.code());
+        return codes.any(|code| THROTTLED_REASONS.contains(&code));
     }
     let code = code::<PutItemError>(error)
         .or_else(|| code::<UpdateItemError>(error))
@@ -574,6 +569,9 @@ const THROTTLES: [&str; 3] = [
     "RequestLimitExceeded",
     "ThrottlingException",
 ];
+
+/// The same as the reason for which it cancelled a transaction.
+const THROTTLED_REASONS: [&str; 2] = ["ProvisionedThroughputExceeded", "ThrottlingError"];
 
 /// What a failed request to DynamoDB means for the caller.
 fn failure<E>(error: SdkError<E>) -> Error

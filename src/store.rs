@@ -62,33 +62,41 @@ pub struct Table {
     pub logical_id: &'static str,
     /// The environment variable that holds its name.
     pub variable: &'static str,
+    /// The plural name of its records.
+    pub name: &'static str,
     /// The attributes of its primary key: the partition key, then the sort key if it has one.
     pub key: &'static [&'static str],
+    /// The identifiers that its partition key joins with `#`.
+    pub partition: &'static [&'static str],
 }
 
 const fn table(
     logical_id: &'static str,
     variable: &'static str,
+    name: &'static str,
     key: &'static [&'static str],
+    partition: &'static [&'static str],
 ) -> Table {
     Table {
         logical_id,
         variable,
+        name,
         key,
+        partition,
     }
 }
 
 #[rustfmt::skip]
 #[allow(missing_docs, reason = "a table is named for its records")]
 impl Table {
-    pub const ORGANIZATIONS: Self = table("OrganizationsTable", "ORGANIZATIONS_TABLE", &["org_id"]);
-    pub const KEYS: Self = table("KeysTable", "KEYS_TABLE", &["key_id"]);
-    pub const MODELS: Self = table("ModelsTable", "MODELS_TABLE", &["org_id", "model"]);
-    pub const TEAMS: Self = table("TeamsTable", "TEAMS_TABLE", &["project", "team_id"]);
-    pub const TEAM_MEMBERS: Self = table("TeamMembersTable", "TEAM_MEMBERS_TABLE", &["team", "user_id"]);
-    pub const BOT_VOICES: Self = table("BotVoicesTable", "BOT_VOICES_TABLE", &["org_id", "bot_id"]);
-    pub const DATA_STORES: Self = table("DataStoresTable", "DATA_STORES_TABLE", &["org_id", "data_store_id"]);
-    pub const LOGGING_INSTANCES: Self = table("LoggingInstancesTable", "LOGGING_INSTANCES_TABLE", &["org_id", "project_id"]);
+    pub const ORGANIZATIONS: Self = table("OrganizationsTable", "ORGANIZATIONS_TABLE", "organizations", &["org_id"], &["org"]);
+    pub const KEYS: Self = table("KeysTable", "KEYS_TABLE", "keys", &["key_id"], &["key"]);
+    pub const MODELS: Self = table("ModelsTable", "MODELS_TABLE", "models", &["org_id", "model"], &["org"]);
+    pub const TEAMS: Self = table("TeamsTable", "TEAMS_TABLE", "teams", &["project", "team_id"], &["org", "project"]);
+    pub const TEAM_MEMBERS: Self = table("TeamMembersTable", "TEAM_MEMBERS_TABLE", "members", &["team", "user_id"], &["org", "project", "team"]);
+    pub const BOT_VOICES: Self = table("BotVoicesTable", "BOT_VOICES_TABLE", "voices", &["org_id", "bot_id"], &["org"]);
+    pub const DATA_STORES: Self = table("DataStoresTable", "DATA_STORES_TABLE", "data-stores", &["org_id", "data_store_id"], &["org"]);
+    pub const LOGGING_INSTANCES: Self = table("LoggingInstancesTable", "LOGGING_INSTANCES_TABLE", "logging-instances", &["org_id", "project_id"], &["org"]);
 
     /// Every table.
     pub const ALL: [Self; 8] = [

@@ -22,11 +22,11 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
+use workspace_local::{events, tables::create_missing};
 use workspace_management::store::Table;
 use workspacectl::{
-    events,
+    deployment::Deployment,
     serve::{DEMO_KEY, DEMO_ORGANIZATION},
-    tables::{Deployment, create_missing},
 };
 
 use crate::{endpoint::Endpoint, lambda::Lambda, report::Report};

@@ -12,10 +12,11 @@ use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnect
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use workspace_local::tables::declared;
 use workspace_management::store::Table;
 
 use crate::{
-    tables::{Deployment, declared},
+    deployment::Deployment,
     terminal::{print_records, span},
 };
 

@@ -16,9 +16,9 @@ use workspace_management::{
 };
 
 use crate::{
+    deployment::Deployment,
     list::items,
     orgs::is_registered,
-    tables::Deployment,
     terminal::{print_record, print_records, write_line},
 };
 

@@ -3,14 +3,12 @@
 //!
 //! A library too, so that the service's tests stand on the same tables and the same gateway as `workspacectl serve`.
 
+pub mod deployment;
 pub mod doctor;
-pub mod events;
-pub mod gateway;
 pub mod keys;
 pub mod list;
 pub mod orgs;
 pub mod page;
 mod progress;
 pub mod serve;
-pub mod tables;
 pub mod terminal;

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-use crate::{progress::Progress, tables::Deployment, terminal::print_records};
+use crate::{deployment::Deployment, progress::Progress, terminal::print_records};
 
 /// What to list.
 #[derive(Debug, clap::Args)]

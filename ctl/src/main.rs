@@ -17,7 +17,7 @@ use tracing_subscriber::{
     registry,
     util::SubscriberInitExt as _,
 };
-use workspacectl::{doctor, keys, list, orgs, serve, tables::Deployment, terminal};
+use workspacectl::{deployment::Deployment, doctor, keys, list, orgs, serve, terminal};
 
 /// Runs workspace-management on this machine, registers organizations and issues keys.
 ///

@@ -6,8 +6,8 @@ use serde_json::json;
 use workspace_management::{caller::now, store::Table, values::Identifier};
 
 use crate::{
+    deployment::Deployment,
     list::items,
-    tables::Deployment,
     terminal::{print_record, print_records},
 };
 

@@ -14,7 +14,7 @@ use axum::{
 use serde_json::Value;
 use swagger_ui_dist::{ApiDefinition, OpenApiSource};
 
-use crate::{list, serve::DEMO_KEY, tables::Deployment};
+use crate::{deployment::Deployment, list, serve::DEMO_KEY};
 
 /// The contract.
 const CONTRACT: &str = include_str!("../../openapi.yaml");

@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::timeout;
 
-use crate::tables::Deployment;
+use crate::deployment::Deployment;
 
 /// After how long it is shown.
 const LONG: Duration = Duration::from_secs(1);

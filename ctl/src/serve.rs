@@ -6,17 +6,17 @@ use anyhow::{Context as _, Result, anyhow};
 use dynoxide::Database;
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
+use workspace_local::{
+    events, gateway,
+    tables::{create_missing, local_config, logical_names},
+};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
     event::Service,
     store::Store,
 };
 
-use crate::{
-    events, gateway, keys, orgs, page,
-    tables::{Deployment, create_missing, local_config, logical_names},
-    terminal::print,
-};
+use crate::{deployment::Deployment, keys, orgs, page, terminal::print};
 
 /// The organization that `serve` registers.
 pub const DEMO_ORGANIZATION: &str = "acme";

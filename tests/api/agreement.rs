@@ -6,8 +6,8 @@ use std::{
 };
 
 use serde_json::json;
+use workspace_local::{events::ALL, tables::TEMPLATE};
 use workspace_management::{event::TIMEOUT, operations::NAMES, store::Table};
-use workspacectl::{events::ALL, tables::TEMPLATE};
 use yaml_serde::Value;
 
 use crate::{

@@ -1,7 +1,7 @@
 //! How many requests an operation sends to DynamoDB: a figure that no machine changes.
 
 use serde_json::Value;
-use workspacectl::events::ALL;
+use workspace_local::events::ALL;
 
 use crate::support::{Setting, World, service};
 

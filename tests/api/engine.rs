@@ -18,11 +18,11 @@ use dynoxide::Database;
 use fastrand::Rng;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use workspace_local::tables::{create_missing, local_config, logical_names};
 use workspace_management::{
     key::{ApiKey, mint},
     store::Table,
 };
-use workspacectl::tables::{create_missing, local_config, logical_names};
 
 use crate::injector::{action, answer};
 

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
+use workspace_local::events::ALL;
 use workspace_management::store::Table;
-use workspacectl::events::ALL;
 
 use crate::support::{Answer, Sender, World, event};
 

@@ -11,8 +11,8 @@ use std::{
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use workspace_local::events;
 use workspace_management::store::Table;
-use workspacectl::events;
 
 use crate::{
     injector::{FAULTS, Fault, Injector, When, action},

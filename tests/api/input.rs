@@ -12,11 +12,11 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use workspace_management::{event::Service, store::Table};
-use workspacectl::{
+use workspace_local::{
     events,
     tables::{local_config, logical_names},
 };
+use workspace_management::{event::Service, store::Table};
 
 use crate::{
     engine::Engine,

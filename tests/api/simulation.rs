@@ -18,8 +18,8 @@ use aws_sdk_dynamodb::config::retry::RetryPartition;
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use workspace_local::tables::{local_config, logical_names};
 use workspace_management::{key::ApiKey, store::Table};
-use workspacectl::tables::{local_config, logical_names};
 
 use crate::{
     engine::{Chance, Engine},

@@ -28,16 +28,14 @@ use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     layer::{Layer as _, SubscriberExt as _},
 };
+use workspace_local::tables::{create_missing, local_config};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
     event::Service,
     key::{ApiKey, KeyRecord, mint},
     store::{Store, Table, Tables},
 };
-use workspacectl::{
-    serve::DEMO_KEY,
-    tables::{create_missing, local_config},
-};
+use workspacectl::serve::DEMO_KEY;
 
 use crate::injector::{action, tables};
 

@@ -5,7 +5,7 @@ use std::env;
 use anyhow::{Context as _, Result, bail};
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::Client;
-use workspace_local::tables::{local_config, logical_names};
+use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, Tables};
 
 /// Where `serve` puts DynamoDB if it is not told otherwise.
@@ -77,8 +77,8 @@ impl Deployment {
     /// What `serve` runs on this machine, with DynamoDB at that address.
     pub fn local(endpoint: &str) -> Self {
         Self {
-            client: Client::from_conf(local_config(endpoint).build()),
-            tables: logical_names(),
+            client: Client::from_conf(sdk_config(endpoint).build()),
+            tables: table_names(),
             name: format!(
                 "what `cargo serve` runs, with DynamoDB at {endpoint} \
                  (AWS_ENDPOINT_URL_DYNAMODB says where else)"

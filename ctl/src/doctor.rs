@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::config::http::HttpRequest;
+use aws_sdk_dynamodb::{
+    config::http::HttpRequest,
+    types::{BillingMode, KeySchemaElement, TableDescription, TableStatus},
+};
 use aws_smithy_http_client::{
     Connector,
     tls::{Provider, rustls_provider::CryptoMode},
@@ -12,7 +15,7 @@ use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnect
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use workspace_local::tables::declared;
+use workspace_local::tables::{Declaration, Key};
 use workspace_management::store::Table;
 
 use crate::{
@@ -83,7 +86,7 @@ async fn look_at(table: Table, deployment: &Deployment) -> Result<String> {
         .context("it cannot be reached")?
         .table
         .context("it has no description")?;
-    let mut differences = declared(table)?.differences(&described);
+    let mut differences = differences(&Declaration::of(table)?, &described);
     if deployment.is_on_aws {
         if described.deletion_protection_enabled != Some(true) {
             differences.push("it can be deleted: DeletionProtection is off".to_owned());
@@ -111,6 +114,58 @@ async fn look_at(table: Table, deployment: &Deployment) -> Result<String> {
     } else {
         bail!(differences.join("; "))
     }
+}
+
+/// In what a table is not as declared.
+fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<String> {
+    let mut differences = Vec::new();
+    let mut expect = |holds: bool, difference: String| {
+        if !holds {
+            differences.push(difference);
+        }
+    };
+    let status = table
+        .table_status
+        .as_ref()
+        .map_or("unknown", TableStatus::as_str);
+    expect(status == "ACTIVE", format!("its status is {status}"));
+    let has_keys = |declared: &[Key], present: &[KeySchemaElement]| {
+        declared.len() == present.len()
+            && declared.iter().zip(present).all(|(declared, present)| {
+                declared.attribute_name == present.attribute_name
+                    && declared.key_type == present.key_type.as_str()
+            })
+    };
+    let is_keyed = has_keys(&declaration.key_schema, table.key_schema());
+    expect(
+        is_keyed,
+        "its key is another than the template's".to_owned(),
+    );
+    let types = declaration.attribute_definitions.iter().all(|declared| {
+        let mut present = table.attribute_definitions().iter();
+        present.any(|present| {
+            present.attribute_name == declared.attribute_name
+                && present.attribute_type.as_str() == declared.attribute_type
+        })
+    });
+    expect(
+        types,
+        "its key's attributes have other types than the template's".to_owned(),
+    );
+    let billing = table
+        .billing_mode_summary()
+        .and_then(|billing| billing.billing_mode.clone());
+    let is_on_demand = billing == Some(BillingMode::PayPerRequest);
+    expect(is_on_demand, "it is not billed by request".to_owned());
+    for declared in &declaration.global_secondary_indexes {
+        let mut indexes = table.global_secondary_indexes().iter();
+        let present = indexes.any(|index| {
+            index.index_name.as_ref() == Some(&declared.index_name)
+                && has_keys(&declared.key_schema, index.key_schema())
+        });
+        expect(present, format!("it has no index {}", declared.index_name));
+    }
+    differences
 }
 
 /// Whether the service answers at an address: a request without a key is refused as only this service does.

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_local::{
     events, gateway,
-    tables::{create_missing, local_config, logical_names},
+    tables::{create_missing, sdk_config, table_names},
 };
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
@@ -74,7 +74,7 @@ pub async fn serve(options: Options, json: bool) -> Result<()> {
     keys::restore(&deployment, DEMO_KEY, DEMO_ORGANIZATION, "demo").await?;
 
     let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
-    let store = Store::new(local_config(&dynamodb_url), logical_names());
+    let store = Store::new(sdk_config(&dynamodb_url), table_names());
     let routes = gateway::routes(Arc::new(Service::new(auth, store)));
     let routes = routes.merge(page::routes(Arc::new(deployment)));
     let api = tokio::spawn(

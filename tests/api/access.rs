@@ -157,10 +157,10 @@ fn a_wrong_secret_takes_the_same_time_as_an_unknown_id() {
     engine.put(Table::ORGANIZATIONS, json!({ "org_id": { "S": "acme" } }));
     let key = engine.issue("acme", 1);
     let engines = engine.taken.clone();
-    let config = workspace_local::tables::local_config("http://engine").http_client(engine);
+    let config = workspace_local::tables::sdk_config("http://engine").http_client(engine);
     let service = service(
         config,
-        workspace_local::tables::logical_names(),
+        workspace_local::tables::table_names(),
         &Setting::default(),
     );
     let refused = [with_secret(&key, "x"), mint(rand8(), [7; 32])];

@@ -18,7 +18,7 @@ use dynoxide::Database;
 use fastrand::Rng;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use workspace_local::tables::{create_missing, local_config, logical_names};
+use workspace_local::tables::{create_missing, sdk_config, table_names};
 use workspace_management::{
     key::{ApiKey, mint},
     store::Table,
@@ -57,9 +57,9 @@ impl Engine {
             chance: None,
             taken: Arc::default(),
         };
-        let config = local_config("http://engine").http_client(engine.clone());
+        let config = sdk_config("http://engine").http_client(engine.clone());
         let client = aws_sdk_dynamodb::Client::from_conf(config.build());
-        create_missing(&client, &logical_names()).await.unwrap();
+        create_missing(&client, &table_names()).await.unwrap();
         engine
     }
 

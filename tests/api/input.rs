@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
     events,
-    tables::{local_config, logical_names},
+    tables::{sdk_config, table_names},
 };
 use workspace_management::{event::Service, store::Table};
 
@@ -40,11 +40,11 @@ impl Front {
             json!({ "project": { "S": "acme#apollo" }, "team_id": { "S": "research-team" } });
         engine.put(Table::TEAMS, team);
         let key = engine.issue("acme", 1);
-        let config = local_config("http://engine").http_client(engine.clone());
+        let config = sdk_config("http://engine").http_client(engine.clone());
         Self {
             runtime,
             engine,
-            service: service(config, logical_names(), &Setting::default()),
+            service: service(config, table_names(), &Setting::default()),
             headers: [("authorization".to_owned(), format!("Bearer {key}"))].into(),
         }
     }

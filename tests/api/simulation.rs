@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::config::retry::RetryPartition;
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use workspace_local::tables::{local_config, logical_names};
+use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::{key::ApiKey, store::Table};
 
 use crate::{
@@ -184,10 +184,10 @@ fn schedule(seed: u64, lies: u8) -> (Vec<Attempt>, BTreeMap<(&'static str, Strin
             faults: [0, 15, 60][rng.usize(0..3)],
             lies,
         });
-        let config = local_config("http://engine")
+        let config = sdk_config("http://engine")
             .http_client(engine.clone())
             .retry_partition(RetryPartition::new(format!("{:?}", rand8())));
-        let service = Arc::new(service(config, logical_names(), &Setting::default()));
+        let service = Arc::new(service(config, table_names(), &Setting::default()));
         let clock = Arc::new(AtomicUsize::new(0));
         let callers = (0..3).map(|caller| {
             let (service, clock, mut rng) = (service.clone(), clock.clone(), rng.fork());

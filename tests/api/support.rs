@@ -28,7 +28,7 @@ use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     layer::{Layer as _, SubscriberExt as _},
 };
-use workspace_local::tables::{create_missing, local_config};
+use workspace_local::tables::{create_missing, sdk_config};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
     event::Service,
@@ -269,7 +269,7 @@ pub fn config(endpoint: &str) -> Builder {
     let id = take("AWS_ACCESS_KEY_ID").expect("AWS_ACCESS_KEY_ID");
     let secret = take("AWS_SECRET_ACCESS_KEY").expect("AWS_SECRET_ACCESS_KEY");
     let token = take("AWS_SESSION_TOKEN");
-    local_config(endpoint)
+    sdk_config(endpoint)
         .region(Region::new(region))
         .credentials_provider(Credentials::new(id, secret, token, None, "test"))
 }

@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::Result;
-use dynoxide::Database;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256,
     RsaKeySize,
@@ -25,10 +24,11 @@ use tokio_rustls::{
         pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
     },
 };
+use workspace_local::dynamodb::DynamoDb;
 
 /// An embedded DynamoDB: plain for the benchmark itself, behind TLS for the programs that it measures.
 pub(crate) struct Endpoint {
-    pub(crate) database: Database,
+    pub(crate) dynamodb: DynamoDb,
     pub(crate) plain: String,
     pub(crate) secure: String,
     /// Amazon's roots and the endpoint's own.
@@ -58,10 +58,10 @@ pub(crate) struct Traffic {
 
 impl Endpoint {
     pub(crate) async fn start(folder: &Path) -> Result<Self> {
-        let database = Database::memory()?;
+        let dynamodb = DynamoDb::in_memory()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let plain = listener.local_addr()?;
-        tokio::spawn(dynoxide::server::serve_on(listener, database.clone()));
+        tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
 
         // As AWS presents itself: RSA keys of 2,048 bits, a leaf, an authority between, a root.
         let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
@@ -98,7 +98,7 @@ impl Endpoint {
             exchanges.clone(),
         ));
         Ok(Self {
-            database,
+            dynamodb,
             plain: format!("http://{plain}"),
             secure,
             few_roots,

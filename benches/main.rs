@@ -303,7 +303,7 @@ impl Bench {
         }
         let mut members = 0;
         for size in [10, 1_000, 100_000] {
-            self.fill_team(members, size)?;
+            self.fill_team(members, size);
             members = size;
             for call in 0..CALLS / 4 {
                 let event = self.with_body("add_team_users", &users(900_000 + call, 1));
@@ -347,20 +347,14 @@ impl Bench {
     }
 
     /// Gives the team of the events that many members, past the engine's HTTP.
-    fn fill_team(&self, from: usize, to: usize) -> Result<()> {
+    fn fill_team(&self, from: usize, to: usize) {
         for number in from..to {
             let member = json!({
-                "TableName": Table::TEAM_MEMBERS.logical_id,
-                "Item": {
-                    "team": { "S": "acme#apollo#research-team" },
-                    "user_id": { "S": format!("member-{number:06}") },
-                },
+                "team": "acme#apollo#research-team",
+                "user_id": format!("member-{number:06}"),
             });
-            self.endpoint
-                .database
-                .put_item(serde_json::from_value(member)?)?;
+            self.endpoint.dynamodb.put(Table::TEAM_MEMBERS, member);
         }
-        Ok(())
     }
 
     /// How large the programs are, and the archives that Lambda gets of them.

@@ -2,11 +2,11 @@
 
 use std::{io::ErrorKind, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, anyhow};
-use dynoxide::Database;
+use anyhow::{Result, anyhow};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_local::{
+    dynamodb::DynamoDb,
     events, gateway,
     tables::{create_missing, sdk_config, table_names},
 };
@@ -51,22 +51,14 @@ pub struct Options {
 pub async fn serve(options: Options, json: bool) -> Result<()> {
     let http = listen(options.host, options.port, "--port").await?;
     let dynamodb = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
-    let database = match &options.data {
-        None => Database::memory(),
-        Some(file) => Database::new(file.to_str().context("the data file's name is not UTF-8")?),
+    let engine = match &options.data {
+        None => DynamoDb::in_memory()?,
+        Some(file) => DynamoDb::open(file)?,
     };
-    let database = database.map_err(|error| match &options.data {
-        Some(file) => anyhow!("the data file {} cannot be opened: {error}", file.display()),
-        None => anyhow!("the embedded DynamoDB cannot be started: {error}"),
-    })?;
 
     let (http_address, dynamodb_url) = (http.local_addr()?, url(dynamodb.local_addr()?));
     let (stop, stopped) = watch::channel(());
-    let engine = tokio::spawn(dynoxide::server::serve_with_shutdown(
-        dynamodb,
-        database,
-        wait_for(stopped.clone()),
-    ));
+    let engine = tokio::spawn(engine.serve(dynamodb, wait_for(stopped.clone())));
 
     let deployment = Deployment::local(&dynamodb_url);
     create_missing(&deployment.client, &deployment.tables).await?;
@@ -105,7 +97,7 @@ pub async fn serve(options: Options, json: bool) -> Result<()> {
     drop(stop);
     let stopped = async {
         api.await??;
-        engine.await?.map_err(|error| anyhow!(error))
+        engine.await?
     };
     // Whoever holds a request open shall not hold the service.
     tokio::select! {

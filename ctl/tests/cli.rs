@@ -283,11 +283,11 @@ fn serve_says_what_is_wrong_when_it_cannot_start() {
         ),
         (
             ["--data", &text(&missing)],
-            format!("{} cannot be opened", text(&missing)),
+            format!("cannot open the data file {}", text(&missing)),
         ),
         (
             ["--data", &text(&no_database)],
-            format!("{} cannot be opened", text(&no_database)),
+            format!("cannot open the data file {}", text(&no_database)),
         ),
     ];
 

@@ -154,7 +154,7 @@ fn a_wrong_secret_takes_the_same_time_as_an_unknown_id() {
         .build()
         .unwrap();
     let engine = runtime.block_on(Engine::new());
-    engine.put(Table::ORGANIZATIONS, json!({ "org_id": { "S": "acme" } }));
+    engine.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
     let key = engine.issue("acme", 1);
     let engines = engine.taken.clone();
     let config = workspace_local::tables::sdk_config("http://engine").http_client(engine);

@@ -24,6 +24,8 @@ use tokio::{
     net::{TcpListener, TcpSocket},
 };
 
+pub use workspace_local::dynamodb::action;
+
 /// What can go wrong with one request to DynamoDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -196,12 +198,6 @@ impl HttpConnector for Injector {
             injector.meet(fault, copy).await
         })
     }
-}
-
-/// The action that a request asks DynamoDB for.
-pub fn action(request: &HttpRequest) -> &str {
-    let target = request.headers().get("x-amz-target").unwrap_or_default();
-    target.rsplit('.').next().unwrap_or_default()
 }
 
 /// The tables that a request names.

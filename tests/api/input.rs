@@ -35,9 +35,8 @@ impl Front {
     fn new() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let engine = runtime.block_on(Engine::new());
-        engine.put(Table::ORGANIZATIONS, json!({ "org_id": { "S": "acme" } }));
-        let team =
-            json!({ "project": { "S": "acme#apollo" }, "team_id": { "S": "research-team" } });
+        engine.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
+        let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
         engine.put(Table::TEAMS, team);
         let key = engine.issue("acme", 1);
         let config = sdk_config("http://engine").http_client(engine.clone());

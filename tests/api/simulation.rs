@@ -177,7 +177,7 @@ fn schedule(seed: u64, lies: u8) -> (Vec<Attempt>, BTreeMap<(&'static str, Strin
         .unwrap();
     runtime.block_on(async move {
         let mut engine = Engine::new().await;
-        engine.put(Table::ORGANIZATIONS, json!({ "org_id": { "S": "acme" } }));
+        engine.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
         let keys = [1, 2].map(|number| engine.issue("acme", number));
         engine.chance = Some(Chance {
             rng: Arc::new(Mutex::new(rng.fork())),

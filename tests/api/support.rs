@@ -28,7 +28,10 @@ use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     layer::{Layer as _, SubscriberExt as _},
 };
-use workspace_local::tables::{create_missing, sdk_config};
+use workspace_local::{
+    dynamodb::DynamoDb,
+    tables::{create_missing, sdk_config},
+};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
     event::Service,
@@ -237,10 +240,8 @@ async fn engine() -> String {
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(dynoxide::server::serve_on(
-        listener,
-        dynoxide::Database::memory().unwrap(),
-    ));
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    tokio::spawn(dynamodb.serve(listener, std::future::pending()));
     format!("http://{address}")
 }
 

@@ -20,14 +20,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use aws_sdk_dynamodb::Client;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use workspace_local::{events, tables::create_missing};
-use workspace_management::store::Table;
-use workspacectl::{
-    deployment::Deployment,
-    serve::{DEMO_KEY, DEMO_ORGANIZATION},
+use workspace_local::{
+    demo::{DEMO_ORGANIZATION, key_record, store_demo},
+    events,
+    tables::{create_missing, sdk_config, table_names},
 };
+use workspace_management::store::Table;
 
 use crate::{endpoint::Endpoint, lambda::Lambda, report::Report};
 
@@ -58,10 +59,12 @@ async fn main() -> Result<()> {
     let programs = build(&root)?;
     let folder = tempfile::tempdir()?;
     let endpoint = Endpoint::start(folder.path()).await?;
-    let deployment = Deployment::local(&endpoint.plain);
-    create_missing(&deployment.client, &deployment.tables).await?;
-    workspacectl::orgs::register(&deployment, DEMO_ORGANIZATION).await?;
-    workspacectl::keys::restore(&deployment, DEMO_KEY, DEMO_ORGANIZATION, "demo").await?;
+    let (client, tables) = (
+        Client::from_conf(sdk_config(&endpoint.plain).build()),
+        table_names(),
+    );
+    create_missing(&client, &tables).await?;
+    store_demo(&client, &tables).await?;
 
     let bench = Bench {
         programs,
@@ -317,14 +320,14 @@ impl Bench {
         }
         lambda.stop().await?;
 
-        let deployment = Deployment::local(&self.endpoint.plain);
         let (mut lambda, _) = self.start("ours", &[("KEY_CACHE_SECONDS", "3600")]).await?;
         let mut keys = Vec::new();
         for count in [1, 100, 10_000] {
             while keys.len() < count {
                 let number = keys.len() as u64;
                 let key = workspace_management::key::mint(number.to_be_bytes(), [7; 32]);
-                workspacectl::keys::restore(&deployment, &key, DEMO_ORGANIZATION, "").await?;
+                let record = key_record(&key, DEMO_ORGANIZATION, "");
+                self.endpoint.dynamodb.put(Table::KEYS, record);
                 let mut event = self.events["create_logging_instance"].clone();
                 event["headers"]["authorization"] = json!(format!("Bearer {key}"));
                 let path = format!("/api/v1/project/acme/project-{number}/createLoggingInstance");

@@ -8,9 +8,10 @@ use aws_sdk_dynamodb::{
     types::{AttributeValue, ReturnValue},
 };
 use serde_json::{Value, json};
+use workspace_local::demo::key_record;
 use workspace_management::{
     caller::now,
-    key::{ApiKey, KeyRecord, mint},
+    key::{KeyRecord, mint},
     operations,
     store::Table,
 };
@@ -149,7 +150,7 @@ fn minted(org: &str, label: &str) -> Result<(String, KeyRecord)> {
     getrandom::fill(&mut random.0).context("the system has no random bytes")?;
     getrandom::fill(&mut random.1).context("the system has no random bytes")?;
     let key = mint(random.0, random.1);
-    let record = record(&key, org, label)?;
+    let record = key_record(&key, org, label);
     Ok((key, record))
 }
 
@@ -251,28 +252,6 @@ fn shown(mut record: Value) -> Value {
         members.insert("state".to_owned(), json!(state));
     }
     record
-}
-
-/// Stores a key that is given, unless its record is there.
-///
-/// # Errors
-/// If the key is malformed or DynamoDB cannot be reached.
-pub async fn restore(deployment: &Deployment, key: &str, org: &str, label: &str) -> Result<()> {
-    store(deployment, key, &record(key, org, label)?).await
-}
-
-fn record(key: &str, org: &str, label: &str) -> Result<KeyRecord> {
-    let key = ApiKey::parse(key).context("the key is malformed")?;
-    Ok(KeyRecord {
-        key_id: key.id().to_owned(),
-        org_id: org.to_owned(),
-        label: label.to_owned(),
-        secret_sha256: key.digest(),
-        operations: None,
-        created_at: now(),
-        expires_at: None,
-        revoked_at: None,
-    })
 }
 
 /// Stores a key's record, and the last four characters of its text: they are of the checksum, not of the secret.

@@ -14,7 +14,9 @@ use axum::{
 use serde_json::Value;
 use swagger_ui_dist::{ApiDefinition, OpenApiSource};
 
-use crate::{deployment::Deployment, list, serve::DEMO_KEY};
+use workspace_local::demo::DEMO_KEY;
+
+use crate::{deployment::Deployment, list};
 
 /// The contract.
 const CONTRACT: &str = include_str!("../../openapi.yaml");

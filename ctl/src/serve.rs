@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_local::{
+    demo::{DEMO_KEY, store_demo},
     dynamodb::DynamoDb,
     events, gateway,
     tables::{create_missing, sdk_config, table_names},
@@ -16,13 +17,7 @@ use workspace_management::{
     store::Store,
 };
 
-use crate::{deployment::Deployment, keys, orgs, page, terminal::print};
-
-/// The organization that `serve` registers.
-pub const DEMO_ORGANIZATION: &str = "acme";
-
-/// The key that `serve` issues to it. It is in `events/` too, and opens nothing but a service on one's own machine.
-pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
+use crate::{deployment::Deployment, page, terminal::print};
 
 /// How long requests that are under way may take to end when the service is asked to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -62,8 +57,7 @@ pub async fn serve(options: Options, json: bool) -> Result<()> {
 
     let deployment = Deployment::local(&dynamodb_url);
     create_missing(&deployment.client, &deployment.tables).await?;
-    orgs::register(&deployment, DEMO_ORGANIZATION).await?;
-    keys::restore(&deployment, DEMO_KEY, DEMO_ORGANIZATION, "demo").await?;
+    store_demo(&deployment.client, &deployment.tables).await?;
 
     let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
     let store = Store::new(sdk_config(&dynamodb_url), table_names());

@@ -29,6 +29,7 @@ use tracing_subscriber::{
     layer::{Layer as _, SubscriberExt as _},
 };
 use workspace_local::{
+    demo::DEMO_KEY,
     dynamodb::DynamoDb,
     tables::{create_missing, sdk_config},
 };
@@ -38,7 +39,6 @@ use workspace_management::{
     key::{ApiKey, KeyRecord, mint},
     store::{Store, Table, Tables},
 };
-use workspacectl::serve::DEMO_KEY;
 
 use crate::injector::{action, tables};
 

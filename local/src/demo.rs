@@ -1,0 +1,75 @@
+//! The demo organization, and the API key that `events/` and the page of `workspacectl serve` send.
+
+use anyhow::{Context as _, Result};
+use aws_sdk_dynamodb::{Client, error::ProvideErrorMetadata as _};
+use serde::Serialize;
+use serde_json::json;
+use workspace_management::{
+    caller::now,
+    key::{ApiKey, KeyRecord},
+    store::{Table, Tables},
+};
+
+/// The demo organization.
+pub const DEMO_ORGANIZATION: &str = "acme";
+
+/// Its API key. It is public, and valid only for a service on this machine.
+pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
+
+/// Stores the demo organization and the record of its API key, unless they exist.
+///
+/// # Errors
+/// If DynamoDB cannot be reached.
+pub async fn store_demo(client: &Client, tables: &Tables) -> Result<()> {
+    let organization = json!({
+        "org_id": DEMO_ORGANIZATION,
+        "created_at": now(),
+        "created_by": "workspacectl",
+        "request_id": "workspacectl",
+    });
+    insert(client, tables, Table::ORGANIZATIONS, &organization).await?;
+    let mut key = serde_json::to_value(key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo"))?;
+    key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
+    insert(client, tables, Table::KEYS, &key).await
+}
+
+/// The record of an API key that does not expire and may call every operation.
+///
+/// # Panics
+/// If the key is malformed.
+pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
+    let key = ApiKey::parse(key).expect("a well-formed API key");
+    KeyRecord {
+        key_id: key.id().to_owned(),
+        org_id: organization.to_owned(),
+        label: label.to_owned(),
+        secret_sha256: key.digest(),
+        operations: None,
+        created_at: now(),
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+/// Stores a record unless its key exists.
+async fn insert(
+    client: &Client,
+    tables: &Tables,
+    table: Table,
+    record: &impl Serialize,
+) -> Result<()> {
+    let inserted = client
+        .put_item()
+        .table_name(tables.name(table))
+        .set_item(Some(serde_dynamo::to_item(record)?))
+        .condition_expression("attribute_not_exists(#key)")
+        .expression_attribute_names("#key", table.key[0])
+        .send()
+        .await;
+    match inserted {
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
+        inserted => inserted
+            .map(|_| ())
+            .with_context(|| format!("cannot store a demo record in {}", tables.name(table))),
+    }
+}

@@ -1,92 +1,110 @@
-//! What API Gateway does in front of the function: an HTTP request to an event, the function's answer to a response.
+//! An emulator of API Gateway: turns an HTTP request into an event, and the function's response into an HTTP response.
 
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use axum::{
-    Router,
+    Json, Router,
     body::{Body, to_bytes},
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, Response, StatusCode},
+    http::{HeaderName, HeaderValue, StatusCode},
+    response::{IntoResponse as _, Response},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
-use serde_json::{json, value::to_raw_value};
+use serde_json::{Value, json, value::to_raw_value};
 use workspace_management::event::{Service, TIMEOUT};
 
-/// API Gateway's own limit on a payload.
-const LARGEST_PAYLOAD: usize = 10 * 1024 * 1024;
+/// API Gateway's limit on the size of a body.
+const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
 
-/// An HTTP server's routes: every request goes to the service, as an event of an HTTP API.
+/// The request id of an event that [`http_event`] builds.
+pub const REQUEST_ID: &str = "gateway-request";
+
+/// The event of an HTTP API (payload format 2.0) for a request without a query string. A body that
+/// is not UTF-8 is Base64-encoded.
+pub fn http_event(
+    method: &str,
+    path: &str,
+    headers: &BTreeMap<String, String>,
+    body: Option<&[u8]>,
+) -> Value {
+    let text = body.map(str::from_utf8).transpose();
+    let is_base64_encoded = text.is_err();
+    let body = text.map_or_else(
+        |_| body.map(|body| STANDARD.encode(body)),
+        |text| text.map(str::to_owned),
+    );
+    json!({
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "abcdefghij",
+            "domainName": "abcdefghij.execute-api.us-east-1.amazonaws.com",
+            "http": { "method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1" },
+            "requestId": REQUEST_ID,
+            "routeKey": "$default",
+            "stage": "$default",
+        },
+        "body": body,
+        "isBase64Encoded": is_base64_encoded,
+    })
+}
+
+/// Routes that send every request to the service, as the event of an HTTP API.
 pub fn routes(service: Arc<Service>) -> Router {
     Router::new().fallback(forward).with_state(service)
 }
 
-async fn forward(State(service): State<Arc<Service>>, request: Request) -> Response<Body> {
+async fn forward(State(service): State<Arc<Service>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, LARGEST_PAYLOAD).await else {
-        return gateway_error(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
+    let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
+        return error(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
     };
-    let request_id = request_id();
-    let mut headers = BTreeMap::<&str, String>::new();
+    let mut headers = BTreeMap::<String, String>::new();
     for (name, value) in &parts.headers {
         let value = String::from_utf8_lossy(value.as_bytes());
         headers
-            .entry(name.as_str())
+            .entry(name.to_string())
             .and_modify(|values| *values += &format!(",{value}"))
             .or_insert_with(|| value.into_owned());
     }
-    let path = parts.uri.path();
-    let event = json!({
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": parts.uri.query().unwrap_or_default(),
-        "headers": headers,
-        "requestContext": {
-            "accountId": "123456789012",
-            "apiId": "local",
-            "domainName": "localhost",
-            "http": {
-                "method": parts.method.as_str(),
-                "path": path,
-                "protocol": "HTTP/1.1",
-                "sourceIp": "127.0.0.1",
-                "userAgent": headers.get("user-agent"),
-            },
-            "requestId": request_id,
-            "routeKey": "$default",
-            "stage": "$default",
-        },
-        "body": STANDARD.encode(&body),
-        "isBase64Encoded": true,
-    });
+    let body = Some(&*body).filter(|body| !body.is_empty());
+    let mut event = http_event(parts.method.as_str(), parts.uri.path(), &headers, body);
+    event["rawQueryString"] = json!(parts.uri.query().unwrap_or_default());
+    let request_id = random_id();
+    event["requestContext"]["requestId"] = json!(request_id);
+
     let mut context = Context::default();
     context.request_id = request_id;
     context.deadline = (SystemTime::now() + TIMEOUT)
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as u64);
-    let answer = match to_raw_value(&event) {
+    let response = match to_raw_value(&event) {
         Ok(payload) => serde_json::to_value(service.answer(LambdaEvent { payload, context }).await),
         Err(error) => Err(error),
     };
-    match answer.and_then(serde_json::from_value::<Answer>) {
-        Ok(answer) => answer.into_response(),
-        Err(_) => gateway_error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
+    match response.and_then(serde_json::from_value::<FunctionResponse>) {
+        Ok(response) => response.into_http(),
+        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
     }
 }
 
-/// The function's answer, as far as API Gateway reads it.
+/// The members of the function's response that API Gateway reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct FunctionResponse {
     status_code: u16,
     headers: BTreeMap<String, String>,
     body: Option<String>,
 }
 
-impl Answer {
-    fn into_response(self) -> Response<Body> {
+impl FunctionResponse {
+    fn into_http(self) -> Response {
         let mut response = Response::new(Body::from(self.body.unwrap_or_default()));
         *response.status_mut() =
             StatusCode::from_u16(self.status_code).unwrap_or(StatusCode::BAD_GATEWAY);
@@ -101,12 +119,27 @@ impl Answer {
     }
 }
 
-fn gateway_error(status: StatusCode, message: &str) -> Response<Body> {
-    let mut response = Response::new(Body::from(json!({ "message": message }).to_string()));
-    *response.status_mut() = status;
-    response
+/// An error of API Gateway itself.
+fn error(status: StatusCode, message: &str) -> Response {
+    (status, Json(json!({ "message": message }))).into_response()
 }
 
-fn request_id() -> String {
+fn random_id() -> String {
     getrandom::u64().map_or_else(|_| "local".to_owned(), |random| format!("{random:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_body_that_is_not_utf8_is_base64_encoded() {
+        let body = |body: &[u8]| {
+            let event = http_event("POST", "/path", &BTreeMap::new(), Some(body));
+            (event["body"].clone(), event["isBase64Encoded"].clone())
+        };
+        assert_eq!(body(b""), (json!(""), json!(false)));
+        assert_eq!(body("é".as_bytes()), (json!("é"), json!(false)));
+        assert_eq!(body(b"\xff"), (json!("/w=="), json!(true)));
+    }
 }

@@ -31,6 +31,7 @@ use tracing_subscriber::{
 use workspace_local::{
     demo::DEMO_KEY,
     dynamodb::DynamoDb,
+    gateway::http_event,
     tables::{create_missing, sdk_config},
 };
 use workspace_management::{
@@ -389,24 +390,7 @@ pub fn event(
     headers: &BTreeMap<String, String>,
     body: Option<&str>,
 ) -> Value {
-    json!({
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": headers,
-        "requestContext": {
-            "accountId": "123456789012",
-            "apiId": "abcdefghij",
-            "domainName": "abcdefghij.execute-api.us-east-1.amazonaws.com",
-            "http": { "method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1" },
-            "requestId": "gateway-request",
-            "routeKey": "$default",
-            "stage": "$default",
-        },
-        "body": body,
-        "isBase64Encoded": false,
-    })
+    http_event(method, path, headers, body.map(str::as_bytes))
 }
 
 /// Someone who sends requests.

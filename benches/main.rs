@@ -104,7 +104,7 @@ fn build(root: &Path) -> Result<BTreeMap<&'static str, PathBuf>> {
 /// The events of `events/`, by the operation's name.
 fn benchmark_events() -> Result<BTreeMap<&'static str, Value>> {
     let event = |(name, text)| Ok((name, serde_json::from_str(text)?));
-    events::ALL.into_iter().map(event).collect()
+    events::all().map(event).collect()
 }
 
 struct Bench {
@@ -204,7 +204,7 @@ impl Bench {
             );
             lambda.stop().await?;
         }
-        for (operation, _) in events::ALL {
+        for (operation, _) in events::all() {
             let (mut lambda, _) = self.start("ours", &[]).await?;
             // What is opened at the start is no part of the first call.
             tokio::time::sleep(Duration::from_millis(100)).await;

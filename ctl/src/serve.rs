@@ -70,8 +70,8 @@ pub async fn serve(options: Options, json: bool) -> Result<()> {
     );
 
     let base_url = url(http_address);
-    let requests = events::ALL.map(|(_, event)| events::curl(event, &base_url));
-    let requests: Vec<String> = requests.into_iter().collect::<Result<_>>()?;
+    let requests = events::all().map(|(_, event)| events::curl(event, &base_url));
+    let requests: Vec<String> = requests.collect::<Result<_>>()?;
     if json {
         print(&serde_json::to_string(&json!({
             "url": base_url,

@@ -1,32 +1,38 @@
-//! The events of `events/`, one per operation, in an order in which each finds what it needs.
+//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo organization.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use include_dir::{Dir, include_dir};
 use serde::Deserialize;
+use workspace_management::operations;
 
-/// The name and the text of every event, the one that creates the team before the one that adds users to it.
-pub const ALL: [(&str, &str); 6] = [
-    ("add_models", include_str!("../../events/add_models.json")),
-    ("create_team", include_str!("../../events/create_team.json")),
-    (
-        "add_team_users",
-        include_str!("../../events/add_team_users.json"),
-    ),
-    (
-        "set_bot_voice",
-        include_str!("../../events/set_bot_voice.json"),
-    ),
-    (
-        "create_data_store",
-        include_str!("../../events/create_data_store.json"),
-    ),
-    (
-        "create_logging_instance",
-        include_str!("../../events/create_logging_instance.json"),
-    ),
-];
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../events");
 
-/// The part of an HTTP API's event (payload 2.0) that makes a request.
+/// The name of each operation and its event, in an order in which each event finds the records that it needs.
+///
+/// # Panics
+/// If an operation has no event.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut names = operations::NAMES;
+    // `add_team_users` needs the team that `create_team` creates.
+    names.sort_by_key(|name| *name == "add_team_users");
+    names.into_iter().map(|name| (name, get(name)))
+}
+
+/// The event of an operation.
+///
+/// # Panics
+/// If the operation has no event.
+pub fn get(operation: &str) -> &'static str {
+    FILES
+        .get_file(format!("{operation}.json"))
+        .and_then(|file| file.contents_utf8())
+        .unwrap_or_else(|| {
+            panic!("events/{operation}.json is missing: add an event for this operation")
+        })
+}
+
+/// The members of an event that make up its HTTP request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event {
@@ -42,23 +48,44 @@ struct Headers {
     authorization: Option<String>,
 }
 
-/// A command that sends an event's request to a service, to be pasted into a shell.
+/// A `curl` command that sends an event's request to a service, for a POSIX shell.
 ///
 /// # Errors
-/// If the event is not as expected.
+/// If the event is not an HTTP API event with a Base64-encoded body.
 pub fn curl(event: &str, base_url: &str) -> Result<String> {
     let event: Event = serde_json::from_str(event)?;
     let body = STANDARD
         .decode(&event.body)
-        .context("the event's body is not base64")?;
+        .context("the event's body is not Base64")?;
     let body = String::from_utf8(body)?.replace('\'', r"'\''");
     let mut command = format!("curl -i {base_url}{}", event.raw_path);
     if let Some(authorization) = event.headers.authorization {
         command += &format!(" -H 'Authorization: {authorization}'");
     }
-    Ok(command
-        + &format!(
-            " -H 'Content-Type: {}' -d '{body}'",
-            event.headers.content_type
-        ))
+    command += &format!(" -H 'Content-Type: {}'", event.headers.content_type);
+    Ok(format!("{command} -d '{body}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "events/delete_team.json is missing")]
+    fn a_missing_event_is_named() {
+        get("delete_team");
+    }
+
+    #[test]
+    fn curl_quotes_the_body() {
+        let event = serde_json::json!({
+            "rawPath": "/path",
+            "headers": { "content-type": "*/*" },
+            "body": STANDARD.encode("it's"),
+        });
+        assert_eq!(
+            curl(&event.to_string(), "http://localhost").expect("a command"),
+            r"curl -i http://localhost/path -H 'Content-Type: */*' -d 'it'\''s'"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! How many requests an operation sends to DynamoDB: a figure that no machine changes.
 
 use serde_json::Value;
-use workspace_local::events::ALL;
+use workspace_local::events;
 
 use crate::support::{Setting, World, service};
 
@@ -11,7 +11,7 @@ async fn every_operation_takes_two_requests_at_first_and_then_one() {
     world.know_the_demo_key().await;
     let mut counts = Vec::new();
 
-    for (operation, text) in ALL {
+    for (operation, text) in events::all() {
         let event: Value = serde_json::from_str(text).unwrap();
         let config = crate::support::config(&world.endpoint);
         let fresh = service(
@@ -28,8 +28,7 @@ async fn every_operation_takes_two_requests_at_first_and_then_one() {
         }
     }
 
-    let expected = ALL
-        .iter()
-        .flat_map(|(operation, _)| [2, 1, 1].map(|count| (*operation, count)));
+    let expected =
+        events::all().flat_map(|(operation, _)| [2, 1, 1].map(|count| (operation, count)));
     assert_eq!(counts, expected.collect::<Vec<_>>());
 }

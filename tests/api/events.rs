@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use workspace_local::events::ALL;
-use workspace_management::store::Table;
+use workspace_local::events;
+use workspace_management::{operations::NAMES, store::Table};
 
 use crate::support::{Answer, Sender, World, event};
 
@@ -328,7 +328,7 @@ async fn every_event_of_the_events_folder_is_answered_with_success() {
     let world = World::new().await;
     world.know_the_demo_key().await;
 
-    for (_, text) in ALL {
+    for (_, text) in events::all() {
         world
             .send(serde_json::from_str(text).unwrap())
             .await
@@ -351,7 +351,7 @@ async fn every_event_of_the_events_folder_is_answered_with_success() {
         }
     }
 
-    assert_eq!(names.len(), ALL.len() + 1);
+    assert_eq!(names.len(), NAMES.len() + 1);
     for table in [Table::MODELS, Table::TEAM_MEMBERS] {
         assert_eq!(world.records(table).await.len(), 2);
     }

@@ -118,11 +118,7 @@ impl Cell {
             // By itself, the SDK counts the failures of all clients of a process together.
             .retry_partition(RetryPartition::new(format!("{self:?}")));
         let service = service(config, world.tables.clone(), &Setting::default());
-        let (_, event) = events::ALL
-            .into_iter()
-            .find(|(name, _)| *name == self.operation)
-            .unwrap();
-        let event: Value = serde_json::from_str(event).unwrap();
+        let event: Value = serde_json::from_str(events::get(self.operation)).unwrap();
         let time = Duration::from_millis(if self.once { 10_000 } else { 2_300 });
 
         let answer = Answer::read(send(&service, event.clone(), time).await);
@@ -216,12 +212,9 @@ async fn a_failed_condition_leaves_what_is_there() {
         let world = World::new().await;
         world.know_the_demo_key().await;
         world.put(table, rival.clone()).await;
-        let (_, event) = events::ALL
-            .into_iter()
-            .find(|(name, _)| *name == operation)
-            .unwrap();
 
-        let answer = world.send(serde_json::from_str(event).unwrap()).await;
+        let event = serde_json::from_str(events::get(operation)).unwrap();
+        let answer = world.send(event).await;
 
         assert_eq!(answer.status, 409, "{operation}: {answer:?}");
         assert_eq!(world.records(table).await, [rival], "{operation}");

@@ -15,10 +15,8 @@ use gungraun::{
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
+use workspace_local::{events, instant};
 use workspace_management::{event::Service, metrics::Metrics, response::EventResponse};
-
-#[path = "../instant.rs"]
-mod instant;
 
 /// A service that has answered the event before, and so remembers all that it can.
 struct Warm {
@@ -34,12 +32,12 @@ impl Warm {
     }
 }
 
-fn warm(event: &str) -> Warm {
+fn warm(operation: &str) -> Warm {
     let runtime = Builder::new_current_thread().enable_all().build();
     let warm = Warm {
         runtime: runtime.expect("a runtime"),
         service: instant::service().with_metrics(Metrics::new("benchmark")),
-        event: RawValue::from_string(event.to_owned()).expect("JSON"),
+        event: RawValue::from_string(events::get(operation).to_owned()).expect("JSON"),
     };
     let answer = serde_json::to_value(warm.answer()).expect("JSON");
     assert_eq!(answer["statusCode"], 204, "{answer}");
@@ -55,12 +53,12 @@ fn near(instructions: u64) -> LibraryBenchmarkConfig {
 
 // What each took when it was last changed. Who makes one faster writes the new number here.
 #[library_benchmark(setup = warm)]
-#[bench::add_models(args = (include_str!("../../events/add_models.json")), config = near(1_010_000))]
-#[bench::add_team_users(args = (include_str!("../../events/add_team_users.json")), config = near(1_000_000))]
-#[bench::create_team(args = (include_str!("../../events/create_team.json")), config = near(897_000))]
-#[bench::set_bot_voice(args = (include_str!("../../events/set_bot_voice.json")), config = near(975_000))]
-#[bench::create_data_store(args = (include_str!("../../events/create_data_store.json")), config = near(868_000))]
-#[bench::create_logging_instance(args = (include_str!("../../events/create_logging_instance.json")), config = near(883_000))]
+#[bench::add_models(args = ("add_models"), config = near(1_010_000))]
+#[bench::add_team_users(args = ("add_team_users"), config = near(1_000_000))]
+#[bench::create_team(args = ("create_team"), config = near(897_000))]
+#[bench::set_bot_voice(args = ("set_bot_voice"), config = near(975_000))]
+#[bench::create_data_store(args = ("create_data_store"), config = near(868_000))]
+#[bench::create_logging_instance(args = ("create_logging_instance"), config = near(883_000))]
 fn answer(warm: Warm) -> (EventResponse, Warm) {
     let answer = black_box(warm.answer());
     (answer, warm)

@@ -1,29 +1,28 @@
-//! Any bytes as the body of an operation, which the first of them picks.
+//! Any bytes as the body of an operation. The first byte selects the operation.
 #![no_main]
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::{json, value::to_raw_value};
+use std::sync::LazyLock;
 
-const PATHS: [&str; 6] = [
-    "/api/v1/org/acme/addModelsToOrg/chat",
-    "/api/v1/org/acme/dataStores/create",
-    "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam",
-    "/api/v1/project/acme/apollo/createNewTeamOnProject",
-    "/api/v1/project/acme/apollo/createLoggingInstance",
-    "/api/v1/bot/playground/bot-7/voice",
-];
+use serde_json::{Value, value::to_raw_value};
+use workspace_local::{demo::DEMO_KEY, events, gateway::http_event};
+
+/// The path of each operation, in the order of the sorted names of the files in `events/`, which the seeds follow.
+static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut events: Vec<_> = events::all().collect();
+    events.sort();
+    let path = |(_, event): (_, &str)| {
+        let event: Value = serde_json::from_str(event).expect("JSON");
+        event["rawPath"].as_str().expect("a path").to_owned()
+    };
+    events.into_iter().map(path).collect()
+});
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((operation, body)) = bytes.split_first() else {
         return;
     };
-    let event = json!({
-        "version": "2.0",
-        "rawPath": PATHS[usize::from(*operation) % PATHS.len()],
-        "headers": { "authorization": fuzz::KEY },
-        "requestContext": { "http": { "method": "POST" }, "requestId": "request", "stage": "$default" },
-        "body": STANDARD.encode(body),
-        "isBase64Encoded": true,
-    });
+    let path = &PATHS[usize::from(*operation) % PATHS.len()];
+    let headers = [("authorization".to_owned(), DEMO_KEY.to_owned())].into();
+    let event = http_event("POST", path, &headers, Some(body));
     fuzz::send(to_raw_value(&event).expect("JSON"));
 });

@@ -4,4 +4,5 @@ pub mod demo;
 pub mod dynamodb;
 pub mod events;
 pub mod gateway;
+pub mod instant;
 pub mod tables;

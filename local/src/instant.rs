@@ -1,0 +1,80 @@
+//! A service whose DynamoDB responds at once, to count the service's instructions and to fuzz it.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::{
+    client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn},
+    http::StatusCode,
+};
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+use workspace_management::{
+    auth::{AnonymousOperations, Auth},
+    event::Service,
+    store::Store,
+};
+
+use crate::{
+    demo::{DEMO_KEY, DEMO_ORGANIZATION, key_record},
+    dynamodb::action,
+    tables::{sdk_config, table_names},
+};
+
+/// A service that caches API keys for an hour.
+pub fn service() -> Service {
+    let connector = SharedHttpConnector::new(Instant::new());
+    let config =
+        sdk_config("http://dynamodb").http_client(http_client_fn(move |_, _| connector.clone()));
+    let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(3600));
+    Service::new(auth, Store::new(config, table_names()))
+}
+
+/// A DynamoDB that finds the record of the demo key under every key, and accepts every write.
+#[derive(Debug)]
+struct Instant {
+    item: Value,
+}
+
+impl Instant {
+    fn new() -> Self {
+        let record = key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo");
+        let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
+        Self { item: json!(item) }
+    }
+}
+
+impl HttpConnector for Instant {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let item = &self.item;
+        let body = match action(&request) {
+            "GetItem" => json!({ "Item": item }),
+            "BatchGetItem" => json!({ "Responses": { "KeysTable": [item], "TeamsTable": [item] } }),
+            _ => json!({}),
+        };
+        let status = StatusCode::try_from(200).expect("a valid status");
+        HttpConnectorFuture::ready(Ok(HttpResponse::new(
+            status,
+            SdkBody::from(body.to_string()),
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lambda_runtime::{Context, LambdaEvent};
+
+    use super::*;
+    use crate::events;
+
+    #[tokio::test]
+    async fn every_event_succeeds() {
+        let service = service();
+        for (operation, event) in events::all() {
+            let payload = serde_json::from_str(event).expect("JSON");
+            let event = LambdaEvent::new(payload, Context::default());
+            let response = json!(service.answer(event).await);
+            assert_eq!(response["statusCode"], 204, "{operation}: {response}");
+        }
+    }
+}

@@ -5,4 +5,5 @@ pub mod dynamodb;
 pub mod events;
 pub mod gateway;
 pub mod instant;
+pub mod runtime_api;
 pub mod tables;

@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnect
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use axum::{
     Router,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, StatusCode},
     routing::{get, post},
 };
@@ -26,35 +26,23 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     process::{Child, Command},
-    sync::{Mutex, mpsc},
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
+use workspace_local::runtime_api::{RuntimeApi, TRACE_ID, environment};
 use workspace_management::store::Table;
 
 use crate::support::{Answer, World, aws_variables, event, secrets};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
-/// What the function reports of an invocation.
-#[derive(Debug)]
-struct Report {
-    request_id: String,
-    /// `response`, or `error` if the function failed.
-    kind: String,
-    body: Value,
-}
-
-/// Lambda's side: events wait for the function to fetch them, reports for the test.
+/// Lambda's side: events wait for the function to fetch them, results for the test.
 struct Lambda {
     function: Child,
-    events: mpsc::UnboundedSender<(String, String)>,
-    reports: mpsc::UnboundedReceiver<Report>,
+    runtime_api: RuntimeApi,
     /// What it writes, read all the time, so that it never waits for a reader.
     output: JoinHandle<String>,
     errors: JoinHandle<String>,
-    /// How long it has for each event.
-    time: Arc<std::sync::Mutex<Duration>>,
     /// What its log may not hold.
     secrets: std::sync::Mutex<Vec<String>>,
 }
@@ -65,65 +53,17 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> String {
     text
 }
 
-struct RuntimeApi {
-    events: Mutex<mpsc::UnboundedReceiver<(String, String)>>,
-    reports: mpsc::UnboundedSender<Report>,
-    time: Arc<std::sync::Mutex<Duration>>,
-}
-
-async fn next(State(api): State<Arc<RuntimeApi>>) -> (HeaderMap, String) {
-    let Some((request_id, event)) = api.events.lock().await.recv().await else {
-        return std::future::pending().await;
-    };
-    let deadline = SystemTime::now() + *api.time.lock().unwrap();
-    let deadline = deadline.duration_since(UNIX_EPOCH).unwrap().as_millis();
-    let mut headers = HeaderMap::new();
-    headers.insert("lambda-runtime-aws-request-id", request_id.parse().unwrap());
-    headers.insert(
-        "lambda-runtime-deadline-ms",
-        deadline.to_string().parse().unwrap(),
-    );
-    headers.insert(
-        "lambda-runtime-invoked-function-arn",
-        "arn:aws:lambda:us-east-1:1:function:f".parse().unwrap(),
-    );
-    headers.insert(
-        "lambda-runtime-trace-id",
-        "Root=1-5759e988-bd862e3fe1be46a994272793".parse().unwrap(),
-    );
-    (headers, event)
-}
-
-async fn report(
-    State(api): State<Arc<RuntimeApi>>,
-    Path((request_id, kind)): Path<(String, String)>,
-    body: String,
-) -> StatusCode {
-    let body = serde_json::from_str(&body).unwrap();
-    api.reports
-        .send(Report {
-            request_id,
-            kind,
-            body,
-        })
-        .unwrap();
-    StatusCode::ACCEPTED
-}
-
 /// The binary to drive: that of `WORKSPACE_MANAGEMENT_BINARY`, or the one that this test was built with.
 fn binary() -> String {
     env::var("WORKSPACE_MANAGEMENT_BINARY")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned())
 }
 
-fn function(world: &World, variables: &[(&str, &str)]) -> Command {
+fn function(world: &World, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(binary());
     command
         .env_clear()
-        .env("AWS_LAMBDA_FUNCTION_NAME", "workspace-management")
-        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-        .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
-        .env("AWS_LAMBDA_LOG_FORMAT", "JSON")
+        .envs(environment(runtime_api))
         .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
         .envs(aws_variables())
         .env("AWS_ENDPOINT_URL_DYNAMODB", &world.endpoint)
@@ -138,36 +78,16 @@ fn function(world: &World, variables: &[(&str, &str)]) -> Command {
 
 impl Lambda {
     async fn start(world: &World, variables: &[(&str, &str)]) -> Self {
-        let (events, waiting) = mpsc::unbounded_channel();
-        let (sender, reports) = mpsc::unbounded_channel();
-        let time = Arc::new(std::sync::Mutex::new(Duration::from_secs(10)));
-        let api = Arc::new(RuntimeApi {
-            events: Mutex::new(waiting),
-            reports: sender,
-            time: time.clone(),
-        });
-        let routes = Router::new()
-            .route("/2018-06-01/runtime/invocation/next", get(next))
-            .route(
-                "/2018-06-01/runtime/invocation/{request_id}/{kind}",
-                post(report),
-            )
-            .with_state(api);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
-        let mut function = function(world, variables)
-            .env("AWS_LAMBDA_RUNTIME_API", address)
+        let runtime_api = RuntimeApi::start().await.unwrap();
+        let mut function = function(world, runtime_api.address(), variables)
             .spawn()
             .unwrap();
         Self {
             output: tokio::spawn(read(function.stdout.take().unwrap())),
             errors: tokio::spawn(read(function.stderr.take().unwrap())),
             secrets: Default::default(),
-            time,
             function,
-            events,
-            reports,
+            runtime_api,
         }
     }
 
@@ -175,23 +95,24 @@ impl Lambda {
         let event = event.to_string();
         let json = serde_json::from_str(&event).unwrap_or_default();
         self.secrets.lock().unwrap().extend(secrets(&json));
-        self.events.send((request_id.to_owned(), event)).unwrap();
+        self.runtime_api.send(request_id, event);
     }
 
-    async fn report(&mut self) -> Report {
-        let report = timeout(Duration::from_secs(20), self.reports.recv()).await;
-        report.expect("the function reports in time").unwrap()
+    /// The function's next response, and the request id of its event.
+    async fn response(&mut self) -> (String, Value) {
+        let result = self.runtime_api.result().await.unwrap();
+        assert!(!result.is_error, "{result:?}");
+        (
+            result.request_id,
+            serde_json::from_slice(&result.body).unwrap(),
+        )
     }
 
     async fn invoke(&mut self, event: impl ToString) -> Answer {
         self.send("invocation", event);
-        let report = self.report().await;
-        assert_eq!(
-            (report.request_id.as_str(), report.kind.as_str()),
-            ("invocation", "response"),
-            "{report:?}"
-        );
-        Answer::read(report.body)
+        let (request_id, response) = self.response().await;
+        assert_eq!(request_id, "invocation");
+        Answer::read(response)
     }
 
     /// Stops the function; what it wrote to its log.
@@ -229,7 +150,7 @@ async fn the_binary_answers_is_poisoned_and_answers_again() {
         lambda.invoke(poison).await.is(400, "malformed_event");
     }
     lambda.send("no-json", "{");
-    assert_eq!(lambda.report().await.kind, "error");
+    assert!(lambda.runtime_api.result().await.unwrap().is_error);
     lambda.invoke(request(&BTreeMap::new())).await.is_success();
 
     assert_eq!(
@@ -299,7 +220,7 @@ async fn the_log_has_one_line_for_each_request_that_says_all() {
         assert_eq!(line["organization"], "acme");
         assert_eq!(line["key_id"], crate::support::key_id(&key));
         assert_eq!(line["request_id"], "gateway-request");
-        assert_eq!(line["trace_id"], "Root=1-5759e988-bd862e3fe1be46a994272793");
+        assert_eq!(line["trace_id"], TRACE_ID);
         assert!(line["duration_ms"].as_f64().unwrap() > 0.0);
         assert!(line["timestamp"].is_string());
         let text = line.to_string();
@@ -433,7 +354,7 @@ async fn a_line_of_metrics_stands_beside_each_request() {
     lambda.invoke(nowhere).await.is(404, "no_such_path");
     throttles.store(2, Ordering::Relaxed);
     lambda.invoke(request(&anyone)).await.is_success();
-    *lambda.time.lock().unwrap() = Duration::from_secs(1);
+    lambda.runtime_api.set_time_limit(Duration::from_secs(1));
     throttles.store(u32::MAX, Ordering::Relaxed);
     lambda.invoke(request(&anyone)).await.is(503, "unavailable");
 
@@ -500,9 +421,9 @@ async fn the_binary_answers_many_at_once_where_lambda_sends_many() {
     }
     let mut answered = Vec::new();
     for _ in 0..REQUESTS {
-        let report = lambda.report().await;
-        assert_eq!(report.body["statusCode"], 204, "{report:?}");
-        answered.push(report.request_id.parse::<u16>().unwrap());
+        let (request_id, response) = lambda.response().await;
+        assert_eq!(response["statusCode"], 204, "{response}");
+        answered.push(request_id.parse::<u16>().unwrap());
     }
 
     answered.sort_unstable();
@@ -727,7 +648,7 @@ async fn the_event_after_one_that_dynamodb_left_hanging_is_answered() {
     let way = Way::to(&world.endpoint).await;
     let mut lambda = Lambda::start(&world, &[("AWS_ENDPOINT_URL_DYNAMODB", &way.endpoint)]).await;
     lambda.invoke(request(&BTreeMap::new())).await.is_success();
-    *lambda.time.lock().unwrap() = Duration::from_secs(3);
+    lambda.runtime_api.set_time_limit(Duration::from_secs(3));
     way.hangs.store(true, Ordering::Relaxed);
     for (_, forgotten) in way.open.lock().unwrap().iter() {
         forgotten.store(true, Ordering::Relaxed);
@@ -740,7 +661,7 @@ async fn the_event_after_one_that_dynamodb_left_hanging_is_answered() {
     assert_eq!(answer.headers["retry-after"], "1");
     assert!(began.elapsed() < Duration::from_secs(3));
     way.hangs.store(false, Ordering::Relaxed);
-    *lambda.time.lock().unwrap() = Duration::from_secs(10);
+    lambda.runtime_api.set_time_limit(Duration::from_secs(10));
     lambda.invoke(request(&BTreeMap::new())).await.is_success();
 }
 
@@ -769,8 +690,7 @@ async fn a_variable_that_is_missing_or_wrong_fails_the_start_with_a_sentence_tha
     ]);
 
     for (variable, value) in rows {
-        let mut function = function(&world, &[(variable, value)]);
-        function.env("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:9");
+        let mut function = function(&world, "127.0.0.1:9", &[(variable, value)]);
         let output = timeout(Duration::from_secs(10), function.output())
             .await
             .unwrap()

@@ -18,7 +18,6 @@ mod failures;
 mod faults;
 mod injector;
 mod input;
-mod process;
 mod routing;
 mod simulation;
 mod support;

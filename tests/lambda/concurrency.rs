@@ -1,0 +1,33 @@
+//! Several events at once, as Lambda Managed Instances send them.
+
+use workspace_management::store::Table;
+
+use crate::{
+    function::{Function, anonymous, create_data_store},
+    support::World,
+};
+
+#[tokio::test]
+async fn the_function_handles_64_events_at_once() {
+    const REQUESTS: u16 = 640;
+    let world = World::new().await;
+    let mut function = Function::start(&world, &[("AWS_LAMBDA_MAX_CONCURRENCY", "64")]).await;
+
+    for number in 0..REQUESTS {
+        let event = create_data_store(&format!("Papers {number}"), &anonymous());
+        function.send(&number.to_string(), event);
+    }
+    let mut request_ids = Vec::new();
+    for _ in 0..REQUESTS {
+        let (request_id, response) = function.response().await;
+        assert_eq!(response["statusCode"], 204, "{response}");
+        request_ids.push(request_id.parse::<u16>().unwrap());
+    }
+
+    request_ids.sort_unstable();
+    assert_eq!(request_ids, (0..REQUESTS).collect::<Vec<_>>());
+    assert_eq!(
+        world.records(Table::DATA_STORES).await.len(),
+        usize::from(REQUESTS)
+    );
+}

@@ -1,0 +1,125 @@
+//! The compiled function as a process, and the requests that the tests send to it.
+
+use std::{collections::BTreeMap, env, process::Stdio, sync::Mutex};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::{Child, Command},
+    task::JoinHandle,
+};
+use workspace_local::runtime_api::{RuntimeApi, environment};
+use workspace_management::store::Table;
+
+use crate::support::{Answer, World, aws_variables, event, secrets};
+
+/// The path of `create_data_store`.
+pub const PATH: &str = "/api/v1/org/acme/dataStores/create";
+
+/// The event of `create_data_store` for the data store `Papers`.
+pub fn create_papers(headers: &BTreeMap<String, String>) -> Value {
+    create_data_store("Papers", headers)
+}
+
+/// The event of `create_data_store`.
+pub fn create_data_store(name: &str, headers: &BTreeMap<String, String>) -> Value {
+    let body = serde_json::json!({ "dataStoreName": name }).to_string();
+    event("POST", PATH, headers, Some(&body))
+}
+
+/// No headers, as an anonymous caller sends.
+pub fn anonymous() -> BTreeMap<String, String> {
+    BTreeMap::new()
+}
+
+/// A command that runs the function on the tables of `world`. `variables` override its environment variables.
+pub fn command(world: &World, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
+    let binary = env::var("WORKSPACE_MANAGEMENT_BINARY")
+        .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned());
+    let mut command = Command::new(binary);
+    command
+        .env_clear()
+        .envs(environment(runtime_api))
+        .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
+        .envs(aws_variables())
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &world.endpoint)
+        .envs(Table::ALL.map(|table| (table.variable, world.tables.name(table))))
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// A running function.
+pub struct Function {
+    pub process: Child,
+    pub runtime_api: RuntimeApi,
+    // Tasks read both outputs, so that the function never waits for a full pipe.
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    /// Texts of the events that the log must not contain.
+    secrets: Mutex<Vec<String>>,
+}
+
+impl Function {
+    pub async fn start(world: &World, variables: &[(&str, &str)]) -> Self {
+        let runtime_api = RuntimeApi::start().await.unwrap();
+        let mut process = command(world, runtime_api.address(), variables)
+            .spawn()
+            .unwrap();
+        Self {
+            stdout: tokio::spawn(read(process.stdout.take().unwrap())),
+            stderr: tokio::spawn(read(process.stderr.take().unwrap())),
+            process,
+            runtime_api,
+            secrets: Mutex::default(),
+        }
+    }
+
+    /// Queues an event.
+    pub fn send(&self, request_id: &str, event: impl ToString) {
+        let event = event.to_string();
+        let json = serde_json::from_str(&event).unwrap_or_default();
+        self.secrets.lock().unwrap().extend(secrets(&json));
+        self.runtime_api.send(request_id, event);
+    }
+
+    /// Waits for the next response, and returns the request id of its event and the response.
+    pub async fn response(&mut self) -> (String, Value) {
+        let result = self.runtime_api.result().await.unwrap();
+        assert!(!result.is_error, "{result:?}");
+        (
+            result.request_id,
+            serde_json::from_slice(&result.body).unwrap(),
+        )
+    }
+
+    /// Sends an event and waits for its response.
+    pub async fn invoke(&mut self, event: impl ToString) -> Answer {
+        self.send("invocation", event);
+        let (request_id, response) = self.response().await;
+        assert_eq!(request_id, "invocation");
+        Answer::read(response)
+    }
+
+    /// Stops the function and returns the lines of its log, which must not contain a secret.
+    pub async fn log(mut self) -> Vec<Value> {
+        self.process.kill().await.unwrap();
+        assert_eq!(self.stderr.await.unwrap(), "");
+        let log = self.stdout.await.unwrap();
+        for secret in self.secrets.lock().unwrap().iter() {
+            assert!(!log.contains(secret), "{secret} in {log}");
+        }
+        log.lines()
+            .map(|line| serde_json::from_str(line).expect(line))
+            .collect()
+    }
+}
+
+async fn read(mut stream: impl AsyncRead + Unpin) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}

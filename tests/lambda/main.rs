@@ -1,0 +1,26 @@
+//! The compiled function behind an emulated Lambda Runtime API: events in, responses out, then its log and the stored
+//! records.
+//!
+//! `WORKSPACE_MANAGEMENT_BINARY` selects another binary than the one that this build compiled.
+
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test fails with a panic, and shares modules with another test binary"
+)]
+
+mod concurrency;
+mod credentials;
+mod function;
+mod logging;
+mod metrics;
+mod proxy;
+mod resilience;
+mod startup;
+
+#[allow(dead_code, reason = "`support` needs a part of it")]
+#[path = "../api/injector.rs"]
+mod injector;
+#[allow(dead_code, reason = "the other test binary uses the rest")]
+#[path = "../api/support.rs"]
+mod support;

@@ -1,0 +1,118 @@
+//! Proxies between the function and DynamoDB.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use aws_sdk_dynamodb::config::http::HttpRequest;
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
+use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
+use axum::http::{HeaderMap, StatusCode};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::AbortHandle,
+};
+
+/// Forwards an HTTP request to DynamoDB.
+pub async fn forward(
+    connector: &SharedHttpConnector,
+    dynamodb: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> (StatusCode, Vec<u8>) {
+    let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
+    request.set_method("POST").unwrap();
+    request.set_uri(dynamodb).unwrap();
+    for name in [
+        "authorization",
+        "content-type",
+        "x-amz-date",
+        "x-amz-target",
+    ] {
+        let value = headers[name].to_str().unwrap().to_owned();
+        request.headers_mut().insert(name, value);
+    }
+    let response = connector.call(request).await.unwrap();
+    let status = StatusCode::from_u16(response.status().as_u16()).unwrap();
+    let body = ByteStream::new(response.into_body()).collect().await;
+    (status, body.unwrap().to_vec())
+}
+
+/// A TCP proxy in front of DynamoDB whose connections can be closed or stalled, as networks do while a function is frozen.
+pub struct ChaosProxy {
+    pub endpoint: String,
+    connections: Arc<Mutex<Vec<Connection>>>,
+    /// Whether new connections are stalled.
+    stalls: Arc<AtomicBool>,
+}
+
+struct Connection {
+    relay: AbortHandle,
+    is_stalled: Arc<AtomicBool>,
+}
+
+impl ChaosProxy {
+    pub async fn start(dynamodb: &str) -> Self {
+        let dynamodb = dynamodb.strip_prefix("http://").unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Self {
+            endpoint: format!("http://{}", listener.local_addr().unwrap()),
+            connections: Arc::default(),
+            stalls: Arc::default(),
+        };
+        let (connections, stalls) = (proxy.connections.clone(), proxy.stalls.clone());
+        tokio::spawn(async move {
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                let server = TcpStream::connect(&dynamodb).await.unwrap();
+                let is_stalled = Arc::new(AtomicBool::new(stalls.load(Ordering::Relaxed)));
+                let relay = tokio::spawn(relay(client, server, is_stalled.clone()));
+                connections.lock().unwrap().push(Connection {
+                    relay: relay.abort_handle(),
+                    is_stalled,
+                });
+            }
+        });
+        proxy
+    }
+
+    /// Closes every connection.
+    pub fn close(&self) {
+        for connection in self.connections.lock().unwrap().drain(..) {
+            connection.relay.abort();
+        }
+    }
+
+    /// Stalls every connection: it stays open, but no request gets through.
+    pub fn stall(&self) {
+        for connection in self.connections.lock().unwrap().iter() {
+            connection.is_stalled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets whether new connections are stalled.
+    pub fn stall_new(&self, stalls: bool) {
+        self.stalls.store(stalls, Ordering::Relaxed);
+    }
+}
+
+async fn relay(mut client: TcpStream, mut server: TcpStream, is_stalled: Arc<AtomicBool>) {
+    let (mut from_client, mut from_server) = ([0; 16 * 1024], [0; 16 * 1024]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut from_client) => match read {
+                Ok(read @ 1..) if !is_stalled.load(Ordering::Relaxed) => {
+                    server.write_all(&from_client[..read]).await.unwrap();
+                }
+                Ok(1..) => {}
+                _ => return,
+            },
+            read = server.read(&mut from_server) => match read {
+                Ok(read @ 1..) => client.write_all(&from_server[..read]).await.unwrap(),
+                _ => return,
+            },
+        }
+    }
+}

@@ -1,4 +1,47 @@
-//! The service on one machine: the tables of `template.yaml` on an embedded DynamoDB, API Gateway, the events of `events/`.
+//! The environment of the service on one machine. `workspacectl serve`, the tests and the benchmarks use it; the function does
+//! not depend on it.
+//!
+//! | module | contains |
+//! |---|---|
+//! | [`tables`] | the table declarations of `template.yaml`, and an SDK configuration for a local DynamoDB |
+//! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
+//! | [`gateway`] | API Gateway: the event of an HTTP request, and routes that call the service |
+//! | [`runtime_api`] | the Lambda Runtime API, for a compiled function |
+//! | [`events`] | the events in `events/`, and the `curl` command of each |
+//! | [`demo`] | the demo organization and its API key |
+//! | [`instant`] | a service whose DynamoDB responds at once |
+//!
+//! A test of the whole service takes three steps:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use lambda_runtime::{Context, LambdaEvent};
+//! use workspace_local::{demo::DEMO_ORGANIZATION, dynamodb::DynamoDb, events, tables};
+//! use workspace_management::{
+//!     auth::{AnonymousOperations, Auth},
+//!     event::Service,
+//!     store::{Store, Table},
+//! };
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! // 1. A DynamoDB with all tables and an organization.
+//! let dynamodb = DynamoDb::with_tables().await?;
+//! dynamodb.put(Table::ORGANIZATIONS, serde_json::json!({ "org_id": DEMO_ORGANIZATION }));
+//!
+//! // 2. The service, with the DynamoDB as the SDK's HTTP client.
+//! let config = tables::sdk_config("http://dynamodb").http_client(dynamodb.clone());
+//! let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
+//! let service = Service::new(auth, Store::new(config, tables::table_names()));
+//!
+//! // 3. An event, and the record that it stores.
+//! let event = serde_json::from_str(events::get("create_data_store"))?;
+//! service.answer(LambdaEvent::new(event, Context::default())).await;
+//! assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
+//! # anyhow::Ok(())
+//! # })?;
+//! # anyhow::Ok(())
+//! ```
 
 pub mod demo;
 pub mod dynamodb;

@@ -9,21 +9,21 @@ use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, Tables};
 
 /// Where `serve` puts DynamoDB if it is not told otherwise.
-pub const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
+pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
 /// Where `serve` puts the API if it is not told otherwise.
 const LOCAL_API: &str = "http://127.0.0.1:3000";
 
 /// A deployment's tables, and a client that reaches them.
-pub struct Deployment {
+pub(crate) struct Deployment {
     /// The client.
-    pub client: Client,
+    pub(crate) client: Client,
     /// The tables' names.
-    pub tables: Tables,
+    pub(crate) tables: Tables,
     /// What to call it in a sentence.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether the tables are AWS's own, with backups and protection, as far as can be known.
-    pub is_on_aws: bool,
+    pub(crate) is_on_aws: bool,
     api: Api,
 }
 
@@ -42,7 +42,7 @@ impl Deployment {
     ///
     /// # Errors
     /// If there is no region or no such stack, or if some but not all of the variables are set.
-    pub async fn find(stack: Option<&str>) -> Result<Self> {
+    pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let variable = |table: Table| {
             env::var(table.variable)
                 .ok()
@@ -75,7 +75,7 @@ impl Deployment {
     }
 
     /// What `serve` runs on this machine, with DynamoDB at that address.
-    pub fn local(endpoint: &str) -> Self {
+    pub(crate) fn local(endpoint: &str) -> Self {
         Self {
             client: Client::from_conf(sdk_config(endpoint).build()),
             tables: table_names(),
@@ -92,7 +92,7 @@ impl Deployment {
     ///
     /// # Errors
     /// If the stack cannot be read.
-    pub async fn api_url(&self) -> Result<Option<String>> {
+    pub(crate) async fn api_url(&self) -> Result<Option<String>> {
         match &self.api {
             Api::Unknown => Ok(None),
             Api::Local => Ok(Some(LOCAL_API.to_owned())),

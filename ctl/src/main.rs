@@ -1,5 +1,12 @@
 //! The command line of `workspacectl`.
 
+mod commands;
+mod deployment;
+mod output;
+mod page;
+mod progress;
+mod query;
+
 use std::{
     env,
     io::{self, IsTerminal as _},
@@ -17,7 +24,11 @@ use tracing_subscriber::{
     registry,
     util::SubscriberInitExt as _,
 };
-use workspacectl::{deployment::Deployment, doctor, keys, list, orgs, serve, terminal};
+
+use crate::{
+    commands::{doctor, keys, list, orgs, serve},
+    deployment::Deployment,
+};
 
 /// Runs workspace-management on this machine, registers organizations and issues keys.
 ///
@@ -124,7 +135,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
-            return terminal::print(String::from_utf8(script)?.trim_end());
+            return output::print(String::from_utf8(script)?.trim_end());
         }
         Command::On(command) => command,
     };

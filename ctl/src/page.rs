@@ -16,7 +16,7 @@ use swagger_ui_dist::{ApiDefinition, OpenApiSource};
 
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{deployment::Deployment, list};
+use crate::{commands::list, deployment::Deployment};
 
 /// The contract.
 const CONTRACT: &str = include_str!("../../openapi.yaml");
@@ -29,7 +29,7 @@ const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The page's routes, over what is served.
-pub fn routes(deployment: Arc<Deployment>) -> Router {
+pub(crate) fn routes(deployment: Arc<Deployment>) -> Router {
     let html = include_str!("../page/index.html").replace("DEMO_KEY", DEMO_KEY);
     let contract = CONTRACT.replacen(CONTRACT_SERVER, "- url: /", 1);
     let own = [

@@ -17,14 +17,14 @@ use workspace_management::{
     store::Store,
 };
 
-use crate::{deployment::Deployment, page, terminal::print};
+use crate::{deployment::Deployment, output::print, page};
 
 /// How long requests that are under way may take to end when the service is asked to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What to serve, and where.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// The address to listen on, for both ports
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     host: std::net::IpAddr,
@@ -43,7 +43,7 @@ pub struct Options {
 ///
 /// # Errors
 /// If a port is taken or the file cannot be opened.
-pub async fn serve(options: Options, json: bool) -> Result<()> {
+pub(crate) async fn serve(options: Options, json: bool) -> Result<()> {
     let http = listen(options.host, options.port, "--port").await?;
     let dynamodb = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
     let engine = match &options.data {

@@ -7,13 +7,13 @@ use workspace_management::{caller::now, store::Table, values::Identifier};
 
 use crate::{
     deployment::Deployment,
-    list::items,
-    terminal::{print_record, print_records},
+    output::{print_record, print_records},
+    query::items,
 };
 
 /// Registers an organization or lists those that are.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Register an organization; one that is registered already stays as it is
     Create {
         /// Its id, as it stands in the paths: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -
@@ -27,7 +27,7 @@ pub enum Command {
 ///
 /// # Errors
 /// If the id is malformed or DynamoDB cannot be reached.
-pub async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
+pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
     match command {
         Command::Create { org } => {
             register(deployment, &org).await?;
@@ -49,7 +49,7 @@ pub async fn run(command: Command, deployment: &Deployment, json: bool) -> Resul
 ///
 /// # Errors
 /// If the id is malformed or DynamoDB cannot be reached.
-pub async fn register(deployment: &Deployment, org: &str) -> Result<()> {
+pub(crate) async fn register(deployment: &Deployment, org: &str) -> Result<()> {
     Identifier::parse("org_id", org).map_err(|_| {
         anyhow::anyhow!(
             "{org:?} is no organization id: it must be 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -"
@@ -77,7 +77,7 @@ pub async fn register(deployment: &Deployment, org: &str) -> Result<()> {
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
-pub async fn is_registered(deployment: &Deployment, org: &str) -> Result<bool> {
+pub(crate) async fn is_registered(deployment: &Deployment, org: &str) -> Result<bool> {
     let table = Table::ORGANIZATIONS;
     let found = deployment
         .client

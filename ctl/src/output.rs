@@ -13,7 +13,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn print(line: &str) -> Result<()> {
+pub(crate) fn print(line: &str) -> Result<()> {
     match write_line(line) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         written => Ok(written?),
@@ -24,7 +24,7 @@ pub fn print(line: &str) -> Result<()> {
 ///
 /// # Errors
 /// If standard output cannot be written, or nobody reads it.
-pub fn write_line(line: &str) -> io::Result<()> {
+pub(crate) fn write_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
@@ -34,7 +34,7 @@ pub fn write_line(line: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
+pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
     match json {
         true => print(&serde_json::to_string_pretty(record)?),
         false => print(line),
@@ -45,7 +45,7 @@ pub fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn print_records(records: &[Value], columns: &[&str], json: bool) -> Result<()> {
+pub(crate) fn print_records(records: &[Value], columns: &[&str], json: bool) -> Result<()> {
     if json {
         return print(&serde_json::to_string_pretty(records)?);
     }
@@ -82,7 +82,7 @@ fn moment(text: &str, now: SystemTime) -> Option<String> {
 }
 
 /// A duration in the largest unit that it fills, to the nearest.
-pub fn span(duration: Duration) -> String {
+pub(crate) fn span(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),
         (3_600, "hour"),

@@ -17,15 +17,15 @@ use workspace_management::{
 };
 
 use crate::{
+    commands::orgs::is_registered,
     deployment::Deployment,
-    list::items,
-    orgs::is_registered,
-    terminal::{print_record, print_records, write_line},
+    output::{print_record, print_records, write_line},
+    query::items,
 };
 
 /// Issues, lists, rotates or revokes keys.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Issue a key to an organization. It is shown this once
     Create {
         /// The organization, which must be registered
@@ -69,7 +69,7 @@ pub enum Command {
 ///
 /// # Errors
 /// If the organization is not registered, there is no such key, or DynamoDB cannot be reached.
-pub async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
+pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
     match command {
         Command::Create {
             org,

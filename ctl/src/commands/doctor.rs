@@ -20,7 +20,7 @@ use workspace_management::store::Table;
 
 use crate::{
     deployment::Deployment,
-    terminal::{print_records, span},
+    output::{print_records, span},
 };
 
 /// How long the API may take to answer, a cold start included.
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What to look at besides the tables.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// The API's address; without it, the stack's, or that of `serve`
     #[arg(long)]
     url: Option<String>,
@@ -38,7 +38,7 @@ pub struct Options {
 ///
 /// # Errors
 /// If anything is wrong.
-pub async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
+pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
     let mut findings = Vec::new();
     for table in Table::ALL {
         let found = look_at(table, deployment).await;

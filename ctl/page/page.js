@@ -1,33 +1,33 @@
 "use strict";
 
-// The viewer knows its colours by a class alone.
+// Swagger UI selects its dark colours by a class and not by the media query.
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
-dark.addEventListener("change", paint);
-paint();
+const applyScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", applyScheme);
+applyScheme();
 
 const element = (name, text, properties = {}) =>
   Object.assign(document.createElement(name), { textContent: text, ...properties });
 
-const shown = (value) => {
+const display = (value) => {
   if (value === undefined || value === null) return "";
   if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)) return new Date(value).toLocaleTimeString();
   return String(value);
 };
 
-// Every record that was shown before, to mark those that are new.
-let known = null;
+// The records of the previous refresh, as JSON, or null before the first one. New records are highlighted.
+let previous = null;
 
 async function refresh() {
   const response = await fetch("/stored");
   const news = document.getElementById("news");
   if (!response.ok) {
-    news.textContent = `What is stored cannot be read: ${response.status}`;
+    news.textContent = `Cannot read the stored records: ${response.status}`;
     return;
   }
   const tables = document.getElementById("tables");
-  const found = new Set();
-  let added = [];
+  const current = new Set();
+  const added = [];
   tables.replaceChildren();
   for (const { kind, columns, records } of await response.json()) {
     const title = kind.replaceAll("-", " ");
@@ -41,11 +41,11 @@ async function refresh() {
       for (const record of records) {
         const text = JSON.stringify([kind, record]);
         const row = body.insertRow();
-        row.append(...columns.map((column) => element("td", shown(record[column]))));
-        found.add(text);
-        if (known && !known.has(text)) {
+        row.append(...columns.map((column) => element("td", display(record[column]))));
+        current.add(text);
+        if (previous && !previous.has(text)) {
           row.className = "new";
-          added.push(`${title}: ${columns.slice(1, 3).map((column) => shown(record[column])).join(", ")}`);
+          added.push(`${title}: ${display(record[columns[1]])}`);
         }
       }
     }
@@ -54,9 +54,9 @@ async function refresh() {
     tables.append(scroll);
   }
   if (added.length > 0) news.textContent = `New: ${added.join("; ")}`;
-  else if (known) news.textContent = "The last request changed nothing.";
-  else if (found.size > 0) news.textContent = `${found.size} records.`;
-  known = found;
+  else if (previous) news.textContent = "The last request changed nothing.";
+  else if (current.size > 0) news.textContent = `${current.size} records.`;
+  previous = current;
 }
 
 window.viewer = SwaggerUIBundle({

@@ -1,47 +1,47 @@
-//! A deployment: which tables it has, and how they are reached.
+//! A deployment: the names of its tables, and how to reach them and the API.
 
 use std::env;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::Client;
 use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, Tables};
 
-/// Where `serve` puts DynamoDB if it is not told otherwise.
-pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
+/// The default address of DynamoDB with `serve`.
+const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
-/// Where `serve` puts the API if it is not told otherwise.
+/// The default address of the API with `serve`.
 const LOCAL_API: &str = "http://127.0.0.1:3000";
 
-/// A deployment's tables, and a client that reaches them.
+/// A deployment.
 pub(crate) struct Deployment {
-    /// The client.
+    /// A client for its DynamoDB.
     pub(crate) client: Client,
-    /// The tables' names.
+    /// The names of its tables.
     pub(crate) tables: Tables,
-    /// What to call it in a sentence.
+    /// What error messages call it.
     pub(crate) name: String,
-    /// Whether the tables are AWS's own, with backups and protection, as far as can be known.
+    /// Whether the tables are on AWS and should therefore have backups and deletion protection.
     pub(crate) is_on_aws: bool,
     api: Api,
 }
 
-/// Where a deployment's API may be.
+/// Where the API of a deployment is.
 enum Api {
-    /// Where the stack's output says.
+    /// At the address in an output of this stack.
     Stack(Box<aws_sdk_cloudformation::Client>, String),
-    /// Where `serve` puts it if it is not told otherwise.
+    /// At the default address of `serve`.
     Local,
     Unknown,
 }
 
 impl Deployment {
-    /// Finds a deployment: the stack of that name; else the tables that the function's own environment variables name,
-    /// both through the SDK's default configuration; else what `serve` runs on this machine.
+    /// Finds the deployment to work on: the given stack; or the tables that the function's environment variables name; or the
+    /// local service.
     ///
     /// # Errors
-    /// If there is no region or no such stack, or if some but not all of the variables are set.
+    /// If there is no region or no such stack, or if only some of the environment variables are set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let variable = |table: Table| {
             env::var(table.variable)
@@ -50,13 +50,13 @@ impl Deployment {
         };
         if let Some(stack) = stack {
             let config = aws_config().await?;
-            let stacks = aws_sdk_cloudformation::Client::new(&config);
+            let cloudformation = aws_sdk_cloudformation::Client::new(&config);
             return Ok(Self {
                 client: Client::new(&config),
-                tables: tables_of_stack(&stacks, stack).await?,
-                name: format!("the stack {stack}"),
+                tables: stack_tables(&cloudformation, stack).await?,
+                name: format!("stack {stack}"),
                 is_on_aws: true,
-                api: Api::Stack(Box::new(stacks), stack.to_owned()),
+                api: Api::Stack(Box::new(cloudformation), stack.to_owned()),
             });
         }
         if Table::ALL
@@ -66,7 +66,7 @@ impl Deployment {
             return Ok(Self {
                 client: Client::new(&aws_config().await?),
                 tables: Tables::named(variable)?,
-                name: "the tables that the environment names".to_owned(),
+                name: "tables from the environment variables".to_owned(),
                 is_on_aws: endpoint().is_none(),
                 api: Api::Unknown,
             });
@@ -74,21 +74,18 @@ impl Deployment {
         Ok(Self::local(endpoint().as_deref().unwrap_or(LOCAL_ENDPOINT)))
     }
 
-    /// What `serve` runs on this machine, with DynamoDB at that address.
+    /// The local service, with its DynamoDB at the given address.
     pub(crate) fn local(endpoint: &str) -> Self {
         Self {
             client: Client::from_conf(sdk_config(endpoint).build()),
             tables: table_names(),
-            name: format!(
-                "what `cargo serve` runs, with DynamoDB at {endpoint} \
-                 (AWS_ENDPOINT_URL_DYNAMODB says where else)"
-            ),
+            name: format!("local DynamoDB at {endpoint}"),
             is_on_aws: false,
             api: Api::Local,
         }
     }
 
-    /// The API's address, if it can be known.
+    /// The address of the API, or `None` if it is unknown.
     ///
     /// # Errors
     /// If the stack cannot be read.
@@ -97,10 +94,10 @@ impl Deployment {
             Api::Unknown => Ok(None),
             Api::Local => Ok(Some(LOCAL_API.to_owned())),
             Api::Stack(client, stack) => {
-                let described = client.describe_stacks().stack_name(stack).send().await;
-                let described =
-                    described.with_context(|| format!("the stack {stack} cannot be read"))?;
-                let mut outputs = described
+                let response = client.describe_stacks().stack_name(stack).send().await;
+                let response =
+                    response.with_context(|| format!("cannot read the stack {stack}"))?;
+                let mut outputs = response
                     .stacks
                     .into_iter()
                     .flatten()
@@ -112,7 +109,7 @@ impl Deployment {
     }
 }
 
-/// The address of DynamoDB, if the environment says another than AWS's.
+/// The address of DynamoDB, if the environment sets one.
 fn endpoint() -> Option<String> {
     let endpoint =
         ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].map(|name| env::var(name).ok());
@@ -122,34 +119,35 @@ fn endpoint() -> Option<String> {
 async fn aws_config() -> Result<aws_config::SdkConfig> {
     let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
     if config.region().is_none() {
-        bail!("no AWS region is configured: set AWS_REGION, or a region in your profile");
+        bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
     Ok(config)
 }
 
-async fn tables_of_stack(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<Tables> {
+async fn stack_tables(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<Tables> {
     let mut pages = client
         .list_stack_resources()
         .stack_name(stack)
         .into_paginator()
         .items()
         .send();
-    let mut found = Vec::new();
+    let mut resources = Vec::new();
     while let Some(resource) = pages.next().await {
-        let resource = resource.with_context(|| format!("the stack {stack} cannot be read"))?;
-        if let (Some(logical), Some(physical)) =
+        let resource = resource.with_context(|| format!("cannot read the stack {stack}"))?;
+        if let (Some(logical_id), Some(name)) =
             (resource.logical_resource_id, resource.physical_resource_id)
         {
-            found.push((logical, physical));
+            resources.push((logical_id, name));
         }
     }
     let name = |table: Table| {
-        let of_table = |(logical, _): &&(String, String)| logical == table.logical_id;
-        found
-            .iter()
-            .find(of_table)
-            .map(|(_, physical)| physical.clone())
+        let mut resources = resources.iter();
+        let (_, name) = resources.find(|(logical_id, _)| logical_id == table.logical_id)?;
+        Some(name.clone())
     };
-    Tables::named(name)
-        .map_err(|_| anyhow::anyhow!("the stack {stack} has not all of the service's tables"))
+    Tables::named(name).map_err(|_| {
+        anyhow!(
+            "the stack {stack} lacks some of the tables: check that it is a stack of template.yaml"
+        )
+    })
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod deployment;
+mod errors;
 mod output;
 mod page;
 mod progress;
@@ -30,84 +31,88 @@ use crate::{
     deployment::Deployment,
 };
 
-/// Runs workspace-management on this machine, registers organizations and issues keys.
+/// Run workspace-management locally, register organizations, and manage API keys.
 ///
-/// Everything but `serve` works on a deployment: the one of `--stack`; else the tables that the function's own environment
-/// variables name (TEAMS_TABLE and so on), both reached as the AWS SDK is configured; else what `serve` runs on this
-/// machine, with DynamoDB where AWS_ENDPOINT_URL_DYNAMODB says or on port 8000.
+/// Every command except `serve` works on one deployment:
 ///
-/// Data goes to standard output, all else to standard error. Exit codes: 0 if it is done, 1 if it could not be done or
-/// if `doctor` found something wrong, 2 if the command line is wrong.
+///   1. the CloudFormation stack given with --stack, or
+///   2. the tables named by the function's environment variables
+///      (TEAMS_TABLE and so on), or
+///   3. the local service that `serve` runs, with DynamoDB at
+///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000.
+///
+/// The first two use the AWS SDK's default region and credentials.
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES)]
+#[command(version, verbatim_doc_comment, after_help = HELP)]
 struct Cli {
-    /// The CloudFormation stack whose tables to work on
+    /// Work on the tables of this CloudFormation stack
     #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
-    /// Print JSON, with moments in RFC 3339
+    /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
     command: Command,
 }
 
-const EXAMPLES: &str = "\
+const HELP: &str = "\
+Data is printed to standard output, everything else to standard error.
+
+Exit codes:
+  0  success
+  1  failure, or `doctor` found a problem
+  2  invalid command line
+
 Examples:
   workspacectl serve
   workspacectl orgs create globex
-  workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
-  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d
-  workspacectl list members --org acme --project apollo --team research-team --json
-  workspacectl --stack workspace-management doctor
-  workspacectl completions bash > ~/.local/share/bash-completion/completions/workspacectl";
-
-const KEYS_EXAMPLES: &str = "\
-Examples:
-  workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
-  workspacectl keys list --org globex
-  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d
-  workspacectl keys revoke 4fzzzxjylrx3";
-
-const LIST_EXAMPLES: &str = "\
-Examples:
+  workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
-  workspacectl list members --org acme --project apollo --team research-team --json
-  workspacectl list models --limit 100      # and what it prints last: --after MARK";
+  workspacectl --stack workspace-management doctor";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  workspacectl completions bash > ~/.local/share/bash-completion/completions/workspacectl
+  workspacectl completions zsh > ~/.zfunc/_workspacectl
+  workspacectl completions fish > ~/.config/fish/completions/workspacectl.fish";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the whole service on this machine, with a demo organization and its key
+    /// Run the whole service locally, with a demo organization and an API key
+    #[command(after_help = serve::EXAMPLES)]
     Serve(serve::Options),
-    /// Print a script that completes this tool's commands in a shell
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell
         shell: Shell,
     },
     #[command(flatten)]
-    On(OnDeployment),
+    OnDeployment(OnDeployment),
 }
 
 #[derive(Subcommand)]
 enum OnDeployment {
     /// Register and list organizations
-    #[command(subcommand)]
+    #[command(subcommand, after_help = orgs::EXAMPLES)]
     Orgs(orgs::Command),
-    /// Issue, list, rotate and revoke keys
-    #[command(subcommand, after_help = KEYS_EXAMPLES)]
+    /// Create, list, rotate and revoke API keys
+    #[command(subcommand, after_help = keys::EXAMPLES)]
     Keys(keys::Command),
-    /// Show what is stored
-    #[command(after_help = LIST_EXAMPLES)]
+    /// List stored records
+    #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Look whether all is well: the tables are there and as the template says, and the API answers
+    /// Check that the tables match the template and that the API responds
+    #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // The embedded DynamoDB warns of each condition that does not hold, as in every repeat.
+    // Libraries warn about what an error reports anyway, and about every failed condition of a write.
     let levels = Targets::new()
-        .with_default(LevelFilter::INFO)
-        .with_target("dynoxide", LevelFilter::ERROR);
+        .with_default(LevelFilter::ERROR)
+        .with_target("workspace_management", LevelFilter::INFO);
     let log = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
@@ -116,9 +121,9 @@ async fn main() -> ExitCode {
     match run(Cli::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
-            if let Some(advice) = advice(&error) {
-                eprintln!("{advice}");
+            eprintln!("error: {}", errors::describe(&error));
+            if let Some(hint) = errors::hint(&error) {
+                eprintln!("hint: {hint}");
             }
             ExitCode::FAILURE
         }
@@ -129,15 +134,15 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let (stack, json) = (cli.stack.as_deref(), cli.json);
     let command = match cli.command {
         Command::Serve(_) if stack.is_some() => {
-            bail!("serve runs on this machine: it takes no --stack")
+            bail!("serve runs locally: remove --stack")
         }
-        Command::Serve(options) => return serve::serve(options, json).await,
+        Command::Serve(options) => return serve::run(options, json).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
             return output::print(String::from_utf8(script)?.trim_end());
         }
-        Command::On(command) => command,
+        Command::OnDeployment(command) => command,
     };
     let deployment = Deployment::find(stack).await?;
     match command {
@@ -146,30 +151,15 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         OnDeployment::List(options) => list::run(options, &deployment, json).await,
         OnDeployment::Doctor(options) => doctor::run(options, &deployment, json).await,
     }
-    .with_context(|| format!("on {}", deployment.name))
+    .with_context(|| deployment.name.clone())
 }
 
-/// What to do about a failure that has a known way out.
-fn advice(error: &anyhow::Error) -> Option<&'static str> {
-    let text = format!("{error:#}");
-    let ways = [
-        (
-            "credential provider",
-            "No AWS credentials were found: set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`.",
-        ),
-        (
-            "ExpiredToken",
-            "The AWS credentials have expired: sign in again.",
-        ),
-        (
-            "AccessDenied",
-            "Your AWS identity may not do this: README, \"Deploying\", lists the permissions.",
-        ),
-        (
-            "ResourceNotFoundException",
-            "A table is not there: are --stack, AWS_REGION and AWS_PROFILE the right ones? `workspacectl doctor` looks.",
-        ),
-    ];
-    let way = ways.into_iter().find(|(sign, _)| text.contains(sign));
-    way.map(|(_, advice)| advice)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
 }

@@ -1,4 +1,4 @@
-//! What the tool says: data on standard output, everything else on standard error.
+//! Prints data to standard output, as JSON or for people.
 
 use std::{
     io::{self, Write as _},
@@ -9,7 +9,7 @@ use anyhow::Result;
 use comfy_table::{Table, presets::NOTHING};
 use serde_json::Value;
 
-/// Prints a line of data. Whoever reads it may have read enough: then the program ends well.
+/// Prints a line. If the reader closed the pipe, the process exits with 0.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -20,17 +20,17 @@ pub(crate) fn print(line: &str) -> Result<()> {
     }
 }
 
-/// Writes a line of data that somebody must read.
+/// Writes a line and flushes it.
 ///
 /// # Errors
-/// If standard output cannot be written, or nobody reads it.
+/// If standard output cannot be written, or the reader closed the pipe.
 pub(crate) fn write_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-/// Prints one record, or whatever stands for one: as JSON, or as the line that a script wants of it.
+/// Prints a record as JSON, or else the line, which a script can use as it is.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -41,48 +41,60 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
     }
 }
 
-/// Prints records: as a JSON array, whole, or as a table of some of their attributes, with moments as a person says them.
+/// Prints records as a JSON array, or else as a table of the given columns with relative times.
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub(crate) fn print_records(records: &[Value], columns: &[&str], json: bool) -> Result<()> {
+pub(crate) fn print_records<C: AsRef<str>>(
+    records: &[Value],
+    columns: &[C],
+    json: bool,
+) -> Result<()> {
     if json {
         return print(&serde_json::to_string_pretty(records)?);
     }
+    let now = SystemTime::now();
+    let columns = columns.iter().map(AsRef::as_ref);
     let mut table = Table::new();
     table.load_style(NOTHING);
-    table.set_header(columns.iter().map(|column| column.to_uppercase()));
+    table.set_header(columns.clone().map(str::to_uppercase));
     for record in records {
-        table.add_row(columns.iter().map(|column| {
-            match &record[*column] {
-                Value::Null => "-".to_owned(),
-                Value::String(text) if column.ends_with("_at") => {
-                    moment(text, SystemTime::now()).unwrap_or_else(|| one_line(text))
-                }
-                Value::String(text) => one_line(text),
-                Value::Array(entries) => entries
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .collect::<Vec<_>>()
-                    .join(","),
-                other => other.to_string(),
-            }
-        }));
+        table.add_row(
+            columns
+                .clone()
+                .map(|column| cell(column, &record[column], now)),
+        );
     }
     print(table.trim_fmt().as_str())
 }
 
-/// A moment (RFC 3339) as it lies from now, such as "3 days ago"; `None` if it is none.
-fn moment(text: &str, now: SystemTime) -> Option<String> {
+fn cell(column: &str, value: &Value, now: SystemTime) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) if column.ends_with("_at") => {
+            relative_time(text, now).unwrap_or_else(|| escape_control(text))
+        }
+        Value::String(text) => escape_control(text),
+        Value::Array(entries) => entries
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(","),
+        other => other.to_string(),
+    }
+}
+
+/// An RFC 3339 time relative to `now`, such as "3 days ago", or `None` if it is malformed.
+fn relative_time(text: &str, now: SystemTime) -> Option<String> {
     let at = humantime::parse_rfc3339(text).ok()?;
     Some(match now.duration_since(at) {
-        Ok(past) => format!("{} ago", span(past)),
-        Err(future) => format!("in {}", span(future.duration())),
+        Ok(past) => format!("{} ago", humanize(past)),
+        Err(future) => format!("in {}", humanize(future.duration())),
     })
 }
 
-/// A duration in the largest unit that it fills, to the nearest.
-pub(crate) fn span(duration: Duration) -> String {
+/// A duration, rounded to its largest whole unit.
+pub(crate) fn humanize(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),
         (3_600, "hour"),
@@ -99,11 +111,63 @@ pub(crate) fn span(duration: Duration) -> String {
     format!("{count} {unit}{plural}")
 }
 
-/// A text as it can stand in one line of a terminal, whoever wrote it.
-fn one_line(text: &str) -> String {
+/// Stored text with its control characters escaped, so that it fits a line and cannot control the terminal.
+fn escape_control(text: &str) -> String {
     let escaped = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),
         false => character.to_string(),
     };
     text.chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_rounded_to_its_largest_unit() {
+        let rows = [
+            (0, "0 seconds"),
+            (499, "0 seconds"),
+            (500, "1 second"),
+            (59_499, "59 seconds"),
+            (59_500, "1 minute"),
+            (89_000, "1 minute"),
+            (90_000, "2 minutes"),
+            (3_600_000, "1 hour"),
+            (86_399_000, "24 hours"),
+            (86_400_000, "1 day"),
+            (90 * 86_400_000, "90 days"),
+        ];
+        for (milliseconds, text) in rows {
+            assert_eq!(humanize(Duration::from_millis(milliseconds)), text);
+        }
+    }
+
+    #[test]
+    fn a_time_is_shown_relative_to_now() {
+        let now = humantime::parse_rfc3339("2026-03-10T12:00:00Z").expect("a time");
+        let rows = [
+            ("2026-03-10T11:59:58Z", Some("2 seconds ago")),
+            ("2026-03-07T12:00:00.250Z", Some("3 days ago")),
+            ("2026-03-10T12:00:00Z", Some("0 seconds ago")),
+            ("2026-03-10T13:00:00Z", Some("in 1 hour")),
+            ("soon", None),
+        ];
+        for (text, relative) in rows {
+            assert_eq!(relative_time(text, now).as_deref(), relative, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cell_is_one_line_without_control_characters() {
+        let cell = |value| cell("name", &value, SystemTime::UNIX_EPOCH);
+        assert_eq!(
+            cell(Value::from("one\n\u{1b}[31mtwo")),
+            r"one\n\u{1b}[31mtwo"
+        );
+        assert_eq!(cell(Value::from(vec!["a", "b"])), "a,b");
+        assert_eq!(cell(Value::from(true)), "true");
+        assert_eq!(cell(Value::Null), "-");
+    }
 }

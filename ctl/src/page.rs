@@ -1,5 +1,5 @@
-//! The page that `serve` shows a browser: the contract as a reference in which each operation can be tried, and beside it what
-//! is stored. All of it is in this program, so that it works offline.
+//! The page of `serve`: each operation with a form that sends it, and the stored records next to it. The program contains all
+//! files, so the page works offline.
 
 use std::sync::Arc;
 
@@ -8,31 +8,29 @@ use axum::{
     extract::State,
     http::{HeaderValue, StatusCode, header},
     middleware::map_response,
-    response::{IntoResponse, Response},
+    response::{IntoResponse as _, Response},
     routing::get,
 };
 use serde_json::Value;
 use swagger_ui_dist::{ApiDefinition, OpenApiSource};
-
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{commands::list, deployment::Deployment};
+use crate::{commands::list, deployment::Deployment, errors};
 
-/// The contract.
-const CONTRACT: &str = include_str!("../../openapi.yaml");
+const OPENAPI: &str = include_str!("../../openapi.yaml");
 
-/// The server that the contract names; the page's own is wherever the page came from.
-const CONTRACT_SERVER: &str = "- url: http://127.0.0.1:3000";
+/// The server in `openapi.yaml`. The page replaces it by its own address.
+const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 
-/// What the page may load and run: nothing from elsewhere. The viewer styles its elements in place.
-const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/// Allows nothing from other servers. Swagger UI sets inline styles.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page's routes, over what is served.
+/// The routes of the page, which shows the records of the deployment.
 pub(crate) fn routes(deployment: Arc<Deployment>) -> Router {
     let html = include_str!("../page/index.html").replace("DEMO_KEY", DEMO_KEY);
-    let contract = CONTRACT.replacen(CONTRACT_SERVER, "- url: /", 1);
-    let own = [
+    let openapi = OPENAPI.replacen(OPENAPI_SERVER, "- url: /", 1);
+    let files = [
         ("/", "text/html; charset=utf-8", html),
         (
             "/page.js",
@@ -44,28 +42,30 @@ pub(crate) fn routes(deployment: Arc<Deployment>) -> Router {
             "text/css",
             include_str!("../page/page.css").to_owned(),
         ),
-        ("/openapi.yaml", "application/yaml", contract),
+        ("/openapi.yaml", "application/yaml", openapi),
     ];
     let mut routes = Router::new()
         .route("/stored", get(stored))
         .with_state(deployment);
-    for (path, kind, text) in own {
-        let answer = move || async move { ([(header::CONTENT_TYPE, kind)], text) };
-        routes = routes.route(path, get(answer));
+    for (path, content_type, text) in files {
+        let respond = move || async move { ([(header::CONTENT_TYPE, content_type)], text) };
+        routes = routes.route(path, get(respond));
     }
-    let viewer = swagger_ui_dist::generate_routes(ApiDefinition {
+    let swagger_ui = swagger_ui_dist::generate_routes(ApiDefinition {
         uri_prefix: "/viewer",
         api_definition: OpenApiSource::Uri("/openapi.yaml"),
         title: None,
     });
-    routes.merge(viewer).layer(map_response(guarded))
+    routes
+        .merge(swagger_ui)
+        .layer(map_response(with_security_headers))
 }
 
-async fn guarded(mut response: Response) -> Response {
+async fn with_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(POLICY),
+        HeaderValue::from_static(CONTENT_SECURITY_POLICY),
     );
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
@@ -74,10 +74,10 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// All that is stored, as `list` shows it.
+/// The records of every kind.
 async fn stored(State(deployment): State<Arc<Deployment>>) -> Result<Json<Vec<Value>>, Response> {
-    list::everything(&deployment)
-        .await
+    let kinds = list::all_kinds(&deployment).await;
+    kinds
         .map(Json)
-        .map_err(|error| (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response())
+        .map_err(|error| (StatusCode::BAD_GATEWAY, errors::describe(&error)).into_response())
 }

@@ -1,4 +1,4 @@
-//! How far a read of a table has come, shown on a terminal once it takes long.
+//! A progress bar for reads that take longer than a second.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 
 use crate::deployment::Deployment;
 
-/// After how long it is shown.
-const LONG: Duration = Duration::from_secs(1);
+/// How long a read takes before the progress bar appears.
+const DELAY: Duration = Duration::from_secs(1);
 
-/// A read that is under way.
+/// The progress of reading a table.
 pub(crate) struct Progress<'a> {
     deployment: &'a Deployment,
     table: &'a str,
@@ -23,6 +23,7 @@ pub(crate) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
+    /// Starts the clock.
     pub(crate) fn new(deployment: &'a Deployment, table: &'a str) -> Self {
         Self {
             deployment,
@@ -32,43 +33,48 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Waits for a page, when so many records are read.
-    pub(crate) async fn during<T>(&mut self, page: impl Future<Output = T>, read: usize) -> T {
-        let mut page = pin!(page);
-        let patience = LONG.saturating_sub(self.started.elapsed());
-        if let Ok(page) = timeout(patience, &mut page).await {
-            return page;
+    /// Waits for a request, and shows how many records the requests before it returned.
+    pub(crate) async fn track<T>(&mut self, request: impl Future<Output = T>, count: usize) -> T {
+        let mut request = pin!(request);
+        let delay = DELAY.saturating_sub(self.started.elapsed());
+        if let Ok(response) = timeout(delay, &mut request).await {
+            return response;
         }
         if self.bar.is_none() && io::stderr().is_terminal() {
-            // A table's number of items is counted some times a day.
-            let table = self
-                .deployment
-                .client
-                .describe_table()
-                .table_name(self.table)
-                .send();
-            let count = table
-                .await
-                .ok()
-                .and_then(|table| table.table?.item_count)
-                .and_then(|count| u64::try_from(count).ok());
-            let style = match count {
-                Some(_) => "{bar:40} {human_pos} of about {human_len} records, {elapsed}",
-                None => "{spinner} {human_pos} records, {elapsed}",
-            };
-            let bar = ProgressBar::with_draw_target(count, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                bar.set_style(style);
-            }
-            self.bar = Some(bar);
+            self.bar = Some(self.new_bar().await);
         }
         if let Some(bar) = &self.bar {
-            bar.set_position(read as u64);
+            bar.set_position(count as u64);
         }
-        page.await
+        request.await
     }
 
-    pub(crate) fn end(&self) {
+    async fn new_bar(&self) -> ProgressBar {
+        let table = self
+            .deployment
+            .client
+            .describe_table()
+            .table_name(self.table)
+            .send();
+        // DynamoDB updates this count about every six hours.
+        let total = table
+            .await
+            .ok()
+            .and_then(|table| table.table?.item_count)
+            .and_then(|count| u64::try_from(count).ok());
+        let style = match total {
+            Some(_) => "{bar:40} {human_pos} of about {human_len} records, {elapsed}",
+            None => "{spinner} {human_pos} records, {elapsed}",
+        };
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar
+    }
+
+    /// Removes the progress bar.
+    pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -1,4 +1,4 @@
-//! Reading a table, in whole, in part or in pages.
+//! Reads a table: all of it, a partition, or a page.
 
 use std::{collections::HashMap, num::NonZeroUsize};
 
@@ -10,54 +10,37 @@ use workspace_management::store::Table;
 
 use crate::{deployment::Deployment, progress::Progress};
 
-/// All items of a table, or those of one partition of it or of its index, sorted.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
-pub(crate) async fn items(
-    deployment: &Deployment,
-    table: Table,
-    index: Option<&'static str>,
-    partition: Option<(&'static str, String)>,
-) -> Result<Vec<Value>> {
-    let scope = match partition {
-        Some((key, value)) => Scope::Partition(key, value),
-        None => Scope::All,
-    };
-    let read = Read {
-        index,
-        ..Read::new(table, scope)
-    };
-    Ok(read.from(deployment).await?.records)
-}
-
-/// Which items to read.
-pub(crate) enum Scope {
-    All,
-    /// Those whose attribute has that value, in the order of DynamoDB.
-    Partition(&'static str, String),
-    /// Those whose attribute begins so.
-    Beginning(&'static str, String),
-}
-
-/// What to read of a table.
-pub(crate) struct Read {
-    pub(crate) table: Table,
-    pub(crate) index: Option<&'static str>,
-    pub(crate) scope: Scope,
-    pub(crate) limit: Option<NonZeroUsize>,
-    pub(crate) after: Option<Item>,
-}
-
-/// Records that were read, and where to go on if there may be more.
-pub(crate) struct Page {
-    pub(crate) records: Vec<Value>,
-    pub(crate) next: Option<String>,
-}
-
 type Item = HashMap<String, AttributeValue>;
 
-impl Read {
+/// Which records to read.
+pub(crate) enum Scope {
+    /// All records.
+    All,
+    /// The records whose partition key has this value.
+    Partition(&'static str, String),
+    /// The records whose partition key begins with this value. Reads the whole table.
+    KeyPrefix(&'static str, String),
+}
+
+/// A query of a table.
+pub(crate) struct Query {
+    table: Table,
+    index: Option<&'static str>,
+    scope: Scope,
+    limit: Option<NonZeroUsize>,
+    after: Option<Item>,
+}
+
+/// The result of a query.
+pub(crate) struct Page {
+    /// The records, sorted by their keys unless the query has a limit.
+    pub(crate) records: Vec<Value>,
+    /// Where the next page begins, if there may be more records.
+    pub(crate) cursor: Option<String>,
+}
+
+impl Query {
+    /// A query of all records in the scope.
     pub(crate) fn new(table: Table, scope: Scope) -> Self {
         Self {
             table,
@@ -68,32 +51,54 @@ impl Read {
         }
     }
 
-    pub(crate) async fn from(mut self, deployment: &Deployment) -> Result<Page> {
+    /// Reads from an index, whose partition key the scope names.
+    pub(crate) fn index(mut self, name: &'static str) -> Self {
+        self.index = Some(name);
+        self
+    }
+
+    /// Reads at most `limit` records, after the ones that end at `cursor`.
+    ///
+    /// # Errors
+    /// If the cursor is invalid.
+    pub(crate) fn page(
+        mut self,
+        limit: Option<NonZeroUsize>,
+        cursor: Option<&str>,
+    ) -> Result<Self> {
+        self.limit = limit;
+        self.after = cursor.map(decode_cursor).transpose()?;
+        Ok(self)
+    }
+
+    /// Sends the requests that the query takes.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects a request.
+    pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
         let name = deployment.tables.name(self.table);
         let mut progress = Progress::new(deployment, name);
-        let most = self.limit.map_or(usize::MAX, NonZeroUsize::get);
+        let limit = self.limit.map_or(usize::MAX, NonZeroUsize::get);
         let mut items: Vec<Item> = Vec::new();
         loop {
-            let page = self.page(deployment, name);
-            let (found, last) = progress
-                .during(page, items.len())
+            let request = self.request(deployment, name);
+            let (found, last_key) = progress
+                .track(request, items.len())
                 .await
-                .with_context(|| format!("{name} cannot be read"))?;
+                .with_context(|| format!("cannot read {name}"))?;
             items.extend(found);
-            self.after = last;
-            if self.after.is_none() || items.len() >= most {
+            self.after = last_key;
+            if self.after.is_none() || items.len() >= limit {
                 break;
             }
         }
-        progress.end();
-        let next = if items.len() > most {
-            items.truncate(most);
-            let last = items[most - 1].iter();
-            Some(
-                last.filter(|(name, _)| self.table.key.contains(&name.as_str()))
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect(),
-            )
+        progress.finish();
+        let last_key = if items.len() > limit {
+            items.truncate(limit);
+            let key = self.table.key.iter();
+            let attribute =
+                |name: &&str| Some((name.to_string(), items.last()?.get(*name)?.clone()));
+            Some(key.filter_map(attribute).collect())
         } else {
             self.after
         };
@@ -102,28 +107,28 @@ impl Read {
             .map(serde_dynamo::from_item)
             .collect::<Result<_, _>>()?;
         if self.limit.is_none() {
-            let place = |record: &Value| -> Vec<String> {
+            let key = |record: &Value| -> Vec<String> {
                 let key = self.table.key.iter();
                 key.map(|name| record[*name].to_string()).collect()
             };
-            records.sort_by_cached_key(place);
+            records.sort_by_cached_key(key);
         }
         Ok(Page {
             records,
-            next: next.map(mark).transpose()?,
+            cursor: last_key.map(encode_cursor).transpose()?,
         })
     }
 
-    /// A page of DynamoDB's, and where the next one begins.
-    async fn page(
+    /// Sends one request. Returns the items, and the last key if there may be more.
+    async fn request(
         &self,
         deployment: &Deployment,
         name: &str,
-    ) -> Result<(Vec<Item>, Option<Item>), aws_sdk_dynamodb::Error> {
+    ) -> Result<(Vec<Item>, Option<Item>)> {
         let client = &deployment.client;
         let limit = self.limit.and_then(|limit| limit.get().try_into().ok());
         if let Scope::Partition(key, value) = &self.scope {
-            let page = client
+            let response = client
                 .query()
                 .table_name(name)
                 .set_index_name(self.index.map(str::to_owned))
@@ -134,35 +139,84 @@ impl Read {
                 .set_limit(limit)
                 .send()
                 .await?;
-            return Ok((page.items.unwrap_or_default(), page.last_evaluated_key));
+            return Ok((
+                response.items.unwrap_or_default(),
+                response.last_evaluated_key,
+            ));
         }
         let mut scan = client
             .scan()
             .table_name(name)
             .set_exclusive_start_key(self.after.clone());
-        // DynamoDB counts before it filters.
         scan = match &self.scope {
-            Scope::Beginning(key, prefix) => scan
+            // Without a limit, because DynamoDB counts the items before it filters them.
+            Scope::KeyPrefix(key, prefix) => scan
                 .filter_expression("begins_with(#key, :prefix)")
                 .expression_attribute_names("#key", *key)
                 .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone())),
-            _ => scan.set_limit(limit),
+            Scope::All | Scope::Partition(..) => scan.set_limit(limit),
         };
-        let page = scan.send().await?;
-        Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
+        let response = scan.send().await?;
+        Ok((
+            response.items.unwrap_or_default(),
+            response.last_evaluated_key,
+        ))
     }
 }
 
-/// A place in a table as a text to be handed back, and the other way round.
-fn mark(place: Item) -> Result<String> {
-    let place: HashMap<String, String> = serde_dynamo::from_item(place)?;
-    Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&place)?))
+/// All records of a table, sorted by their keys.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(crate) async fn all_records(deployment: &Deployment, table: Table) -> Result<Vec<Value>> {
+    let page = Query::new(table, Scope::All).run(deployment).await?;
+    Ok(page.records)
 }
 
-pub(crate) fn start(mark: &str) -> Result<Item> {
-    let place = URL_SAFE_NO_PAD.decode(mark).ok();
-    let place =
-        place.and_then(|place| serde_json::from_slice::<HashMap<String, String>>(&place).ok());
-    let place = place.with_context(|| format!("{mark:?} is no mark that a list gave"))?;
-    Ok(serde_dynamo::to_item(place)?)
+/// A key whose attributes are strings, as text for the command line.
+fn encode_cursor(key: Item) -> Result<String> {
+    let key: HashMap<String, String> = serde_dynamo::from_item(key)?;
+    Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key)?))
+}
+
+fn decode_cursor(cursor: &str) -> Result<Item> {
+    let key = URL_SAFE_NO_PAD.decode(cursor).ok();
+    let key = key.and_then(|key| serde_json::from_slice::<HashMap<String, String>>(&key).ok());
+    let key = key.with_context(|| {
+        format!("invalid --after cursor {cursor:?}: use the one that the previous page printed")
+    })?;
+    Ok(serde_dynamo::to_item(key)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_decodes_to_the_key_that_it_encodes() {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let key = Item::from([
+            ("team".to_owned(), text("acme#apollo#docs")),
+            ("user_id".to_owned(), text("Zoë \"7\"")),
+        ]);
+        let cursor = encode_cursor(key.clone()).expect("a cursor");
+        assert!(
+            !cursor
+                .contains(|character: char| !character.is_ascii_alphanumeric()
+                    && !"-_".contains(character)),
+            "{cursor}"
+        );
+        assert_eq!(decode_cursor(&cursor).expect("a key"), key);
+    }
+
+    #[test]
+    fn an_invalid_cursor_is_rejected() {
+        for cursor in ["", "nonsense", "W10", "eyJhIjoxfQ"] {
+            let error = decode_cursor(cursor).expect_err(cursor).to_string();
+            assert!(
+                error.starts_with(&format!("invalid --after cursor {cursor:?}")),
+                "{error}"
+            );
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! `doctor`: whether a deployment is well, as far as can be seen without changing it.
+//! `doctor`: checks a deployment without changing it.
 
 use std::time::{Duration, Instant};
 
@@ -20,76 +20,84 @@ use workspace_management::store::Table;
 
 use crate::{
     deployment::Deployment,
-    output::{print_records, span},
+    errors,
+    output::{humanize, print_records},
 };
 
-/// How long the API may take to answer, a cold start included.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl doctor
+  workspacectl --stack workspace-management doctor
+  workspacectl doctor --url https://api.example.com --json";
 
-/// What to look at besides the tables.
+/// How long the API may take to respond, including a cold start.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Where the API is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The API's address; without it, the stack's, or that of `serve`
+    /// The address of the API [default: from the stack, or that of the local service]
     #[arg(long)]
     url: Option<String>,
 }
 
-/// Looks at the tables and the API, and prints what it sees.
+/// Checks the tables and the API, and prints a line for each.
 ///
 /// # Errors
-/// If anything is wrong.
+/// If a check fails.
 pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
-    let mut findings = Vec::new();
+    let mut checks = Vec::new();
     for table in Table::ALL {
-        let found = look_at(table, deployment).await;
-        findings.push((
-            format!("{} {}", table.logical_id, deployment.tables.name(table)),
-            found,
-        ));
+        let mut check = table.logical_id.to_owned();
+        let name = deployment.tables.name(table);
+        if name != check {
+            check += &format!(" {name}");
+        }
+        checks.push((check, check_table(table, deployment).await));
     }
     let url = match options.url {
         Some(url) => Some(url),
         None => deployment.api_url().await?,
     };
     match url {
-        Some(url) => findings.push((format!("API {url}"), ask(&url).await)),
-        None => eprintln!("the API was not looked at: give its address with --url"),
+        Some(url) => checks.push((format!("API {url}"), check_api(&url).await)),
+        None => eprintln!("the API was not checked: pass its address with --url"),
     }
-    let wrong = findings.iter().filter(|(_, found)| found.is_err()).count();
-    let shown: Vec<Value> = findings
+    let failed = checks.iter().filter(|(_, result)| result.is_err()).count();
+    let rows: Vec<Value> = checks
         .into_iter()
-        .map(|(looked_at, found)| {
-            let (state, detail) = match found {
-                Ok(detail) => ("well", detail),
-                Err(error) => ("wrong", format!("{error:#}")),
+        .map(|(check, result)| {
+            let (status, detail) = match result {
+                Ok(detail) => ("ok", detail),
+                Err(error) => ("failed", errors::describe(&error)),
             };
-            json!({ "state": state, "looked_at": looked_at, "detail": detail })
+            json!({ "status": status, "check": check, "detail": detail })
         })
         .collect();
-    print_records(&shown, &["state", "looked_at", "detail"], json)?;
-    if wrong > 0 {
-        bail!("{wrong} of {} are wrong", shown.len());
+    print_records(&rows, &["status", "check", "detail"], json)?;
+    if failed > 0 {
+        bail!("{failed} of {} checks failed", rows.len());
     }
     Ok(())
 }
 
-/// Whether a table is as the template declares it.
-async fn look_at(table: Table, deployment: &Deployment) -> Result<String> {
+/// Checks that a table matches the template.
+async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
     let name = deployment.tables.name(table);
-    let described = deployment
+    let response = deployment
         .client
         .describe_table()
         .table_name(name)
         .send()
         .await;
-    let described = described
-        .context("it cannot be reached")?
+    let description = response
+        .context("cannot describe the table")?
         .table
-        .context("it has no description")?;
-    let mut differences = differences(&Declaration::of(table)?, &described);
+        .context("DynamoDB returned no description")?;
+    let mut problems = differences(&Declaration::of(table)?, &description);
     if deployment.is_on_aws {
-        if described.deletion_protection_enabled != Some(true) {
-            differences.push("it can be deleted: DeletionProtection is off".to_owned());
+        if description.deletion_protection_enabled != Some(true) {
+            problems.push("deletion protection is off".to_owned());
         }
         let backups = deployment
             .client
@@ -97,30 +105,29 @@ async fn look_at(table: Table, deployment: &Deployment) -> Result<String> {
             .table_name(name)
             .send()
             .await;
-        let backups = backups.context("its backups cannot be looked at")?;
         let recovery = backups
+            .context("cannot describe the backups")?
             .continuous_backups_description
             .and_then(|backups| backups.point_in_time_recovery_description)
             .and_then(|recovery| recovery.point_in_time_recovery_status);
         if recovery.is_none_or(|status| status.as_str() != "ENABLED") {
-            differences.push("point-in-time recovery is off".to_owned());
+            problems.push("point-in-time recovery is off".to_owned());
         }
     }
-    if differences.is_empty() {
-        Ok(format!(
-            "about {} records",
-            described.item_count.unwrap_or_default()
-        ))
-    } else {
-        bail!(differences.join("; "))
+    if !problems.is_empty() {
+        bail!(problems.join("; "));
     }
+    Ok(format!(
+        "about {} records",
+        description.item_count.unwrap_or_default()
+    ))
 }
 
-/// In what a table is not as declared.
+/// How a table differs from its declaration.
 fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
-    let mut expect = |holds: bool, difference: String| {
-        if !holds {
+    let mut check = |is_equal: bool, difference: String| {
+        if !is_equal {
             differences.push(difference);
         }
     };
@@ -128,51 +135,50 @@ fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<Strin
         .table_status
         .as_ref()
         .map_or("unknown", TableStatus::as_str);
-    expect(status == "ACTIVE", format!("its status is {status}"));
-    let has_keys = |declared: &[Key], present: &[KeySchemaElement]| {
-        declared.len() == present.len()
-            && declared.iter().zip(present).all(|(declared, present)| {
-                declared.attribute_name == present.attribute_name
-                    && declared.key_type == present.key_type.as_str()
+    check(status == "ACTIVE", format!("its status is {status}"));
+    let has_key = |declared: &[Key], actual: &[KeySchemaElement]| {
+        declared.len() == actual.len()
+            && declared.iter().zip(actual).all(|(declared, actual)| {
+                declared.attribute_name == actual.attribute_name
+                    && declared.key_type == actual.key_type.as_str()
             })
     };
-    let is_keyed = has_keys(&declaration.key_schema, table.key_schema());
-    expect(
-        is_keyed,
-        "its key is another than the template's".to_owned(),
+    check(
+        has_key(&declaration.key_schema, table.key_schema()),
+        "its primary key differs from the template".to_owned(),
     );
-    let types = declaration.attribute_definitions.iter().all(|declared| {
-        let mut present = table.attribute_definitions().iter();
-        present.any(|present| {
-            present.attribute_name == declared.attribute_name
-                && present.attribute_type.as_str() == declared.attribute_type
+    let has_types = declaration.attribute_definitions.iter().all(|declared| {
+        table.attribute_definitions().iter().any(|actual| {
+            actual.attribute_name == declared.attribute_name
+                && actual.attribute_type.as_str() == declared.attribute_type
         })
     });
-    expect(
-        types,
-        "its key's attributes have other types than the template's".to_owned(),
+    check(
+        has_types,
+        "the types of its key attributes differ from the template".to_owned(),
     );
-    let billing = table
+    let billing_mode = table
         .billing_mode_summary()
         .and_then(|billing| billing.billing_mode.clone());
-    let is_on_demand = billing == Some(BillingMode::PayPerRequest);
-    expect(is_on_demand, "it is not billed by request".to_owned());
+    check(
+        billing_mode == Some(BillingMode::PayPerRequest),
+        "its billing mode is not PAY_PER_REQUEST".to_owned(),
+    );
     for declared in &declaration.global_secondary_indexes {
-        let mut indexes = table.global_secondary_indexes().iter();
-        let present = indexes.any(|index| {
-            index.index_name.as_ref() == Some(&declared.index_name)
-                && has_keys(&declared.key_schema, index.key_schema())
+        let has_index = table.global_secondary_indexes().iter().any(|actual| {
+            actual.index_name.as_ref() == Some(&declared.index_name)
+                && has_key(&declared.key_schema, actual.key_schema())
         });
-        expect(present, format!("it has no index {}", declared.index_name));
+        check(
+            has_index,
+            format!("it lacks the index {}", declared.index_name),
+        );
     }
     differences
 }
 
-/// Whether the service answers at an address: a request without a key is refused as only this service does.
-async fn ask(url: &str) -> Result<String> {
-    let connector = Connector::builder()
-        .tls_provider(Provider::rustls(CryptoMode::Ring))
-        .build();
+/// Checks that the service responds: to a request without an API key, with its 401.
+async fn check_api(url: &str) -> Result<String> {
     let mut request = HttpRequest::new(SdkBody::from("{}"));
     request.set_method("POST")?;
     let path = "/api/v1/bot/playground/doctor/voice";
@@ -181,30 +187,33 @@ async fn ask(url: &str) -> Result<String> {
         .headers_mut()
         .insert("content-type", "application/json");
     let started = Instant::now();
-    let answered = async {
-        let response = SharedHttpConnector::new(connector)
-            .call(request)
-            .await
-            .context("it cannot be reached")?;
-        let status = response.status().as_u16();
-        let id = response.headers().get("x-request-id").map(str::to_owned);
-        let body = ByteStream::new(response.into_body())
-            .collect()
-            .await?
-            .into_bytes();
-        anyhow::Ok((status, id, body))
-    };
-    let (status, id, body) = timeout(PATIENCE, answered)
+    let response = timeout(TIMEOUT, send(request));
+    let (status, request_id, body) = response
         .await
-        .with_context(|| format!("it does not answer within {}", span(PATIENCE)))??;
-    let code = serde_json::from_slice::<Value>(&body).unwrap_or_default()["code"].clone();
-    match (status, id, code.as_str()) {
+        .with_context(|| format!("no response within {}", humanize(TIMEOUT)))??;
+    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match (status, request_id, problem["code"].as_str()) {
         (401, Some(_), Some("unauthenticated")) => {
-            Ok(format!("answers, in {} ms", started.elapsed().as_millis()))
+            Ok(format!("responds in {} ms", started.elapsed().as_millis()))
         }
         (500.., Some(id), _) => {
-            bail!("answers {status}: look for the request id {id} in the function's log")
+            bail!("responds with {status}: search the function's log for the request id {id}")
         }
-        _ => bail!("something else than this service answers: {status}"),
+        _ => bail!("responds with {status}, but not as this service does: check the address"),
     }
+}
+
+/// Sends a request. Returns the status, the `x-request-id` and the body of the response.
+async fn send(request: HttpRequest) -> Result<(u16, Option<String>, Vec<u8>)> {
+    let connector = Connector::builder()
+        .tls_provider(Provider::rustls(CryptoMode::Ring))
+        .build();
+    let response = SharedHttpConnector::new(connector)
+        .call(request)
+        .await
+        .context("cannot connect")?;
+    let status = response.status().as_u16();
+    let request_id = response.headers().get("x-request-id").map(str::to_owned);
+    let body = ByteStream::new(response.into_body()).collect().await?;
+    Ok((status, request_id, body.to_vec()))
 }

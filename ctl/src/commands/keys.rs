@@ -1,10 +1,10 @@
-//! `keys`: who may call. A key is shown once, when it is issued; what is stored of it does not open anything.
+//! `keys`: the API keys. A key is printed only when it is created; only the SHA-256 hash of its secret is stored.
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::{
-    error::ProvideErrorMetadata,
+    error::ProvideErrorMetadata as _,
     types::{AttributeValue, ReturnValue},
 };
 use serde_json::{Value, json};
@@ -20,52 +20,84 @@ use crate::{
     commands::orgs::is_registered,
     deployment::Deployment,
     output::{print_record, print_records, write_line},
-    query::items,
+    query::{Query, Scope},
 };
 
-/// Issues, lists, rotates or revokes keys.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
+  workspacectl keys list --org globex
+  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d
+  workspacectl keys revoke 4fzzzxjylrx3";
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  workspacectl keys create --org globex
+  workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
+  KEY=$(workspacectl keys create --org globex)";
+
+const ROTATE_EXAMPLES: &str = "\
+Examples:
+  workspacectl keys rotate 4fzzzxjylrx3
+  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d --expires 365d";
+
+/// The columns of `keys list`.
+const COLUMNS: [&str; 8] = [
+    "key_id",
+    "last_four",
+    "org_id",
+    "label",
+    "state",
+    "created_at",
+    "expires_at",
+    "operations",
+];
+
+/// Creates, lists, rotates or revokes API keys.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Issue a key to an organization. It is shown this once
+    /// Create an API key and print it. It cannot be printed again
+    #[command(after_help = CREATE_EXAMPLES)]
     Create {
         /// The organization, which must be registered
         #[arg(long)]
         org: String,
-        /// What to call the key
+        /// A label that `keys list` shows
         #[arg(long, default_value = "")]
         label: String,
-        /// How long it is valid, such as 90d or 12h; without it, until it is revoked
+        /// How long the key is valid, such as 90d or 12h [default: until it is revoked]
         #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
         expires: Option<Duration>,
-        /// The operations that it may call, separated by commas; without it, all
+        /// The operations that the key may call, separated by commas [default: all]
         #[arg(long, value_name = "OPERATIONS", value_delimiter = ',', value_parser = operations::NAMES)]
         allow: Option<Vec<String>>,
     },
-    /// List the keys: their state and last four characters, not their secrets
+    /// List API keys with their state and last four characters
     List {
-        /// Only of this organization
+        /// Only keys of this organization
         #[arg(long)]
         org: Option<String>,
     },
-    /// Replace a key by a new one with the same rights, while the old one goes on working for a time
+    /// Replace an API key by a new one with the same rights, and print it. The old key stays valid for a while
+    #[command(after_help = ROTATE_EXAMPLES)]
     Rotate {
-        /// The old key's id, as `keys list` shows it
+        /// The id of the old key, from `keys list`
         id: String,
-        /// How long the old key goes on working, such as 24h or 7d
+        /// How long the old key stays valid, such as 24h or 7d
         #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = humantime::parse_duration)]
         overlap: Duration,
-        /// How long the new key is valid; without it, as long as the old one was when it was issued
+        /// How long the new key is valid [default: as long as the old one was at its creation]
         #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
         expires: Option<Duration>,
     },
-    /// Revoke a key. It stops working when the functions have forgotten it, after KeyCacheSeconds at most
+    /// Revoke an API key. Running functions may cache and accept it for up to KeyCacheSeconds
     Revoke {
-        /// The key's id, as `keys list` shows it
+        /// The id of the key, from `keys list`
         id: String,
     },
 }
 
-/// Carries out a command.
+/// Runs a command.
 ///
 /// # Errors
 /// If the organization is not registered, there is no such key, or DynamoDB cannot be reached.
@@ -82,89 +114,89 @@ pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -
                     "the organization {org} is not registered: run `workspacectl orgs create {org}` first"
                 );
             }
-            let (key, mut record) = minted(&org, &label)?;
+            let (key, mut record) = new_key(&org, &label)?;
             record.operations = allow;
-            record.expires_at = expires.map(ahead).transpose()?;
-            store(deployment, &key, &record).await?;
-            show(deployment, &key, &record, json).await
+            record.expires_at = expires.map(expires_in).transpose()?;
+            insert(deployment, &key, &record).await?;
+            print_new_key(deployment, &key, &record, json).await
         }
         Command::List { org } => {
-            let keys = match org {
-                Some(org) => {
-                    items(
-                        deployment,
-                        Table::KEYS,
-                        Some("by_organization"),
-                        Some(("org_id", org)),
-                    )
-                    .await?
-                }
-                None => items(deployment, Table::KEYS, None, None).await?,
+            let query = match org {
+                Some(org) => Query::new(Table::KEYS, Scope::Partition("org_id", org))
+                    .index("by_organization"),
+                None => Query::new(Table::KEYS, Scope::All),
             };
-            let keys: Vec<Value> = keys.into_iter().map(shown).collect();
-            let columns = [
-                "key_id",
-                "last_four",
-                "org_id",
-                "label",
-                "state",
-                "created_at",
-                "expires_at",
-                "operations",
-            ];
-            print_records(&keys, &columns, json)
+            let keys = query.run(deployment).await?.records;
+            let keys: Vec<Value> = keys.into_iter().map(to_display).collect();
+            print_records(&keys, &COLUMNS, json)
         }
         Command::Rotate {
             id,
             overlap,
             expires,
-        } => {
-            let old = find(deployment, &id).await?;
-            if !old.is_valid_at(SystemTime::now()) {
-                bail!(
-                    "the key {id} is revoked or expired: issue a new one with `workspacectl keys create`"
-                );
-            }
-            let end = ahead(overlap)?;
-            let (key, mut record) = minted(&old.org_id, &old.label)?;
-            record.operations.clone_from(&old.operations);
-            record.expires_at = expires.or(lifetime(&old)?).map(ahead).transpose()?;
-            store(deployment, &key, &record).await?;
-            // Only when the new key is in its holder's hands does the old one get an end.
-            show(deployment, &key, &record, json).await?;
-            let end = expire(deployment, &old, end).await?;
-            eprintln!("the key {id} works until {end}");
-            Ok(())
-        }
+        } => rotate(deployment, &id, overlap, expires, json).await,
         Command::Revoke { id } => {
             let record = revoke(deployment, &id).await?;
-            eprintln!("the key {id} is revoked: functions forget it within KeyCacheSeconds");
-            print_record(&shown(record), &id, json)
+            eprintln!(
+                "the key {id} is revoked: functions that cache it accept it for up to KeyCacheSeconds"
+            );
+            print_record(&to_display(record), &id, json)
         }
     }
 }
 
-/// A new key of an organization, and its record.
-fn minted(org: &str, label: &str) -> Result<(String, KeyRecord)> {
-    let mut random = ([0; 8], [0; 32]);
-    getrandom::fill(&mut random.0).context("the system has no random bytes")?;
-    getrandom::fill(&mut random.1).context("the system has no random bytes")?;
-    let key = mint(random.0, random.1);
+async fn rotate(
+    deployment: &Deployment,
+    id: &str,
+    overlap: Duration,
+    expires: Option<Duration>,
+    json: bool,
+) -> Result<()> {
+    let old = get(deployment, id).await?;
+    if !old.is_valid_at(SystemTime::now()) {
+        bail!(
+            "the key {id} is revoked or expired: create a new one with `workspacectl keys create`"
+        );
+    }
+    let end = expires_in(overlap)?;
+    let (key, mut record) = new_key(&old.org_id, &old.label)?;
+    record.operations.clone_from(&old.operations);
+    record.expires_at = expires.or(lifetime(&old)?).map(expires_in).transpose()?;
+    insert(deployment, &key, &record).await?;
+    // Sets the old key's expiry only after the new key was printed.
+    print_new_key(deployment, &key, &record, json).await?;
+    let end = expire(deployment, &old, end).await?;
+    eprintln!("the key {id} is valid until {end}");
+    Ok(())
+}
+
+/// A new API key of an organization, and its record.
+fn new_key(org: &str, label: &str) -> Result<(String, KeyRecord)> {
+    let (mut id, mut secret) = ([0; 8], [0; 32]);
+    getrandom::fill(&mut id)
+        .and_then(|()| getrandom::fill(&mut secret))
+        .context("the operating system provides no random numbers")?;
+    let key = mint(id, secret);
     let record = key_record(&key, org, label);
     Ok((key, record))
 }
 
-/// Shows a key that was stored, this once. One that nobody can have read is revoked.
-async fn show(deployment: &Deployment, key: &str, record: &KeyRecord, json: bool) -> Result<()> {
+/// Prints a new key. Revokes it if it cannot be printed, because no one knows it then.
+async fn print_new_key(
+    deployment: &Deployment,
+    key: &str,
+    record: &KeyRecord,
+    json: bool,
+) -> Result<()> {
     let text = match json {
         true => {
-            let mut shown = shown(serde_json::to_value(record)?);
-            shown["key"] = json!(key);
-            serde_json::to_string_pretty(&shown)?
+            let mut record = to_display(serde_json::to_value(record)?);
+            record["key"] = json!(key);
+            serde_json::to_string_pretty(&record)?
         }
         false => {
             eprintln!(
-                "the key {} of {}, shown this once:",
+                "the key {} of {} (store it now, it cannot be printed again):",
                 record.key_id, record.org_id
             );
             key.to_owned()
@@ -172,80 +204,38 @@ async fn show(deployment: &Deployment, key: &str, record: &KeyRecord, json: bool
     };
     if let Err(error) = write_line(&text) {
         revoke(deployment, &record.key_id).await?;
-        bail!("the key could not be shown, and so is revoked: {error}");
+        bail!("cannot print the key, so it was revoked: {error}");
     }
     Ok(())
 }
 
-/// How long a key was to be valid when it was issued, if it expires.
+/// How long a key was valid at its creation, or `None` if it does not expire.
 fn lifetime(key: &KeyRecord) -> Result<Option<Duration>> {
     let Some(expires_at) = &key.expires_at else {
         return Ok(None);
     };
-    let (from, to) = (
-        humantime::parse_rfc3339(&key.created_at)?,
-        humantime::parse_rfc3339(expires_at)?,
-    );
-    Ok(Some(to.duration_since(from)?))
+    let created_at = humantime::parse_rfc3339(&key.created_at)?;
+    let expires_at = humantime::parse_rfc3339(expires_at)?;
+    Ok(Some(expires_at.duration_since(created_at)?))
 }
 
-async fn find(deployment: &Deployment, id: &str) -> Result<KeyRecord> {
-    let found = deployment
-        .client
-        .get_item()
-        .consistent_read(true)
-        .table_name(deployment.tables.name(Table::KEYS))
-        .key("key_id", AttributeValue::S(id.to_owned()))
-        .send()
-        .await
-        .with_context(|| format!("the key {id} cannot be read"))?;
-    let item = found.item.with_context(|| no_such_key(id))?;
-    serde_dynamo::from_item(item).with_context(|| format!("the key {id} has an unreadable record"))
-}
-
-/// Lets a key expire at a moment, unless it does so before; when it does.
-async fn expire(deployment: &Deployment, key: &KeyRecord, at: String) -> Result<String> {
-    // RFC 3339 in UTC sorts as the moments do.
-    if let Some(earlier) = key.expires_at.clone().filter(|earlier| *earlier <= at) {
-        return Ok(earlier);
-    }
-    let set = ("SET expires_at = :at", at.clone());
-    match change(
-        deployment,
-        &key.key_id,
-        set,
-        "the old key cannot be given an end",
-    )
-    .await
-    {
-        Ok(_) => Ok(at),
-        Err(error) => Err(error.context(
-            "the new key works, and the old one goes on: run `keys revoke` on one of them",
-        )),
-    }
-}
-
-fn no_such_key(id: &str) -> String {
-    format!("there is no key {id}: `workspacectl keys list` shows those there are")
-}
-
-/// The moment that lies that far ahead, in RFC 3339, which ends with the year 9999.
-fn ahead(duration: Duration) -> Result<String> {
+/// The time after a duration, in RFC 3339, which ends with the year 9999.
+fn expires_in(duration: Duration) -> Result<String> {
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
     let at = SystemTime::now()
         .checked_add(duration)
         .filter(|at| *at < end);
-    let at = at.context("the key would expire after the year 9999: give it less time")?;
+    let at = at.context("the key would expire after the year 9999: use a shorter duration")?;
     Ok(humantime::format_rfc3339_seconds(at).to_string())
 }
 
-/// A key's record as it may be shown: with its state, without the digest.
-fn shown(mut record: Value) -> Value {
+/// A key's record for output: with its state, without the hash of its secret.
+fn to_display(mut record: Value) -> Value {
     let state = match serde_json::from_value::<KeyRecord>(record.clone()) {
         Ok(key) if key.is_valid_at(SystemTime::now()) => "active",
         Ok(key) if key.revoked_at.is_some() => "revoked",
         Ok(_) => "expired",
-        Err(_) => "unreadable",
+        Err(_) => "malformed",
     };
     if let Value::Object(members) = &mut record {
         members.remove("secret_sha256");
@@ -254,10 +244,25 @@ fn shown(mut record: Value) -> Value {
     record
 }
 
-/// Stores a key's record, and the last four characters of its text: they are of the checksum, not of the secret.
-async fn store(deployment: &Deployment, key: &str, record: &KeyRecord) -> Result<()> {
+async fn get(deployment: &Deployment, id: &str) -> Result<KeyRecord> {
+    let response = deployment
+        .client
+        .get_item()
+        .consistent_read(true)
+        .table_name(deployment.tables.name(Table::KEYS))
+        .key("key_id", AttributeValue::S(id.to_owned()))
+        .send()
+        .await
+        .with_context(|| format!("cannot read the key {id}"))?;
+    let item = response.item.ok_or_else(|| no_such_key(id))?;
+    serde_dynamo::from_item(item)
+        .with_context(|| format!("the record of the key {id} is malformed"))
+}
+
+/// Stores a new key's record, and the last four characters of its text. They belong to the checksum, not to the secret.
+async fn insert(deployment: &Deployment, key: &str, record: &KeyRecord) -> Result<()> {
     let last_four = AttributeValue::S(key[key.len() - 4..].to_owned());
-    let stored = deployment
+    deployment
         .client
         .put_item()
         .table_name(deployment.tables.name(Table::KEYS))
@@ -265,27 +270,34 @@ async fn store(deployment: &Deployment, key: &str, record: &KeyRecord) -> Result
         .item("last_four", last_four)
         .condition_expression("attribute_not_exists(key_id)")
         .send()
-        .await;
-    match stored {
-        Err(error) if is_failed_condition(&error) => Ok(()),
-        stored => stored.map(|_| ()).context("the key cannot be stored"),
-    }
+        .await
+        .context("cannot store the key")?;
+    Ok(())
 }
 
-/// Revokes a key; its record.
+/// Revokes a key and returns its record. The time of an earlier revocation stays.
 async fn revoke(deployment: &Deployment, id: &str) -> Result<Value> {
-    let set = ("SET revoked_at = if_not_exists(revoked_at, :at)", now());
-    change(deployment, id, set, "the key cannot be revoked").await
+    let expression = "SET revoked_at = if_not_exists(revoked_at, :at)";
+    update(deployment, id, expression, now()).await
 }
 
-/// Changes a key's record by an expression in which `:at` is a moment; the record as it then is.
-async fn change(
-    deployment: &Deployment,
-    id: &str,
-    (expression, at): (&str, String),
-    failure: &'static str,
-) -> Result<Value> {
-    let changed = deployment
+/// Lets a key expire at the given time, unless it expires earlier. Returns when it expires.
+async fn expire(deployment: &Deployment, key: &KeyRecord, at: String) -> Result<String> {
+    // RFC 3339 times in UTC sort chronologically.
+    if let Some(earlier) = key.expires_at.clone().filter(|earlier| *earlier <= at) {
+        return Ok(earlier);
+    }
+    update(deployment, &key.key_id, "SET expires_at = :at", at.clone())
+        .await
+        .context(
+            "cannot set an expiry on the old key: both keys stay valid until you revoke one with `workspacectl keys revoke`",
+        )?;
+    Ok(at)
+}
+
+/// Updates the record of an existing key with an expression that uses the time `:at`. Returns the new record.
+async fn update(deployment: &Deployment, id: &str, expression: &str, at: String) -> Result<Value> {
+    let updated = deployment
         .client
         .update_item()
         .table_name(deployment.tables.name(Table::KEYS))
@@ -296,15 +308,17 @@ async fn change(
         .return_values(ReturnValue::AllNew)
         .send()
         .await;
-    match changed {
-        Ok(changed) => Ok(serde_dynamo::from_item(
-            changed.attributes.unwrap_or_default(),
+    match updated {
+        Ok(updated) => Ok(serde_dynamo::from_item(
+            updated.attributes.unwrap_or_default(),
         )?),
-        Err(error) if is_failed_condition(&error) => bail!(no_such_key(id)),
-        Err(error) => Err(error).context(failure),
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => {
+            Err(no_such_key(id))
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot update the key {id}")),
     }
 }
 
-fn is_failed_condition(error: &impl ProvideErrorMetadata) -> bool {
-    error.code() == Some("ConditionalCheckFailedException")
+fn no_such_key(id: &str) -> anyhow::Error {
+    anyhow!("there is no key {id}: run `workspacectl keys list` to see the existing ones")
 }

@@ -1,6 +1,6 @@
-//! `orgs`: who is registered. The interface has no operation for it.
+//! `orgs`: the registered organizations. The API has no operation for them.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use workspace_management::{caller::now, store::Table, values::Identifier};
@@ -8,34 +8,40 @@ use workspace_management::{caller::now, store::Table, values::Identifier};
 use crate::{
     deployment::Deployment,
     output::{print_record, print_records},
-    query::items,
+    query::all_records,
 };
 
-/// Registers an organization or lists those that are.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl orgs create globex
+  workspacectl orgs list --json
+  workspacectl --stack workspace-management orgs create globex";
+
+/// Registers and lists organizations.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Register an organization; one that is registered already stays as it is
+    /// Register an organization. If it is registered, nothing changes
     Create {
-        /// Its id, as it stands in the paths: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -
+        /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -
         org: String,
     },
     /// List the registered organizations
     List,
 }
 
-/// Carries out a command.
+/// Runs a command.
 ///
 /// # Errors
 /// If the id is malformed or DynamoDB cannot be reached.
 pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
     match command {
         Command::Create { org } => {
-            register(deployment, &org).await?;
-            eprintln!("{org} is registered");
+            create(deployment, &org).await?;
+            eprintln!("the organization {org} is registered");
             print_record(&json!({ "org_id": org }), &org, json)
         }
         Command::List => {
-            let organizations = items(deployment, Table::ORGANIZATIONS, None, None).await?;
+            let organizations = all_records(deployment, Table::ORGANIZATIONS).await?;
             print_records(
                 &organizations,
                 &["org_id", "created_at", "created_by"],
@@ -45,15 +51,10 @@ pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -
     }
 }
 
-/// Registers an organization if it is not registered yet.
-///
-/// # Errors
-/// If the id is malformed or DynamoDB cannot be reached.
-pub(crate) async fn register(deployment: &Deployment, org: &str) -> Result<()> {
+/// Registers an organization. The audit attributes of one that is registered do not change.
+async fn create(deployment: &Deployment, org: &str) -> Result<()> {
     Identifier::parse("org_id", org).map_err(|_| {
-        anyhow::anyhow!(
-            "{org:?} is no organization id: it must be 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -"
-        )
+        anyhow!("invalid organization id {org:?}: use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -")
     })?;
     let table = Table::ORGANIZATIONS;
     deployment
@@ -69,7 +70,7 @@ pub(crate) async fn register(deployment: &Deployment, org: &str) -> Result<()> {
         .expression_attribute_values(":by", AttributeValue::S("workspacectl".to_owned()))
         .send()
         .await
-        .with_context(|| format!("{org} cannot be registered"))?;
+        .with_context(|| format!("cannot register {org}"))?;
     Ok(())
 }
 
@@ -79,7 +80,7 @@ pub(crate) async fn register(deployment: &Deployment, org: &str) -> Result<()> {
 /// If DynamoDB cannot be reached.
 pub(crate) async fn is_registered(deployment: &Deployment, org: &str) -> Result<bool> {
     let table = Table::ORGANIZATIONS;
-    let found = deployment
+    let response = deployment
         .client
         .get_item()
         .consistent_read(true)
@@ -87,6 +88,6 @@ pub(crate) async fn is_registered(deployment: &Deployment, org: &str) -> Result<
         .key(table.key[0], AttributeValue::S(org.to_owned()))
         .send()
         .await
-        .with_context(|| format!("the organization {org} cannot be read"))?;
-    Ok(found.item.is_some())
+        .with_context(|| format!("cannot read the organization {org}"))?;
+    Ok(response.item.is_some())
 }

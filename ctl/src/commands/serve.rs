@@ -1,6 +1,13 @@
-//! The whole service on this machine: an embedded DynamoDB, its tables, a demo organization with a key, the HTTP API.
+//! `serve`: the whole service on this machine. It starts an embedded DynamoDB, creates the tables, stores the demo
+//! organization, and serves the API and a page.
 
-use std::{io::ErrorKind, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io::ErrorKind,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow};
 use serde_json::json;
@@ -19,22 +26,29 @@ use workspace_management::{
 
 use crate::{deployment::Deployment, output::print, page};
 
-/// How long requests that are under way may take to end when the service is asked to stop.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl serve
+  workspacectl serve --data data.sqlite
+  workspacectl serve --port 3001 --dynamodb-port 8001
+  AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 workspacectl list teams";
 
-/// What to serve, and where.
+/// How long current requests may take when the service stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where to listen and where to keep the data.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The address to listen on, for both ports
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
-    host: std::net::IpAddr,
-    /// The port of the HTTP API; 0 takes a free one
+    host: IpAddr,
+    /// The port of the API; 0 selects a free one
     #[arg(long, default_value_t = 3000)]
     port: u16,
-    /// The port of DynamoDB; 0 takes a free one
+    /// The port of DynamoDB; 0 selects a free one
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     dynamodb_port: u16,
-    /// Keep the data in this SQLite file; without it, in memory
+    /// Keep the data in this SQLite file [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 }
@@ -42,93 +56,94 @@ pub(crate) struct Options {
 /// Serves until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// If a port is taken or the file cannot be opened.
-pub(crate) async fn serve(options: Options, json: bool) -> Result<()> {
-    let http = listen(options.host, options.port, "--port").await?;
-    let dynamodb = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
-    let engine = match &options.data {
+/// If a port is in use or the file cannot be opened.
+pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
+    let api_listener = listen(options.host, options.port, "--port").await?;
+    let dynamodb_listener = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
+    let api_url = url(api_listener.local_addr()?);
+    let dynamodb_url = url(dynamodb_listener.local_addr()?);
+    let dynamodb = match &options.data {
         None => DynamoDb::in_memory()?,
         Some(file) => DynamoDb::open(file)?,
     };
 
-    let (http_address, dynamodb_url) = (http.local_addr()?, url(dynamodb.local_addr()?));
     let (stop, stopped) = watch::channel(());
-    let engine = tokio::spawn(engine.serve(dynamodb, wait_for(stopped.clone())));
-
+    let dynamodb = tokio::spawn(dynamodb.serve(dynamodb_listener, closed(stopped.clone())));
     let deployment = Deployment::local(&dynamodb_url);
     create_missing(&deployment.client, &deployment.tables).await?;
     store_demo(&deployment.client, &deployment.tables).await?;
 
     let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
     let store = Store::new(sdk_config(&dynamodb_url), table_names());
-    let routes = gateway::routes(Arc::new(Service::new(auth, store)));
-    let routes = routes.merge(page::routes(Arc::new(deployment)));
+    let routes = gateway::routes(Arc::new(Service::new(auth, store)))
+        .merge(page::routes(Arc::new(deployment)));
     let api = tokio::spawn(
-        axum::serve(http, routes)
-            .with_graceful_shutdown(wait_for(stopped))
+        axum::serve(api_listener, routes)
+            .with_graceful_shutdown(closed(stopped))
             .into_future(),
     );
 
-    let base_url = url(http_address);
-    let requests = events::all().map(|(_, event)| events::curl(event, &base_url));
-    let requests: Vec<String> = requests.collect::<Result<_>>()?;
+    let requests: Vec<String> = events::all()
+        .map(|(_, event)| events::curl(event, &api_url))
+        .collect::<Result<_>>()?;
     if json {
         print(&serde_json::to_string(&json!({
-            "url": base_url,
+            "url": api_url,
             "dynamodb": dynamodb_url,
             "key": DEMO_KEY,
             "requests": requests,
         }))?)?;
     } else {
-        print(&format!("listening on {base_url}"))?;
+        print(&format!("listening on {api_url}"))?;
         print(&format!("dynamodb on {dynamodb_url}"))?;
         print(&format!("key: {DEMO_KEY}"))?;
         requests.iter().try_for_each(|request| print(request))?;
-        eprintln!("open {base_url} in a browser to try them there");
+        eprintln!("paste these requests into a shell, or open {api_url} in a browser");
     }
 
     interrupted().await?;
     drop(stop);
-    let stopped = async {
+    let finished = async {
         api.await??;
-        engine.await?
+        dynamodb.await?
     };
-    // Whoever holds a request open shall not hold the service.
+    // A client that never finishes its request must not keep the service running.
     tokio::select! {
-        stopped = stopped => stopped,
-        () = tokio::time::sleep(PATIENCE) => Ok(()),
-        again = interrupted() => again,
+        result = finished => result,
+        () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => Ok(()),
+        result = interrupted() => result,
     }
 }
 
-async fn listen(host: std::net::IpAddr, port: u16, option: &str) -> Result<TcpListener> {
+async fn listen(host: IpAddr, port: u16, option: &str) -> Result<TcpListener> {
     let address = SocketAddr::new(host, port);
     TcpListener::bind(address)
         .await
         .map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => {
-                anyhow!("{address} is taken: choose another port with {option}")
+                anyhow!("{address} is in use: choose another port with {option}")
             }
             _ => anyhow!("cannot listen on {address}: {error}"),
         })
 }
 
-/// How this machine reaches a listener: one on every address is on this machine's own too.
+/// The URL of a listener for clients on this machine.
 fn url(mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
     format!("http://{address}")
 }
 
-async fn wait_for(mut stopped: watch::Receiver<()>) {
-    // An error means that the sender is gone, which is the signal.
-    while stopped.changed().await.is_ok() {}
+/// Waits until the sender is dropped.
+async fn closed(mut receiver: watch::Receiver<()>) {
+    while receiver.changed().await.is_ok() {}
 }
 
+/// Waits for Ctrl-C or SIGTERM.
 async fn interrupted() -> Result<()> {
     #[cfg(unix)]
     {
@@ -142,4 +157,21 @@ async fn interrupted() -> Result<()> {
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_on_all_addresses_is_reached_on_the_loopback_address() {
+        let rows = [
+            ("0.0.0.0:3000", "http://127.0.0.1:3000"),
+            ("[::]:3000", "http://[::1]:3000"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ];
+        for (address, expected) in rows {
+            assert_eq!(url(address.parse().expect("an address")), expected);
+        }
+    }
 }

@@ -1,0 +1,76 @@
+//! `doctor`.
+
+use serde_json::Value;
+use workspace_management::store::Table;
+
+use crate::{server::Server, unused_url, workspacectl};
+
+#[test]
+fn a_local_service_passes_every_check() {
+    let server = Server::start(&[]);
+
+    let checks = server.records(&["doctor", "--url", &server.url]);
+
+    assert_eq!(checks.len(), Table::ALL.len() + 1);
+    assert!(
+        checks.iter().all(|check| check["status"] == "ok"),
+        "{checks:?}"
+    );
+}
+
+#[test]
+fn an_api_that_is_not_this_service_fails() {
+    let server = Server::start(&[]);
+    let rows = [
+        (unused_url(), "cannot connect"),
+        (server.dynamodb.clone(), "not as this service does"),
+    ];
+    for (url, detail) in rows {
+        let output = server.output(&["doctor", "--url", &url]);
+        let checks = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{checks}");
+        let failed: Vec<_> = checks
+            .lines()
+            .filter(|line| line.trim_start().starts_with("failed"))
+            .collect();
+        assert_eq!(failed.len(), 1, "{checks}");
+        assert!(failed[0].contains(detail), "{checks}");
+    }
+}
+
+#[test]
+fn a_table_that_differs_from_the_template_fails() {
+    let server = Server::start(&[]);
+    let mut command = workspacectl(&["doctor", "--json"]);
+    for table in Table::ALL {
+        command.env(table.variable, "OrganizationsTable");
+    }
+    let output = command
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .env("KEYS_TABLE", "NoTable")
+        .output()
+        .unwrap();
+
+    assert_eq!(output.status.code(), Some(1));
+    let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let check = |table: &str| {
+        let mut checks = checks.iter();
+        let found = checks.find(|check| check["check"].as_str().unwrap().starts_with(table));
+        let found = found.unwrap();
+        let detail = found["detail"].as_str().unwrap();
+        (found["status"].as_str().unwrap(), detail)
+    };
+    assert_eq!(check("OrganizationsTable").0, "ok");
+    let (status, detail) = check("KeysTable NoTable");
+    assert_eq!(status, "failed");
+    assert!(detail.contains("ResourceNotFoundException"), "{detail}");
+    let (status, detail) = check("TeamsTable");
+    assert_eq!(status, "failed");
+    assert!(
+        detail.contains("primary key differs from the template"),
+        "{detail}"
+    );
+}

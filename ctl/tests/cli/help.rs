@@ -1,0 +1,63 @@
+//! Help texts and completions.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::workspacectl;
+
+const COMMANDS: [&str; 6] = ["serve", "completions", "orgs", "keys", "list", "doctor"];
+
+fn stdout(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let help = stdout(&mut workspacectl(&["--help"]));
+    assert!(help.contains("Exit codes:"), "{help}");
+    for command in COMMANDS {
+        assert!(help.contains(&format!("\n  {command} ")), "{help}");
+        let help = stdout(&mut workspacectl(&[command, "--help"]));
+        assert!(help.contains("\nExamples:\n"), "{command}: {help}");
+        assert!(
+            help.contains(&format!("workspacectl {command}")),
+            "{command}: {help}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_command_exits_with_2() {
+    let output = workspacectl(&["remove"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn every_shell_has_completions_for_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = stdout(&mut workspacectl(&["completions", shell]));
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_the_subcommands_of_keys() {
+    let script = stdout(&mut workspacectl(&["completions", "bash"]));
+    let test = "COMP_WORDS=(workspacectl keys r); COMP_CWORD=2; \
+        _workspacectl workspacectl r keys; echo \"${COMPREPLY[@]}\"\n";
+    let mut bash = Command::new("bash")
+        .args(["--norc", "--noprofile"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = bash.stdin.take().unwrap();
+    write!(stdin, "{script}\n{test}").unwrap();
+    drop(stdin);
+    let output = bash.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "rotate revoke\n");
+}

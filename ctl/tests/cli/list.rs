@@ -1,0 +1,114 @@
+//! `list`.
+
+use serde_json::{Value, json};
+
+use crate::{assert_fails, listed_tables, server::Server};
+
+#[test]
+fn a_list_is_a_table_with_a_header() {
+    let server = Server::start(&[]);
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
+
+    let list = server.run(&["list", "data-stores", "--org", "acme"]);
+
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!(lines.len(), 2, "{list}");
+    let columns: Vec<_> = lines[0].split_whitespace().collect();
+    assert_eq!(columns[..2], ["ORG_ID", "DATA_STORE_ID"], "{list}");
+    assert!(!columns.contains(&"REQUEST_ID"), "{list}");
+    assert!(
+        lines[1].contains("papers") && lines[1].contains(" ago"),
+        "{list}"
+    );
+    assert!(!list.contains('\u{1b}'), "{list:?}");
+}
+
+#[test]
+fn a_scope_selects_exactly_its_records() {
+    let server = Server::start(&[]);
+    let authorization = format!("Bearer {}", server.key);
+    let post = |path: &str, body: Value| {
+        let response = server.post(path, Some(&authorization), &body.to_string());
+        assert_eq!(response.status, 204, "{path}: {}", response.body);
+    };
+    for project in ["apollo", "apollo-2"] {
+        for team in ["Docs", "Docs 2"] {
+            let path = format!("/api/v1/project/acme/{project}/createNewTeamOnProject");
+            post(&path, json!({ "teamName": team }));
+        }
+        let path = format!("/api/v1/project/acme/{project}/docs/addUsersToTheTeam");
+        post(
+            &path,
+            json!({ "usersAddingToTeam": [{ "userid": "ada" }, { "userid": "grace" }] }),
+        );
+    }
+    let count = |arguments: &str| {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        server.records(&[&["list"], &arguments[..]].concat()).len()
+    };
+
+    assert_eq!(count("teams"), 4);
+    assert_eq!(count("teams --org acme"), 4);
+    assert_eq!(count("teams --org acme --project apollo"), 2);
+    assert_eq!(count("members --org acme"), 4);
+    assert_eq!(count("members --org acme --project apollo"), 2);
+    assert_eq!(count("members --org acme --project apollo --team docs"), 2);
+    assert_eq!(
+        count("members --org acme --project apollo --team docs-2"),
+        0
+    );
+    for table in listed_tables() {
+        assert_eq!(count(&format!("{} --org acm", table.name)), 0);
+    }
+    let output = server.output(&["list", "voices", "--org", "acme", "--project", "apollo"]);
+    assert_fails(&output, "voices can only be filtered by --org");
+}
+
+#[test]
+fn text_with_line_breaks_is_listed_in_one_line() {
+    let server = Server::start(&[]);
+    let body = r#"{"dataStoreName":"a","dataStoreDescription":"one\ntwo\tthree"}"#;
+    let response = server.post("/api/v1/org/acme/dataStores/create", None, body);
+    assert_eq!(response.status, 204);
+
+    let list = server.run(&["list", "data-stores"]);
+
+    assert_eq!(list.lines().count(), 2, "{list}");
+    assert!(list.contains(r"one\ntwo\tthree"), "{list}");
+}
+
+#[test]
+fn pages_together_contain_every_record_once() {
+    let server = Server::start(&[]);
+    for number in 0..7 {
+        let name = format!("Store {number}");
+        assert_eq!(server.create_data_store("acme", &server.key, &name), 204);
+    }
+    let all = server.records(&["list", "data-stores"]);
+    for scope in [&[][..], &["--org", "acme"]] {
+        let mut records: Vec<Value> = Vec::new();
+        let mut cursor = None::<String>;
+        loop {
+            let mut arguments = vec!["list", "data-stores", "--limit", "3", "--json"];
+            arguments.extend(scope);
+            if let Some(cursor) = &cursor {
+                arguments.extend(["--after", cursor]);
+            }
+            let output = server.output(&arguments);
+            assert!(output.status.success(), "{output:?}");
+            let page: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(page.len() <= 3, "{page:?}");
+            records.extend(page);
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            let Some((_, next)) = stderr.split_once("--after ") else {
+                break;
+            };
+            cursor = Some(next.trim().to_owned());
+        }
+        records.sort_by_key(|record| record["data_store_id"].to_string());
+        assert_eq!(records, all);
+    }
+
+    let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", "nonsense"]);
+    assert_fails(&invalid, "invalid --after cursor \"nonsense\"");
+}

@@ -1,0 +1,167 @@
+//! A running `workspacectl serve`.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use ureq::Agent;
+use workspace_local::events;
+
+use crate::workspacectl;
+
+/// How long the process may take to start, to respond and to stop.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// `workspacectl serve` on free ports.
+pub(crate) struct Server {
+    pub(crate) process: Child,
+    pub(crate) url: String,
+    pub(crate) dynamodb: String,
+    pub(crate) key: String,
+    /// The `curl` commands that it printed.
+    pub(crate) curls: Vec<String>,
+    agent: Agent,
+}
+
+/// The status and the body of an HTTP response.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: ureq::http::HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Server {
+    /// Starts the service and waits until it has printed its addresses and requests.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = stdout.lines().map_while(Result::ok);
+            lines.for_each(|line| drop(sender.send(line)));
+        });
+        let next = |prefix: &str| {
+            let line = lines.recv_timeout(TIMEOUT).expect("serve prints a line");
+            line.strip_prefix(prefix)
+                .unwrap_or_else(|| panic!("{line:?} does not begin with {prefix:?}"))
+                .to_owned()
+        };
+        Self {
+            process,
+            url: next("listening on "),
+            dynamodb: next("dynamodb on "),
+            key: next("key: "),
+            curls: events::all().map(|_| next("curl ")).collect(),
+            agent: agent(),
+        }
+    }
+
+    /// Runs a command on the service and returns its output.
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
+        workspacectl(arguments)
+            .env("AWS_ENDPOINT_URL_DYNAMODB", &self.dynamodb)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command, which must succeed, and returns its standard output.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command with `--json` and returns what it printed.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.run(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// Runs a command that prints a list of records.
+    pub(crate) fn records(&self, arguments: &[&str]) -> Vec<Value> {
+        serde_json::from_value(self.json(arguments)).unwrap()
+    }
+
+    /// Sends a GET request.
+    pub(crate) fn get(&self, path: &str) -> Response {
+        let response = self.agent.get(format!("{}{path}", self.url)).call();
+        read(response.unwrap())
+    }
+
+    /// Sends a POST request, with this `authorization` header if there is one.
+    pub(crate) fn post(&self, path: &str, authorization: Option<&str>, body: &str) -> Response {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        read(request.content_type("*/*").send(body).unwrap())
+    }
+
+    /// Creates a data store and returns the status.
+    pub(crate) fn create_data_store(&self, org: &str, key: &str, name: &str) -> u16 {
+        create_data_store(&self.agent, &self.url, org, key, name).unwrap()
+    }
+
+    /// Sends a signal to the service and waits until it exits with 0.
+    pub(crate) fn stop(mut self, signal: &str) {
+        let id = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                break status;
+            }
+            assert!(started.elapsed() < TIMEOUT, "serve does not stop");
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// An HTTP client that returns responses of every status.
+pub(crate) fn agent() -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(TIMEOUT));
+    config.build().into()
+}
+
+/// Creates a data store and returns the status, or an error if the connection fails.
+pub(crate) fn create_data_store(
+    agent: &Agent,
+    url: &str,
+    org: &str,
+    key: &str,
+    name: &str,
+) -> Result<u16, ureq::Error> {
+    let response = agent
+        .post(format!("{url}/api/v1/org/{org}/dataStores/create"))
+        .header("authorization", format!("Bearer {key}"))
+        .send(json!({ "dataStoreName": name }).to_string())?;
+    Ok(response.status().as_u16())
+}
+
+fn read(mut response: ureq::http::Response<ureq::Body>) -> Response {
+    Response {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        body: response.body_mut().read_to_string().unwrap(),
+    }
+}

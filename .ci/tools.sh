@@ -39,9 +39,11 @@ wait_for() {
   done
 }
 
-# wait_for_requests SECONDS FILE: until `cargo serve` has printed all it prints into the file.
+# wait_for_requests SECONDS FILE: waits until `cargo serve` has printed a request for each event into the file.
 wait_for_requests() {
-  wait_for "$1" sh -c "[ \$(grep -c ^curl $2) = 6 ]"
+  local count
+  count=$(find events -maxdepth 1 -name '*.json' ! -name env.json | wc -l)
+  wait_for "$1" sh -c "[ \$(grep -c ^curl $2) = $count ]"
 }
 
 # send_as_pasted FILE: the requests of a file as `cargo serve` prints them; each is to answer 204.

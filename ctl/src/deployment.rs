@@ -37,11 +37,12 @@ enum Api {
 }
 
 impl Deployment {
-    /// Finds the deployment to work on: the given stack; or the tables that the function's environment variables name; or the
-    /// local service.
+    /// Finds the deployment to work on: the given stack; or the tables that the function's
+    /// environment variables name; or the local service.
     ///
     /// # Errors
-    /// If there is no region or no such stack, or if only some of the environment variables are set.
+    /// If there is no region or no such stack, or if only some of the environment variables are
+    /// set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let variable = |table: Table| {
             env::var(table.variable)

@@ -109,7 +109,7 @@ enum OnDeployment {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // Libraries warn about what an error reports anyway, and about every failed condition of a write.
+    // Libraries warn about causes that the error contains, and about every failed condition.
     let levels = Targets::new()
         .with_default(LevelFilter::ERROR)
         .with_target("workspace_management", LevelFilter::INFO);

@@ -111,7 +111,8 @@ pub(crate) fn humanize(duration: Duration) -> String {
     format!("{count} {unit}{plural}")
 }
 
-/// Stored text with its control characters escaped, so that it fits a line and cannot control the terminal.
+/// Stored text with its control characters escaped, so that it fits a line and cannot control the
+/// terminal.
 fn escape_control(text: &str) -> String {
     let escaped = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),

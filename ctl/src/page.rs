@@ -1,5 +1,5 @@
-//! The page of `serve`: each operation with a form that sends it, and the stored records next to it. The program contains all
-//! files, so the page works offline.
+//! The page of `serve`: each operation with a form that sends it, and the stored records next to
+//! it. The program contains all files, so the page works offline.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! An embedded DynamoDB, based on the `dynoxide` engine. It listens on a port, or serves the SDK in the same process.
+//! An embedded DynamoDB, based on the `dynoxide` engine. It listens on a port, or serves the SDK in
+//! the same process.
 
 use std::{fmt, path::Path};
 
@@ -27,8 +28,8 @@ use crate::tables::{create_missing, sdk_config, table_names};
 
 /// An embedded DynamoDB. Clones share the data.
 ///
-/// As the SDK's HTTP client, it handles each request in the same process. Without a network, tokio's paused clock can skip
-/// every wait.
+/// As the SDK's HTTP client, it handles each request in the same process. Without a network,
+/// tokio's paused clock can skip every wait.
 #[derive(Clone)]
 pub struct DynamoDb(Database);
 
@@ -108,7 +109,8 @@ impl DynamoDb {
         HttpResponse::new(status, SdkBody::from(body))
     }
 
-    /// Stores a record, in place of one with the same key. The table must have the name of [`table_names`].
+    /// Stores a record, in place of one with the same key. The table must have the name of
+    /// [`table_names`].
     ///
     /// # Panics
     /// If the record does not fit the table.

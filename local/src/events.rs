@@ -1,4 +1,5 @@
-//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo organization.
+//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
+//! organization.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -8,7 +9,8 @@ use workspace_management::operations;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../events");
 
-/// The name of each operation and its event, in an order in which each event finds the records that it needs.
+/// The name of each operation and its event, in an order in which each event finds the records that
+/// it needs.
 ///
 /// # Panics
 /// If an operation has no event.

@@ -1,4 +1,5 @@
-//! An emulator of API Gateway: turns an HTTP request into an event, and the function's response into an HTTP response.
+//! An emulator of API Gateway: turns an HTTP request into an event, and the function's response
+//! into an HTTP response.
 
 use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 

@@ -1,5 +1,5 @@
-//! The environment of the service on one machine. `workspacectl serve`, the tests and the benchmarks use it; the function does
-//! not depend on it.
+//! The environment of the service on one machine. `workspacectl serve`, the tests and the
+//! benchmarks use it; the function does not depend on it.
 //!
 //! | module | contains |
 //! |---|---|

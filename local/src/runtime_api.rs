@@ -138,7 +138,8 @@ impl RuntimeApi {
         let _ = self.events.send(event);
     }
 
-    /// Waits until the function asks for an event, and returns when it did. The first time, its initialization is complete.
+    /// Waits until the function asks for an event, and returns when it did. The first time, its
+    /// initialization is complete.
     ///
     /// # Errors
     /// If it does not ask within 20 seconds.

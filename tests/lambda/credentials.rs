@@ -23,8 +23,8 @@ use crate::{
     support::World,
 };
 
-/// Issues credentials as a container or SnapStart does, valid for 1.5 seconds each, and forwards requests with valid ones to
-/// DynamoDB.
+/// Issues credentials as a container or SnapStart does, valid for 1.5 seconds each, and forwards
+/// requests with valid ones to DynamoDB.
 struct CredentialServer {
     dynamodb: String,
     connector: SharedHttpConnector,

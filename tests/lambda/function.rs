@@ -32,7 +32,8 @@ pub fn anonymous() -> BTreeMap<String, String> {
     BTreeMap::new()
 }
 
-/// A command that runs the function on the tables of `world`. `variables` override its environment variables.
+/// A command that runs the function on the tables of `world`. `variables` override its environment
+/// variables.
 pub fn command(world: &World, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
     let binary = env::var("WORKSPACE_MANAGEMENT_BINARY")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned());

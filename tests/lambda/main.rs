@@ -1,5 +1,5 @@
-//! The compiled function behind an emulated Lambda Runtime API: events in, responses out, then its log and the stored
-//! records.
+//! The compiled function behind an emulated Lambda Runtime API: events in, responses out, then its
+//! log and the stored records.
 //!
 //! `WORKSPACE_MANAGEMENT_BINARY` selects another binary than the one that this build compiled.
 

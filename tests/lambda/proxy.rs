@@ -40,7 +40,8 @@ pub async fn forward(
     (status, body.unwrap().to_vec())
 }
 
-/// A TCP proxy in front of DynamoDB whose connections can be closed or stalled, as networks do while a function is frozen.
+/// A TCP proxy in front of DynamoDB whose connections can be closed or stalled, as networks do
+/// while a function is frozen.
 pub struct ChaosProxy {
     pub endpoint: String,
     connections: Arc<Mutex<Vec<Connection>>>,

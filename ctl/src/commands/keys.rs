@@ -1,4 +1,5 @@
-//! `keys`: the API keys. A key is printed only when it is created; only the SHA-256 hash of its secret is stored.
+//! `keys`: the API keys. A key is printed only when it is created; only the SHA-256 hash of its
+//! secret is stored.
 
 use std::time::{Duration, SystemTime};
 
@@ -78,7 +79,7 @@ pub(crate) enum Command {
         #[arg(long)]
         org: Option<String>,
     },
-    /// Replace an API key by a new one with the same rights, and print it. The old key stays valid for a while
+    /// Replace an API key by one with the same rights. The old key stays valid for a while
     #[command(after_help = ROTATE_EXAMPLES)]
     Rotate {
         /// The id of the old key, from `keys list`
@@ -259,7 +260,8 @@ async fn get(deployment: &Deployment, id: &str) -> Result<KeyRecord> {
         .with_context(|| format!("the record of the key {id} is malformed"))
 }
 
-/// Stores a new key's record, and the last four characters of its text. They belong to the checksum, not to the secret.
+/// Stores a new key's record, and the last four characters of its text. They belong to the
+/// checksum, not to the secret.
 async fn insert(deployment: &Deployment, key: &str, record: &KeyRecord) -> Result<()> {
     let last_four = AttributeValue::S(key[key.len() - 4..].to_owned());
     deployment
@@ -295,7 +297,8 @@ async fn expire(deployment: &Deployment, key: &KeyRecord, at: String) -> Result<
     Ok(at)
 }
 
-/// Updates the record of an existing key with an expression that uses the time `:at`. Returns the new record.
+/// Updates the record of an existing key with an expression that uses the time `:at`. Returns the
+/// new record.
 async fn update(deployment: &Deployment, id: &str, expression: &str, at: String) -> Result<Value> {
     let updated = deployment
         .client

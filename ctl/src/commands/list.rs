@@ -82,7 +82,8 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
     Ok(())
 }
 
-/// The scope that the values of `--org`, `--project` and `--team` select. Each requires the one before it.
+/// The scope that the values of `--org`, `--project` and `--team` select. Each requires the one
+/// before it.
 fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope> {
     let values: Vec<_> = values.into_iter().flatten().collect();
     if values.len() > table.partition.len() {

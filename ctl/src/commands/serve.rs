@@ -1,5 +1,5 @@
-//! `serve`: the whole service on this machine. It starts an embedded DynamoDB, creates the tables, stores the demo
-//! organization, and serves the API and a page.
+//! `serve`: the whole service on this machine. It starts an embedded DynamoDB, creates the tables,
+//! stores the demo organization, and serves the API and a page.
 
 use std::{
     io::ErrorKind,

@@ -27,7 +27,8 @@ fn workspacectl(arguments: &[&str]) -> Command {
     command
 }
 
-/// Asserts that a command failed with exit code 1, printed nothing to standard output, and printed an error with this text.
+/// Asserts that a command failed with exit code 1, printed nothing to standard output, and printed
+/// an error with this text.
 #[track_caller]
 fn assert_fails(output: &Output, text: &str) {
     let error = String::from_utf8_lossy(&output.stderr);

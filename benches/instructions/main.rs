@@ -53,12 +53,12 @@ fn near(instructions: u64) -> LibraryBenchmarkConfig {
 
 // What each took when it was last changed. Who makes one faster writes the new number here.
 #[library_benchmark(setup = warm)]
-#[bench::add_models(args = ("add_models"), config = near(1_010_000))]
-#[bench::add_team_users(args = ("add_team_users"), config = near(1_000_000))]
-#[bench::create_team(args = ("create_team"), config = near(897_000))]
-#[bench::set_bot_voice(args = ("set_bot_voice"), config = near(975_000))]
-#[bench::create_data_store(args = ("create_data_store"), config = near(868_000))]
-#[bench::create_logging_instance(args = ("create_logging_instance"), config = near(883_000))]
+#[bench::add_models(args = ("add_models"), config = near(941_000))]
+#[bench::add_team_users(args = ("add_team_users"), config = near(916_000))]
+#[bench::create_team(args = ("create_team"), config = near(829_000))]
+#[bench::set_bot_voice(args = ("set_bot_voice"), config = near(905_000))]
+#[bench::create_data_store(args = ("create_data_store"), config = near(798_000))]
+#[bench::create_logging_instance(args = ("create_logging_instance"), config = near(814_000))]
 fn answer(warm: Warm) -> (EventResponse, Warm) {
     let answer = black_box(warm.answer());
     (answer, warm)

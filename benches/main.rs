@@ -325,7 +325,7 @@ impl Bench {
         for count in [1, 100, 10_000] {
             while keys.len() < count {
                 let number = keys.len() as u64;
-                let key = workspace_management::key::mint(number.to_be_bytes(), [7; 32]);
+                let key = workspace_management::api_key::mint(number.to_be_bytes(), [7; 32]);
                 let record = key_record(&key, DEMO_ORGANIZATION, "");
                 self.endpoint.dynamodb.put(Table::KEYS, record);
                 let mut event = self.events["create_logging_instance"].clone();

@@ -7,9 +7,9 @@ use std::{
 };
 
 use crate::{
+    api_key::{ApiKey, KeyRecord, SecretDigest},
     caller::{ANONYMOUS, Caller},
     error::Error,
-    key::{ApiKey, KeyRecord, SecretDigest},
     store::{Store, Table},
     values::Identifier,
 };

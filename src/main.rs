@@ -14,9 +14,9 @@ use tracing_subscriber::{
 };
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
-    client,
-    event::Service,
     metrics::Metrics,
+    service::Service,
+    store::client,
     store::{Store, Tables},
 };
 

@@ -2,6 +2,8 @@
 //!
 //! Every verb is safe to repeat: a write that was committed but whose answer was lost is found as it should be.
 
+pub mod client;
+
 use std::{
     collections::{HashMap, HashSet},
     error::Error as StdError,

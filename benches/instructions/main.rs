@@ -16,7 +16,7 @@ use lambda_runtime::{Context, LambdaEvent};
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{events, instant};
-use workspace_management::{event::Service, metrics::Metrics, response::EventResponse};
+use workspace_management::{lambda::response::EventResponse, metrics::Metrics, service::Service};
 
 /// A service that has answered the event before, and so remembers all that it can.
 struct Warm {

@@ -6,7 +6,7 @@ use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, value::RawValue};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::instant;
-use workspace_management::event::Service;
+use workspace_management::service::Service;
 
 static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build();

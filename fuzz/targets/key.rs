@@ -2,7 +2,7 @@
 #![no_main]
 
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::key::{ApiKey, mint};
+use workspace_management::api_key::{ApiKey, mint};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Some(key) = ApiKey::parse(text) else {

@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::{Client, error::ProvideErrorMetadata as _};
 use serde::Serialize;
 use serde_json::json;
 use workspace_management::{
+    api_key::{ApiKey, KeyRecord},
     caller::now,
-    key::{ApiKey, KeyRecord},
     store::{Table, Tables},
 };
 

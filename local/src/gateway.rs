@@ -14,7 +14,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
-use workspace_management::event::{Service, TIMEOUT};
+use workspace_management::service::{Service, TIMEOUT};
 
 /// API Gateway's limit on the size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;

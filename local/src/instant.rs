@@ -11,7 +11,7 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
-    event::Service,
+    service::Service,
     store::Store,
 };
 

@@ -20,7 +20,7 @@
 //! use workspace_local::{demo::DEMO_ORGANIZATION, dynamodb::DynamoDb, events, tables};
 //! use workspace_management::{
 //!     auth::{AnonymousOperations, Auth},
-//!     event::Service,
+//!     service::Service,
 //!     store::{Store, Table},
 //! };
 //!

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::events;
-use workspace_management::{auth::AnonymousOperations, key::mint, store::Table};
+use workspace_management::{api_key::mint, auth::AnonymousOperations, store::Table};
 
 use crate::{
     auth::{misspelt, with_secret},

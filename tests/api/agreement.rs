@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 use workspace_local::{events, tables::TEMPLATE};
-use workspace_management::{event::TIMEOUT, operations::NAMES, store::Table};
+use workspace_management::{operations::NAMES, service::TIMEOUT, store::Table};
 use yaml_serde::Value;
 
 use crate::{

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use workspace_management::{
+    api_key::{ApiKey, mint},
     auth::AnonymousOperations,
-    key::{ApiKey, mint},
     store::Table,
 };
 

@@ -19,7 +19,7 @@ use fastrand::Rng;
 use serde_json::json;
 use workspace_local::dynamodb::{DynamoDb, action};
 use workspace_management::{
-    key::{ApiKey, mint},
+    api_key::{ApiKey, mint},
     store::Table,
 };
 

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::{
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use workspace_management::{client, event::Service, store::Table};
+use workspace_management::{service::Service, store::Table, store::client};
 
 use crate::support::{Answer, Setting, World, config, event, send, service, table_names};
 

@@ -16,7 +16,7 @@ use workspace_local::{
     events,
     tables::{sdk_config, table_names},
 };
-use workspace_management::{event::Service, store::Table};
+use workspace_management::{service::Service, store::Table};
 
 use crate::{
     engine::Engine,

@@ -19,7 +19,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use workspace_local::tables::{sdk_config, table_names};
-use workspace_management::{key::ApiKey, store::Table};
+use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{
     engine::{Chance, Engine},

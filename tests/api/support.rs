@@ -35,9 +35,9 @@ use workspace_local::{
     tables::{create_missing, sdk_config},
 };
 use workspace_management::{
+    api_key::{ApiKey, KeyRecord, mint},
     auth::{AnonymousOperations, Auth},
-    event::Service,
-    key::{ApiKey, KeyRecord, mint},
+    service::Service,
     store::{Store, Table, Tables},
 };
 

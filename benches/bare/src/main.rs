@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use lambda_http::{Body, Error, Request, Response, run, service_fn};
-use workspace_management::client::connect;
+use workspace_management::store::client::connect;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {

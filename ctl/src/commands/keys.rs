@@ -11,8 +11,8 @@ use aws_sdk_dynamodb::{
 use serde_json::{Value, json};
 use workspace_local::demo::key_record;
 use workspace_management::{
+    api_key::{KeyRecord, mint},
     caller::now,
-    key::{KeyRecord, mint},
     operations,
     store::Table,
 };

@@ -20,7 +20,7 @@ use workspace_local::{
 };
 use workspace_management::{
     auth::{AnonymousOperations, Auth},
-    event::Service,
+    service::Service,
     store::Store,
 };
 

@@ -19,8 +19,8 @@ use crate::{
     auth::Auth,
     caller::Caller,
     error::Error,
+    lambda::response::{EventResponse, Sender},
     metrics::{Attempts, Measured, Metrics},
-    response::{EventResponse, Sender},
     router::{Call, Request, route},
     store::Store,
 };

@@ -1,0 +1,3 @@
+//! The JSON that Lambda passes to the function and gets back.
+
+pub mod response;

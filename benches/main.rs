@@ -28,7 +28,7 @@ use workspace_local::{
     events,
     tables::{create_missing, sdk_config, table_names},
 };
-use workspace_management::store::Table;
+use workspace_management::{api_key::ApiKey, operation::Operation, store::Table};
 
 use crate::{endpoint::Endpoint, lambda::Lambda, report::Report};
 
@@ -103,7 +103,8 @@ fn build(root: &Path) -> Result<BTreeMap<&'static str, PathBuf>> {
 
 /// The events of `events/`, by the operation's name.
 fn benchmark_events() -> Result<BTreeMap<&'static str, Value>> {
-    let event = |(name, text)| Ok((name, serde_json::from_str(text)?));
+    let event =
+        |(operation, text): (Operation, _)| Ok((operation.name(), serde_json::from_str(text)?));
     events::all().map(event).collect()
 }
 
@@ -121,8 +122,9 @@ impl Bench {
             &self.endpoint.few_roots
         };
         let mut variables: Vec<(String, String)> = Table::ALL
+            .iter()
             .map(|table| (table.variable.to_owned(), table.logical_id.to_owned()))
-            .into();
+            .collect();
         variables.push((
             "AWS_ENDPOINT_URL_DYNAMODB".to_owned(),
             self.endpoint.secure.clone(),
@@ -204,7 +206,7 @@ impl Bench {
             );
             lambda.stop().await?;
         }
-        for (operation, _) in events::all() {
+        for operation in Operation::ALL.iter().map(|operation| operation.name()) {
             let (mut lambda, _) = self.start("ours", &[]).await?;
             // What is opened at the start is no part of the first call.
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -325,7 +327,7 @@ impl Bench {
         for count in [1, 100, 10_000] {
             while keys.len() < count {
                 let number = keys.len() as u64;
-                let key = workspace_management::api_key::mint(number.to_be_bytes(), [7; 32]);
+                let key = ApiKey::generate(number.to_be_bytes(), [[7; 16]; 2]);
                 let record = key_record(&key, DEMO_ORGANIZATION, "");
                 self.endpoint.dynamodb.put(Table::KEYS, record);
                 let mut event = self.events["create_logging_instance"].clone();

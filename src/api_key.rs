@@ -1,23 +1,24 @@
-//! The API key: its text form, its digest, how it is verified.
+//! The API key: its text form, and the record that is stored for it.
 //!
-//! `wsk_<id>_<secret><checksum>`: an id of 12 characters that names the key's record, a secret of 44 that only its holder
-//! knows, and a checksum of 6 over all before it. The checksum lets a mistyped or an invented key be refused without a
-//! read, and lets scanners find keys that were published by mistake.
+//! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the key of the
+//! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
+//! everything before it: the function rejects a mistyped key without a read, and scanners can find
+//! published keys.
 
-use std::time::SystemTime;
+use std::{fmt::Write as _, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What every key begins with.
-pub const PREFIX: &str = "wsk_";
+use crate::operation::Operation;
 
+const PREFIX: &str = "wsk_";
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
 
-/// A key as it was presented: well-formed, its checksum right, not yet verified.
+/// A well-formed API key. It is not verified yet.
 #[derive(Clone, Copy)]
 pub struct ApiKey<'a> {
     id: &'a str,
@@ -25,122 +26,106 @@ pub struct ApiKey<'a> {
 }
 
 impl<'a> ApiKey<'a> {
-    /// Reads a key's text form; `None` if any part is malformed or the checksum is wrong.
+    /// Parses the text form. `None` if a part is malformed or the checksum is wrong.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (id, rest) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let (secret, sum) = rest.split_at_checked(SECRET_LENGTH)?;
         let alphanumeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let well_formed = id.len() == ID_LENGTH && alphanumeric(id) && alphanumeric(secret);
-        let summed = &text[..text.len() - sum.len()];
-        (well_formed && sum == checksum(summed)).then_some(Self { id, secret })
+        let covered = &text[..text.len() - sum.len()];
+        (well_formed && sum == checksum(covered)).then_some(Self { id, secret })
     }
 
-    /// The id that names the key's record. It is no secret: records and logs show it.
+    /// Generates the text form of a new key from random bytes.
+    pub fn generate(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
+        let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
+        let half = |bytes| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(bytes));
+        let key = format!("{PREFIX}{id}_{}", secret.map(half).concat());
+        let sum = checksum(&key);
+        key + &sum
+    }
+
+    /// The id. It is not secret: records and logs contain it.
     pub fn id(&self) -> &'a str {
         self.id
     }
 
-    /// The digest that the key's record keeps in place of the secret.
+    /// The digest of the secret, as the record contains it.
     pub fn digest(&self) -> SecretDigest {
         SecretDigest::of(self.secret)
     }
 }
 
-/// A new key's text form, from random bytes of the operating system.
-pub fn mint(id: [u8; 8], secret: [u8; 32]) -> String {
-    let (high, low) = secret.split_at(16);
-    let number = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .fold(0, |number, byte| number << 8 | u128::from(*byte))
-    };
-    let key = [
-        PREFIX,
-        &base62::<ID_LENGTH>(number(&id)),
-        "_",
-        &base62::<{ SECRET_LENGTH / 2 }>(number(high)),
-        &base62::<{ SECRET_LENGTH / 2 }>(number(low)),
-    ]
-    .concat();
-    let sum = checksum(&key);
-    key + &sum
-}
-
-/// What is stored of a key. `workspacectl` writes it and the function reads it.
+/// The record of an API key. `workspacectl` writes it and the function reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
-    /// The key's id.
+    /// The id in the key.
     pub key_id: String,
-    /// The organization that the key's holder acts for.
+    /// The organization that the key belongs to.
     pub org_id: String,
-    /// What the operator calls the key.
+    /// The operator's name for the key.
     #[serde(default)]
     pub label: String,
-    /// The digest of its secret.
+    /// The digest of the secret.
     pub secret_sha256: SecretDigest,
-    /// The operations that it may call, by name; absent means all of them.
+    /// The names of the operations that the key may call. `None` means every operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
-    /// When it was issued (RFC 3339).
+    /// When the key was issued (RFC 3339).
     pub created_at: String,
-    /// From when on it is refused (RFC 3339), if it expires.
+    /// When the key stops working (RFC 3339). `None` means that it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// When it was revoked (RFC 3339), if it was.
+    /// When the key was revoked (RFC 3339). `None` means that it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
 
 impl KeyRecord {
-    /// Whether the key is neither revoked nor, at that moment, expired. An unreadable date counts as expired.
-    pub fn is_valid_at(&self, moment: SystemTime) -> bool {
+    /// Whether the key is neither revoked nor expired. An unreadable date counts as expired.
+    pub fn is_valid_at(&self, now: SystemTime) -> bool {
         let expired = self.expires_at.as_deref().is_some_and(|expires_at| {
-            humantime::parse_rfc3339(expires_at).map_or(true, |expires_at| moment >= expires_at)
+            humantime::parse_rfc3339(expires_at).map_or(true, |expires_at| now >= expires_at)
         });
         self.revoked_at.is_none() && !expired
     }
 
-    /// Whether the key may call the operation of that name.
-    pub fn allows(&self, operation: &str) -> bool {
+    /// Whether the key may call the operation.
+    pub fn allows(&self, operation: Operation) -> bool {
         self.operations
             .as_ref()
-            .is_none_or(|allowed| allowed.iter().any(|name| name == operation))
+            .is_none_or(|allowed| allowed.iter().any(|name| name == operation.name()))
     }
 }
 
-/// SHA-256 of a secret, in lower-case hexadecimal. The secret has 256 random bits, so a slow hash would add nothing.
+/// The SHA-256 hash of a secret, in lower-case hexadecimal. A slow hash would add nothing, because
+/// the secret has 256 random bits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretDigest(String);
 
 impl SecretDigest {
     fn of(secret: &str) -> Self {
-        Self(
-            Sha256::digest(secret)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        let mut hex = String::with_capacity(64);
+        for byte in Sha256::digest(secret) {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        Self(hex)
     }
 
-    /// A digest that no secret has, to compare with where there is no record: a caller shall not learn from the time
-    /// whether a key's id is known.
-    pub fn of_nothing() -> Self {
-        Self("-".repeat(64))
-    }
-
-    /// Compares in a time that does not depend on where the two differ.
+    /// Compares two digests in constant time.
     pub fn matches(&self, other: &Self) -> bool {
         self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
     }
 }
 
-/// CRC-32 in base 62, as in the tokens that GitHub issues.
+/// CRC-32 in base 62, as in GitHub's tokens.
 fn checksum(text: &str) -> String {
     base62::<CHECKSUM_LENGTH>(crc32fast::hash(text.as_bytes()).into())
 }
 
-/// The number in `LENGTH` digits of `0-9 A-Z a-z`, leading zeros included.
+/// The number in `LENGTH` digits of `0-9 A-Z a-z`, with leading zeros.
 fn base62<const LENGTH: usize>(mut number: u128) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut digits = [b'0'; LENGTH];
@@ -149,4 +134,136 @@ fn base62<const LENGTH: usize>(mut number: u128) -> String {
         number /= 62;
     }
     digits.iter().map(|digit| char::from(*digit)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The key of `cargo serve`, written out so that a change of the format breaks this test.
+    const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
+
+    #[test]
+    fn parse_returns_the_id_of_a_well_formed_key() {
+        assert_eq!(ApiKey::parse(DEMO_KEY).unwrap().id(), "acmeDemoKey1");
+    }
+
+    #[test]
+    fn generate_and_parse_agree() {
+        for (id, secret) in [([0; 8], [[0; 16]; 2]), ([255; 8], [[255; 16]; 2])] {
+            let text = ApiKey::generate(id, secret);
+            let key = ApiKey::parse(&text).unwrap();
+            assert_eq!(text.len(), DEMO_KEY.len());
+            assert_eq!((key.id.len(), key.secret.len()), (ID_LENGTH, SECRET_LENGTH));
+        }
+        let [one, other] = [1, 2].map(|byte| ApiKey::generate([1; 8], [[7; 16], [byte; 16]]));
+        let digest = |text| ApiKey::parse(text).unwrap().digest();
+        assert!(!digest(&one).matches(&digest(&other)));
+    }
+
+    #[test]
+    fn parse_rejects_malformed_keys() {
+        let (without_last, last) = DEMO_KEY.split_at(DEMO_KEY.len() - 1);
+        let rows = [
+            ("empty", String::new()),
+            ("another prefix", DEMO_KEY.replace("wsk_", "wsx_")),
+            ("no separator", DEMO_KEY.replace("1_P", "11P")),
+            ("a character less", without_last.to_owned()),
+            ("a character more", format!("{DEMO_KEY}0")),
+            (
+                "another checksum",
+                format!("{without_last}{}", if last == "0" { "1" } else { "0" }),
+            ),
+            (
+                "another id",
+                DEMO_KEY.replace("acmeDemoKey1", "acmeDemoKey2"),
+            ),
+            ("another secret", DEMO_KEY.replace("Public", "public")),
+            ("lower case", DEMO_KEY.to_lowercase()),
+            ("white space", format!("{DEMO_KEY} ")),
+            (
+                "a multi-byte character at the end of the secret",
+                format!("wsk_acmeDemoKey1_{}é", "a".repeat(43)),
+            ),
+        ];
+        for (description, text) in rows {
+            assert!(ApiKey::parse(&text).is_none(), "{description}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_the_sha_256_hash_in_lower_case_hexadecimal() {
+        // FIPS 180-2, appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(SecretDigest::of("abc").0, abc);
+        assert!(SecretDigest::of("abc").matches(&SecretDigest(abc.to_owned())));
+        assert!(!SecretDigest::of("abd").matches(&SecretDigest(abc.to_owned())));
+    }
+
+    #[test]
+    fn base62_has_leading_zeros_and_all_digits() {
+        assert_eq!(base62::<3>(0), "000");
+        assert_eq!(base62::<3>(61), "00z");
+        assert_eq!(base62::<3>(62), "010");
+        assert_eq!(base62::<22>(u128::MAX), "7n42DGM5Tflk9n8mt7Fhc7");
+    }
+
+    fn record() -> KeyRecord {
+        KeyRecord {
+            key_id: "acmeDemoKey1".to_owned(),
+            org_id: "acme".to_owned(),
+            label: String::new(),
+            secret_sha256: SecretDigest::of("secret"),
+            operations: None,
+            created_at: "2026-01-01T00:00:00Z".to_owned(),
+            expires_at: None,
+            revoked_at: None,
+        }
+    }
+
+    #[test]
+    fn a_key_is_valid_until_the_second_at_which_it_expires() {
+        let end = humantime::parse_rfc3339("2026-06-01T00:00:00Z").unwrap();
+        let just_before = end - Duration::from_nanos(1);
+        let mut key = record();
+        assert!(key.is_valid_at(end));
+
+        key.expires_at = Some("2026-06-01T00:00:00Z".to_owned());
+        assert!(key.is_valid_at(just_before));
+        assert!(!key.is_valid_at(end));
+
+        key.expires_at = Some("tomorrow".to_owned());
+        assert!(!key.is_valid_at(just_before));
+    }
+
+    #[test]
+    fn a_revoked_key_is_not_valid() {
+        let key = KeyRecord {
+            revoked_at: Some("2026-06-01T00:00:00Z".to_owned()),
+            ..record()
+        };
+        assert!(!key.is_valid_at(SystemTime::UNIX_EPOCH));
+    }
+
+    #[test]
+    fn a_key_allows_every_operation_unless_it_names_some() {
+        let all = record();
+        for operation in Operation::ALL {
+            let restricted = KeyRecord {
+                operations: Some(vec![operation.name().to_owned()]),
+                ..record()
+            };
+            for other in Operation::ALL {
+                assert!(all.allows(*other));
+                assert_eq!(restricted.allows(*other), operation == other);
+            }
+        }
+        let none = KeyRecord {
+            operations: Some(vec![]),
+            ..record()
+        };
+        assert!(!none.allows(Operation::CreateTeam));
+    }
 }

@@ -1,196 +1,207 @@
-//! Who is asking, or refused: a credential to a [`Caller`].
+//! Authentication and authorization: from the `Authorization` header to a [`Caller`].
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
+
+use deserr::Deserr;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::{ApiKey, KeyRecord, SecretDigest},
-    caller::{ANONYMOUS, Caller},
-    error::Error,
-    store::{Store, Table},
+    api_key::{ApiKey, KeyRecord},
+    body::{self, Violations},
+    error::{Credential, Error, Result},
+    operation::Operation,
+    request::Request,
+    store::{Store, timestamp},
     values::Identifier,
 };
 
-/// How many keys are remembered at most; then all are forgotten and read again.
-const MOST_KNOWN_KEYS: usize = 10_000;
+/// The `created_by` of records that anonymous callers create.
+const ANONYMOUS: &str = "anonymous";
 
-/// The rules of who may call, and the keys that were verified of late.
-pub struct Auth {
-    anonymous_operations: AnonymousOperations,
-    key_cache: Duration,
-    known: Mutex<HashMap<String, Known>>,
-}
-
-/// Whether the operations that the contract shows without `Authorization` may be called without a key.
+/// Whether anonymous callers may call the operations that allow them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousOperations {
-    /// As the contract shows them: for registered organizations.
+    /// For registered organizations, as the contract shows.
     Allowed,
-    /// A key is needed for every operation.
+    /// Every operation requires an API key.
     Denied,
 }
 
-/// A key's record, and when it was read.
-struct Known {
-    record: Arc<KeyRecord>,
-    // The wall clock: a monotonic one may stand still while Lambda freezes the process.
-    read_at: SystemTime,
+/// A caller who may call the requested operation for one organization.
+///
+/// Only [`Call::authorize`] creates one, so no operation runs without authorization.
+pub(crate) struct Caller {
+    /// The organization whose records the caller may write.
+    pub(crate) organization: Identifier,
+    /// The id of the API key, or `anonymous`.
+    pub(crate) id: String,
+    /// When the function received the request.
+    pub(crate) received_at: SystemTime,
+    request_id: String,
 }
 
-/// What a request asks for, and what it brings to prove that it may.
-#[derive(Debug)]
-pub struct Asked<'a> {
-    /// The operation's name.
-    pub operation: &'a str,
-    /// The organization in the path, if the path names one.
-    pub organization: Option<Identifier>,
-    /// Whether the contract shows the operation without `Authorization`.
-    pub open: bool,
-    /// What the operation will ask for, to be read together with the key.
-    pub foreseen: Option<(Table, [String; 2])>,
-    /// Every value of the request's `Authorization` header.
-    pub authorization: &'a [&'a str],
-    /// The request's id, which the caller's records will show.
-    pub request_id: &'a str,
-}
-
-impl Auth {
-    /// `key_cache` is how long a verified key is remembered, and so how long a revoked one may still work.
-    pub fn new(anonymous_operations: AnonymousOperations, key_cache: Duration) -> Self {
+impl Caller {
+    fn new(organization: Identifier, id: &str, request: &Request<'_>) -> Self {
         Self {
-            anonymous_operations,
-            key_cache,
-            known: Mutex::default(),
+            organization,
+            id: id.to_owned(),
+            received_at: request.received_at,
+            request_id: request.id.to_owned(),
         }
     }
 
-    /// Admits the holder of a valid key, for the key's own organization; and to an open operation, where the deployment
-    /// allows it, anyone who sends no key, for a registered organization.
-    ///
-    /// Who is `recognized` is told even if they are not admitted, for the log.
+    /// The audit attributes of a record that the request creates.
+    pub(crate) fn audit(&self) -> Audit {
+        Audit {
+            created_at: timestamp(self.received_at),
+            created_by: self.id.clone(),
+            request_id: self.request_id.clone(),
+        }
+    }
+}
+
+/// When, by whom and in which request a record was created.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Audit {
+    /// RFC 3339, in UTC, with milliseconds.
+    pub(crate) created_at: String,
+    /// The id of an API key, or `anonymous`.
+    pub(crate) created_by: String,
+    pub(crate) request_id: String,
+}
+
+/// A request on its way to an operation.
+pub(crate) struct Call<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) anonymous_operations: AnonymousOperations,
+    pub(crate) request: Request<'a>,
+    /// The operation that the path names.
+    pub(crate) operation: Option<Operation>,
+    /// The organization and the id of the API key, or of the anonymous caller, as soon as they are
+    /// known. The log shows them even if the request is rejected.
+    pub(crate) identity: Option<(String, String)>,
+}
+
+impl Call<'_> {
+    /// Decides whether the sender of the request may call an operation. `organization` is the one
+    /// in the path, if the path has one.
     ///
     /// # Errors
-    /// [`Error::Unauthenticated`]; [`Error::OtherOrganization`] if the path names another than the key's;
-    /// [`Error::OperationNotAllowed`]; [`Error::NoSuchOrganization`]; or the store's.
-    pub async fn admit(
-        &self,
-        store: &Store,
-        asked: Asked<'_>,
-        recognized: &mut Option<Caller>,
-    ) -> Result<Caller, Error> {
-        let Some(key) = presented(asked.authorization)? else {
-            let caller = self.admit_anonymous(store, asked).await?;
-            return Ok(recognized.insert(caller).clone());
+    /// [`Error::MethodNotAllowed`], [`Error::Unauthenticated`], [`Error::OtherOrganization`],
+    /// [`Error::OperationNotAllowed`] or [`Error::NoSuchOrganization`].
+    pub(crate) async fn authorize(
+        &mut self,
+        operation: Operation,
+        organization: Option<&Identifier>,
+    ) -> Result<Caller> {
+        self.operation = Some(operation);
+        if self.request.method != "POST" {
+            return Err(Error::MethodNotAllowed);
+        }
+        let Some(key) = self.verified_key().await? else {
+            return self.authorize_anonymous(operation, organization).await;
         };
-        let record = self.verify(store, key, asked.foreseen.as_ref()).await?;
-        let own = Identifier::parse("org_id", &record.org_id)
-            .map_err(|_| Error::Internal("the key's record names no valid organization".into()))?;
-        let caller = recognized.insert(Caller::admitted(own, key.id(), asked.request_id));
-        if asked
-            .organization
-            .is_some_and(|organization| organization != *caller.organization())
-        {
+        self.identity = Some((key.org_id.clone(), key.key_id.clone()));
+        let own = Identifier::new(&key.org_id);
+        let own = own.ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
+        if organization.is_some_and(|organization| *organization != own) {
             return Err(Error::OtherOrganization);
         }
-        if !record.allows(asked.operation) {
-            return Err(Error::OperationNotAllowed);
+        if !key.allows(operation) {
+            return Err(Error::OperationNotAllowed(operation.name()));
         }
-        Ok(caller.clone())
+        Ok(Caller::new(own, &key.key_id, &self.request))
     }
 
-    async fn admit_anonymous(&self, store: &Store, asked: Asked<'_>) -> Result<Caller, Error> {
-        let open = asked.open && self.anonymous_operations == AnonymousOperations::Allowed;
-        let Some(organization) = asked.organization.filter(|_| open) else {
-            return Err(Error::Unauthenticated { sent: false });
-        };
-        if !store
-            .exists(Table::ORGANIZATIONS, &[organization.as_str()])
-            .await?
-        {
+    async fn authorize_anonymous(
+        &mut self,
+        operation: Operation,
+        organization: Option<&Identifier>,
+    ) -> Result<Caller> {
+        let is_allowed = operation.allows_anonymous()
+            && self.anonymous_operations == AnonymousOperations::Allowed;
+        let organization = organization
+            .filter(|_| is_allowed)
+            .ok_or(Error::Unauthenticated(Credential::Missing))?;
+        let now = self.request.received_at;
+        if !self.store.organization_exists(organization, now).await? {
             return Err(Error::NoSuchOrganization);
         }
-        Ok(Caller::admitted(organization, ANONYMOUS, asked.request_id))
+        let caller = Caller::new(organization.clone(), ANONYMOUS, &self.request);
+        self.identity = Some((organization.as_str().to_owned(), caller.id.clone()));
+        Ok(caller)
     }
 
-    /// The record of a presented key, if the secret is the right one and the key is neither expired nor revoked.
-    async fn verify(
-        &self,
-        store: &Store,
-        key: ApiKey<'_>,
-        foreseen: Option<&(Table, [String; 2])>,
-    ) -> Result<Arc<KeyRecord>, Error> {
-        let now = SystemTime::now();
-        let presented = key.digest();
-        // Another secret than the remembered one is looked up as an unknown id is, and so takes as long.
-        let known = self.remembered(key.id(), now);
-        let record = match known.filter(|record| presented.matches(&record.secret_sha256)) {
-            Some(record) => Some(record),
-            None => {
-                let ahead = foreseen.map(|(table, [one, two])| (*table, [one.as_str(), two]));
-                let ahead = ahead.as_ref().map(|(table, key)| (*table, &key[..]));
-                let record: Option<KeyRecord> = store.find(Table::KEYS, &[key.id()], ahead).await?;
-                record.map(Arc::new)
-            }
-        };
-        // Compared for an unknown id too.
-        let digest = record
-            .as_ref()
-            .map_or_else(SecretDigest::of_nothing, |record| {
-                record.secret_sha256.clone()
-            });
-        match (presented.matches(&digest), record) {
-            (true, Some(record)) if record.is_valid_at(now) => {
-                self.remember(&record, now);
-                Ok(record)
-            }
-            _ => Err(Error::Unauthenticated { sent: true }),
-        }
-    }
-
-    fn remembered(&self, id: &str, now: SystemTime) -> Option<Arc<KeyRecord>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = known.get(id)?;
-        let age = now.duration_since(key.read_at).ok()?;
-        (age < self.key_cache).then(|| key.record.clone())
-    }
-
-    fn remember(&self, record: &Arc<KeyRecord>, now: SystemTime) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = known
-            .get(&record.key_id)
-            .is_some_and(|key| Arc::ptr_eq(&key.record, record));
-        if fresh || self.key_cache.is_zero() {
-            return;
-        }
-        if known.len() >= MOST_KNOWN_KEYS {
-            known.clear();
-        }
-        let record = record.clone();
-        known.insert(
-            record.key_id.clone(),
-            Known {
-                record,
-                read_at: now,
-            },
+    /// The record of the API key, if it is valid. `None` if the request has no credential.
+    async fn verified_key(&self) -> Result<Option<Arc<KeyRecord>>> {
+        let (now, rejected) = (
+            self.request.received_at,
+            Error::Unauthenticated(Credential::Rejected),
         );
+        let credential = match *self.request.authorization {
+            [] => return Ok(None),
+            [value] => bearer_token(value),
+            _ => None,
+        };
+        let Some(key) = credential.and_then(ApiKey::parse) else {
+            return Err(rejected);
+        };
+        match self.store.key(key.id(), now).await? {
+            Some(record)
+                if key.digest().matches(&record.secret_sha256) && record.is_valid_at(now) =>
+            {
+                Ok(Some(record))
+            }
+            _ => Err(rejected),
+        }
+    }
+
+    /// Parses the body. Operations do so after authorization, so that only callers see violations.
+    pub(crate) fn body<T: Deserr<Violations>>(&self) -> Result<T> {
+        body::parse(&self.request.body)
     }
 }
 
-/// The key in `Authorization`: `Bearer <key>`, the scheme in any case, or the bare key. `None` if there is no such header.
-fn presented<'a>(authorization: &[&'a str]) -> Result<Option<ApiKey<'a>>, Error> {
-    let malformed = Error::Unauthenticated { sent: true };
-    let credential = match authorization {
-        [] => return Ok(None),
-        [credential] => credential.trim(),
-        _ => return Err(malformed),
-    };
-    let key = match credential.split_once(' ') {
-        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim_start(),
-        Some(_) => return Err(malformed),
-        None => credential,
-    };
-    ApiKey::parse(key).map(Some).ok_or(malformed)
+/// The token in `Bearer <token>`, with the scheme in any case, or the whole value if it has no
+/// scheme. `None` if it has another scheme.
+fn bearer_token(value: &str) -> Option<&str> {
+    match value.trim().split_once(' ') {
+        Some((scheme, token)) => scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| token.trim_start()),
+        None => Some(value.trim()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn bearer_token_accepts_the_scheme_in_any_case_or_no_scheme() {
+        for value in ["Bearer abc", "bearer abc", "BEARER   abc ", "abc", " abc "] {
+            assert_eq!(bearer_token(value), Some("abc"), "{value:?}");
+        }
+        for value in ["Basic abc", "Bearerabc abc"] {
+            assert_eq!(bearer_token(value), None, "{value:?}");
+        }
+        assert_eq!(bearer_token("Bearer "), Some("Bearer"));
+    }
+
+    #[test]
+    fn audit_attributes_have_the_time_of_the_request() {
+        let caller = Caller {
+            organization: Identifier::parse("org_id", "acme").unwrap(),
+            id: "acmeDemoKey1".to_owned(),
+            request_id: "request-1".to_owned(),
+            received_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_225_600_123),
+        };
+        let audit = caller.audit();
+        assert_eq!(audit.created_at, "2026-01-01T00:00:00.123Z");
+        assert_eq!(audit.created_by, "acmeDemoKey1");
+        assert_eq!(audit.request_id, "request-1");
+    }
 }

@@ -1,69 +1,49 @@
-//! A body: bytes to a request, or every rule that they break, in one reading.
+//! The body: from JSON to a request, or to a list of every violation.
 //!
-//! `serde` stops at the first violation and takes an array for an object; `deserr` walks the parsed JSON to its end.
+//! `serde` would stop at the first violation and accept an array in place of an object. `deserr`
+//! checks the whole body.
 
-use std::{fmt, ops::ControlFlow};
+use std::ops::ControlFlow;
 
 use deserr::{
     DeserializeError, Deserr, ErrorKind, IntoValue, MergeWithError, Value, ValueKind,
     ValuePointerRef,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value as Json};
 
-use crate::error::{Error, Violation};
+use crate::error::{Error, Result, Violation};
 
-/// How many bytes a body may have.
-pub const LARGEST: usize = 256 * 1024;
+/// The maximum size of a body, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
 
-/// How many repetitions of members are looked at, and how many bytes their pointers may have before the last one, so that
-/// a body costs no more than its size: a pointer repeats the name of every object around it.
-const MOST_REPETITIONS: (usize, usize) = (100, 64 * 1024);
-
-/// Reads a request from a body.
+/// Parses a body.
 ///
 /// # Errors
 /// [`Error::BodyTooLarge`], [`Error::NotJson`], or [`Error::InvalidBody`] with every violation.
-pub fn read<T: Deserr<Violations>>(body: &[u8]) -> Result<T, Error> {
-    if body.len() > LARGEST {
-        return Err(Error::BodyTooLarge { limit: LARGEST });
+pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
+    if body.len() > MAX_BYTES {
+        return Err(Error::BodyTooLarge(MAX_BYTES));
     }
     if body.is_empty() {
         return Err(Error::NotJson("it is empty".to_owned()));
     }
-    let mut repeated = Repeated::default();
-    let mut parser = serde_json::Deserializer::from_slice(body);
-    let json = Members {
-        at: ValuePointerRef::Origin,
-        repeated: &mut repeated,
-    }
-    .deserialize(&mut parser)
-    .and_then(|json| parser.end().map(|()| json))
-    .map_err(|reason| Error::NotJson(reason.to_string()))?;
-    let mut repeated = repeated.violations;
-    match deserr::deserialize::<T, _, Violations>(json) {
-        Ok(request) if repeated.is_empty() => Ok(request),
-        Ok(_) => Err(Error::InvalidBody(repeated)),
-        Err(mut violations) => {
-            violations.0.append(&mut repeated);
-            Err(Error::InvalidBody(violations.0))
-        }
-    }
+    let json: serde_json::Value =
+        serde_json::from_slice(body).map_err(|reason| Error::NotJson(reason.to_string()))?;
+    deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
 }
 
-/// The rules that a body breaks, at least one.
+/// The violations of a body: at least one.
 #[derive(Debug)]
-pub struct Violations(Vec<Violation>);
+pub(crate) struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// One violation at that place.
-    pub fn one(at: ValuePointerRef, detail: impl Into<String>) -> Self {
+    /// One violation, at a place in the body.
+    pub(crate) fn one(at: ValuePointerRef, detail: impl Into<String>) -> Self {
         Self::all(at, vec![detail.into()])
     }
 
-    /// A violation at that place for each detail.
-    pub fn all(at: ValuePointerRef, details: Vec<String>) -> Self {
+    /// A violation for each detail, at a place in the body.
+    pub(crate) fn all(at: ValuePointerRef, details: Vec<String>) -> Self {
         let pointer = pointer(at);
         let violation = |detail| Violation {
             pointer: pointer.clone(),
@@ -73,7 +53,7 @@ impl Violations {
     }
 
     /// These violations and others.
-    pub fn and(mut self, mut others: Self) -> Self {
+    pub(crate) fn and(mut self, mut others: Self) -> Self {
         self.0.append(&mut others.0);
         self
     }
@@ -96,24 +76,19 @@ impl DeserializeError for Violations {
     ) -> ControlFlow<Self, Self> {
         let found = match error {
             ErrorKind::MissingField { field } => Self::one(at.push_key(field), "is required"),
-            ErrorKind::IncorrectValueKind { actual, accepted } => wrong_kind(
-                &actual,
-                accepted.first().copied().unwrap_or(ValueKind::Map),
-                at,
-            ),
-            ErrorKind::UnknownKey { key, .. } => Self::one(at.push_key(key), "is not known"),
-            ErrorKind::UnknownValue { .. } => Self::one(at, "is not one of the values allowed"),
-            ErrorKind::BadSequenceLen { expected, .. } => {
-                Self::one(at, format!("must have {expected} entries"))
+            ErrorKind::IncorrectValueKind { actual, accepted } => {
+                let expected = accepted.first().copied().unwrap_or(ValueKind::Map);
+                type_mismatch(&actual, expected, at)
             }
-            ErrorKind::Unexpected { msg } => Self::one(at, msg),
+            // No request type causes another error.
+            _ => Self::one(at, "is not allowed"),
         };
         Self::merge(earlier, found, at)
     }
 }
 
-/// The violation of a value that is of another kind of JSON than its place takes.
-pub fn wrong_kind<V: IntoValue>(
+/// The violation of a value that has another JSON type than the accepted one.
+pub(crate) fn type_mismatch<V: IntoValue>(
     actual: &Value<V>,
     accepted: ValueKind,
     at: ValuePointerRef,
@@ -127,130 +102,98 @@ pub fn wrong_kind<V: IntoValue>(
         ValueKind::Sequence => "an array",
         ValueKind::Map => "an object",
     };
-    Violations::one(
-        at,
-        format!("must be {}, but is {}", name(accepted), name(actual.kind())),
-    )
+    let (expected, actual) = (name(accepted), name(actual.kind()));
+    Violations::one(at, format!("must be {expected}, but is {actual}"))
 }
 
-/// What a URI fragment shows of a pointer as it is (RFC 3986, "unreserved").
+/// The characters that a URI fragment contains unescaped (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
+/// A place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6).
 fn pointer(at: ValuePointerRef) -> String {
     match at {
         ValuePointerRef::Origin => "#".to_owned(),
         ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
         ValuePointerRef::Key { key, prev } => {
             let key = key.replace('~', "~0").replace('/', "~1");
-            format!(
-                "{}/{}",
-                pointer(*prev),
-                utf8_percent_encode(&key, UNRESERVED)
-            )
+            let key = utf8_percent_encode(&key, UNRESERVED);
+            format!("{}/{key}", pointer(*prev))
         }
     }
 }
 
-/// Parses any JSON and notes each member that its object holds twice; `serde_json` alone would keep the last in silence.
-struct Members<'a> {
-    at: ValuePointerRef<'a>,
-    repeated: &'a mut Repeated,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The members that stand more than once in their object, and what was done to report them.
-#[derive(Default)]
-struct Repeated {
-    violations: Vec<Violation>,
-    repetitions: usize,
-    bytes: usize,
-}
+    #[test]
+    fn pointer_escapes_names_for_json_pointers_and_uris() {
+        let root = ValuePointerRef::Origin;
+        assert_eq!(pointer(root), "#");
+        let users = root.push_key("usersAddingToTeam");
+        let third = users.push_index(3);
+        assert_eq!(
+            pointer(third.push_key("userid")),
+            "#/usersAddingToTeam/3/userid"
+        );
+        assert_eq!(pointer(root.push_key("a/b~c d")), "#/a~1b~0c%20d");
+        assert_eq!(pointer(root.push_key("é%\"")), "#/%C3%A9%25%22");
+        assert_eq!(pointer(root.push_key("-._~")), "#/-._~0");
+        assert_eq!(pointer(root.push_key("")), "#/");
+    }
 
-impl Repeated {
-    fn note(&mut self, at: ValuePointerRef) {
-        if self.repetitions < MOST_REPETITIONS.0 && self.bytes < MOST_REPETITIONS.1 {
-            let pointer = pointer(at);
-            self.repetitions += 1;
-            self.bytes += pointer.len();
-            if !self.violations.iter().any(|noted| noted.pointer == pointer) {
-                let detail = "must stand only once in its object".to_owned();
-                self.violations.push(Violation { pointer, detail });
-            }
+    #[derive(Debug, Deserr)]
+    #[deserr(error = Violations)]
+    struct Example {
+        #[allow(dead_code, reason = "only its type matters")]
+        flag: bool,
+    }
+
+    fn violations(body: &str) -> Vec<String> {
+        match parse::<Example>(body.as_bytes()) {
+            Err(Error::InvalidBody(violations)) => violations
+                .iter()
+                .map(|violation| format!("{} {}", violation.pointer, violation.detail))
+                .collect(),
+            other => panic!("{body}: {other:?}"),
         }
     }
-}
 
-impl<'de> DeserializeSeed<'de> for Members<'_> {
-    type Value = Json;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Members<'_> {
-    type Value = Json;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Bool(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
-        Number::from_f64(value)
-            .map(Json::Number)
-            .ok_or_else(|| E::custom("number out of range"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Json, E> {
-        Ok(Json::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
-        let mut array = Vec::new();
-        while let Some(entry) = entries.next_element_seed(Members {
-            at: self.at.push_index(array.len()),
-            repeated: &mut *self.repeated,
-        })? {
-            array.push(entry);
+    #[test]
+    fn parse_names_the_expected_and_the_actual_type() {
+        for (value, name) in [
+            ("null", "null"),
+            ("1", "an integer"),
+            ("-1", "an integer"),
+            ("1.5", "a number"),
+            ("\"true\"", "a string"),
+            ("[]", "an array"),
+            ("{}", "an object"),
+        ] {
+            let body = format!("{{\"flag\": {value}}}");
+            assert_eq!(
+                violations(&body),
+                [format!("#/flag must be a boolean, but is {name}")]
+            );
         }
-        Ok(Json::Array(array))
+        assert_eq!(
+            violations("[true]"),
+            ["# must be an object, but is an array"]
+        );
+        assert_eq!(violations("{}"), ["#/flag is required"]);
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Json, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
-            let value = members.next_value_seed(Members {
-                at: self.at.push_key(&key),
-                repeated: &mut *self.repeated,
-            })?;
-            if object.contains_key(&key) {
-                self.repeated.note(self.at.push_key(&key));
-            }
-            object.insert(key, value);
-        }
-        Ok(Json::Object(object))
+    #[test]
+    fn the_last_of_repeated_members_is_used() {
+        assert!(parse::<Example>(br#"{"flag": 1, "flag": true}"#).is_ok());
+        let body = r#"{"flag": true, "flag": 1}"#;
+        assert_eq!(
+            violations(body),
+            ["#/flag must be a boolean, but is an integer"]
+        );
     }
 }

@@ -1,147 +1,120 @@
-//! Every way a request can fail, with its status and its code in one table.
+//! Every reason for which a request fails.
 
 use std::error::Error as StdError;
 
-use lambda_http::http::StatusCode;
-
-/// Why a request was refused or could not be carried out.
+/// Why a request was rejected or failed.
 ///
-/// A variant stands for a decision that a client can take, not for a cause. `Display` is what the caller may read;
-/// the cause, where there is one, is the `source` and goes to the log alone.
+/// There is a variant for each decision that a client can make. `Display` is the text that the
+/// caller reads. The cause, if there is one, is the `source` and is only logged.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Lambda was given something that is no HTTP request, or whose body is not the base64 it claims to be.
-    #[error(
-        "The event is not an HTTP request from API Gateway, a load balancer or a function URL."
-    )]
+pub(crate) enum Error {
+    /// The event is not an HTTP request, or its body is not the base64 that it should be.
+    #[error("The event is not an HTTP request, or its body is not valid base64.")]
     MalformedEvent,
-    /// A path parameter is empty, too long, or holds another character than an identifier may.
-    #[error(
-        "`{parameter}` in the path must be 1 to {longest} characters of A-Z a-z 0-9 . _ ~ : @ -"
-    )]
-    MalformedPath {
-        /// The parameter by the contract's name.
-        parameter: &'static str,
-        /// How many characters it may have.
-        longest: usize,
-    },
+    /// A path parameter is empty, too long, or contains a character that is not allowed: its name
+    /// in the contract and its maximum length.
+    #[error("The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ -")]
+    MalformedPath(&'static str, usize),
     /// The body is not JSON, with the parser's reason.
-    #[error("The body is not JSON: {0}.")]
+    #[error("The request body is not JSON: {0}.")]
     NotJson(String),
-    /// The credential is missing, malformed, unknown, expired or revoked: a caller cannot tell which.
-    #[error("A valid key is needed: send `Authorization: Bearer <key>`.")]
-    Unauthenticated {
-        /// Whether a credential was sent at all (RFC 6750 answers the two differently).
-        sent: bool,
-    },
-    /// A valid key, but of another organization than the path's.
-    #[error("This key belongs to another organization.")]
+    /// The credential is missing, malformed, unknown, expired or revoked. Callers get the same
+    /// text for each, so that a stolen key reveals nothing.
+    #[error("A valid API key is required. Send `Authorization: Bearer <key>`.")]
+    Unauthenticated(Credential),
+    /// The API key belongs to another organization.
+    #[error("This API key belongs to another organization than the one in the path.")]
     OtherOrganization,
-    /// A valid key that may not call this operation.
-    #[error("This key is not allowed to call this operation.")]
-    OperationNotAllowed,
+    /// The API key is not allowed to call this operation, by its name.
+    #[error("This API key is not allowed to call `{0}`.")]
+    OperationNotAllowed(&'static str),
     /// No operation has this path.
-    #[error("There is no operation at this path.")]
+    #[error("No operation exists at this path.")]
     NoSuchPath,
-    /// Nobody has registered the organization.
-    #[error("There is no such organization.")]
+    /// The organization is not registered.
+    #[error("This organization does not exist.")]
     NoSuchOrganization,
-    /// Nobody has created the team.
-    #[error("There is no such team in this project.")]
+    /// The team was not created.
+    #[error("This team does not exist in the project.")]
     NoSuchTeam,
-    /// A known path, called with another method than POST.
-    #[error("This path takes POST alone.")]
+    /// The path of an operation, with another method than POST.
+    #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
-    /// Something different is there under this name already.
-    #[error("Something else is there already: with other content, or made by another caller.")]
-    NameTaken,
-    /// A model is in the organization already under another `id`.
+    /// A record with the same key exists and differs.
     #[error(
-        "A model of this request is in the organization already, with another `id`. Nothing was added."
+        "This resource already exists with different content or was created by another caller. Nothing was changed."
     )]
+    NameTaken,
+    /// A model exists with another `id`.
+    #[error("At least one of the models already exists with a different `id`. Nothing was added.")]
     ModelTaken,
-    /// The body is larger than the service reads.
-    #[error("The body is larger than {limit} bytes.")]
-    BodyTooLarge {
-        /// How many bytes a body may have.
-        limit: usize,
-    },
-    /// JSON that breaks rules of the body, with every one of them.
-    #[error("The body breaks {} of its rules.", .0.len())]
+    /// The body is too large, with the maximum size in bytes.
+    #[error("The request body is larger than {0} bytes.")]
+    BodyTooLarge(usize),
+    /// The body is JSON but invalid, with every violation.
+    #[error("The request body has {} validation error{}.", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     InvalidBody(Vec<Violation>),
-    /// A defect or a misconfiguration: repeating the request will not help.
-    #[error("The service failed. The request id finds the reason in its log.")]
-    Internal(#[source] Cause),
-    /// DynamoDB throttles, conflicts, fails or is too slow: repeating the request is safe and may help.
-    #[error("The service is busy or cut off for a moment. It is safe to send the request again.")]
-    Unavailable(#[source] Cause),
+    /// A bug or a misconfiguration. A retry does not help.
+    #[error("Internal error. Quote the request id when you report it.")]
+    Internal(#[source] BoxError),
+    /// DynamoDB throttles the request, reports a conflict or a failure, or takes too long. A retry
+    /// is safe and may help.
+    #[error("The service is temporarily unavailable. The request is safe to retry.")]
+    Unavailable(#[source] BoxError),
 }
 
-/// What lies behind a failure of the service, for the log.
-pub type Cause = Box<dyn StdError + Send + Sync>;
+/// What is wrong with a credential. The challenge in the response depends on it (RFC 6750,
+/// section 3).
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Credential {
+    Missing,
+    Rejected,
+}
 
-/// One rule that a body breaks.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The cause of a failure.
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A rule that the body violates.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Violation {
-    /// Where: a JSON pointer as a URI fragment (RFC 6901, section 6), such as `#/usersAddingToTeam/3/userid`.
-    pub pointer: String,
-    /// Which rule, in a sentence for the developer who sent it.
-    pub detail: String,
+pub(crate) struct Violation {
+    /// The value, as a JSON pointer in a URI fragment (RFC 6901, section 6), such as
+    /// `#/usersAddingToTeam/3/userid`.
+    pub(crate) pointer: String,
+    /// The rule, as the rest of a sentence that starts with the value, such as `is required`.
+    pub(crate) detail: String,
 }
-
-/// How many seconds a client should wait before it sends a request again that was answered 503.
-pub const RETRY_AFTER_SECONDS: u16 = 1;
 
 impl Error {
-    /// The status, the stable code for programs, and the title (RFC 9457) of this failure.
-    pub fn kind(&self) -> (StatusCode, &'static str, &'static str) {
-        use StatusCode as Status;
+    pub(crate) fn internal(cause: impl Into<BoxError>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// The stable code for programs, and the title for people (RFC 9457, section 3.1).
+    pub(crate) fn code_and_title(&self) -> (&'static str, &'static str) {
         match self {
-            Self::MalformedEvent => (Status::BAD_REQUEST, "malformed_event", "Malformed event"),
-            Self::MalformedPath { .. } => (Status::BAD_REQUEST, "malformed_path", "Malformed path"),
-            Self::NotJson(_) => (Status::BAD_REQUEST, "not_json", "Not JSON"),
-            Self::Unauthenticated { .. } => (Status::UNAUTHORIZED, "unauthenticated", "Key needed"),
-            Self::OtherOrganization => (
-                Status::FORBIDDEN,
-                "other_organization",
-                "Other organization",
-            ),
-            Self::OperationNotAllowed => (
-                Status::FORBIDDEN,
-                "operation_not_allowed",
-                "Operation not allowed",
-            ),
-            Self::NoSuchPath => (Status::NOT_FOUND, "no_such_path", "No such path"),
-            Self::NoSuchOrganization => (
-                Status::NOT_FOUND,
-                "no_such_organization",
-                "No such organization",
-            ),
-            Self::NoSuchTeam => (Status::NOT_FOUND, "no_such_team", "No such team"),
-            Self::MethodNotAllowed => (
-                Status::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "Method not allowed",
-            ),
-            Self::NameTaken => (Status::CONFLICT, "name_taken", "Name taken"),
-            Self::ModelTaken => (Status::CONFLICT, "model_taken", "Model taken"),
-            Self::BodyTooLarge { .. } => (
-                Status::PAYLOAD_TOO_LARGE,
-                "body_too_large",
-                "Body too large",
-            ),
-            Self::InvalidBody(_) => (Status::UNPROCESSABLE_ENTITY, "invalid_body", "Invalid body"),
-            Self::Internal(_) => (
-                Status::INTERNAL_SERVER_ERROR,
-                "internal",
-                "Internal failure",
-            ),
-            Self::Unavailable(_) => (Status::SERVICE_UNAVAILABLE, "unavailable", "Unavailable"),
+            Self::MalformedEvent => ("malformed_event", "Malformed event"),
+            Self::MalformedPath(..) => ("malformed_path", "Malformed path"),
+            Self::NotJson(_) => ("not_json", "Not JSON"),
+            Self::Unauthenticated(_) => ("unauthenticated", "API key required"),
+            Self::OtherOrganization => ("other_organization", "Other organization"),
+            Self::OperationNotAllowed(_) => ("operation_not_allowed", "Operation not allowed"),
+            Self::NoSuchPath => ("no_such_path", "No such path"),
+            Self::NoSuchOrganization => ("no_such_organization", "No such organization"),
+            Self::NoSuchTeam => ("no_such_team", "No such team"),
+            Self::MethodNotAllowed => ("method_not_allowed", "Method not allowed"),
+            Self::NameTaken => ("name_taken", "Name taken"),
+            Self::ModelTaken => ("model_taken", "Model taken"),
+            Self::BodyTooLarge(_) => ("body_too_large", "Body too large"),
+            Self::InvalidBody(_) => ("invalid_body", "Invalid body"),
+            Self::Internal(_) => ("internal", "Internal error"),
+            Self::Unavailable(_) => ("unavailable", "Unavailable"),
         }
     }
 
-    /// The whole chain of causes in one line, for the log; `None` where the answer says all there is.
-    pub fn cause(&self) -> Option<String> {
+    /// The chain of causes in one line, for the log. `None` if the error has no cause.
+    pub(crate) fn cause(&self) -> Option<String> {
         let mut link = self.source()?;
         let mut chain = link.to_string();
         while let Some(next) = link.source() {

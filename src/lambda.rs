@@ -1,3 +1,4 @@
 //! The JSON that Lambda passes to the function and gets back.
 
+pub(crate) mod event;
 pub mod response;

@@ -1,11 +1,11 @@
-//! Start-up only: logging, the DynamoDB client, hand over to the Lambda runtime.
-#![recursion_limit = "256"] // the SDK's futures lie that deep in each other
+//! The Lambda function: starts the log, reads the configuration, connects to DynamoDB and passes
+//! events to the service.
+#![recursion_limit = "256"] // for the SDK's deeply nested futures
 
-use std::{
-    convert::Infallible, env, error::Error, panic, process::ExitCode, sync::Arc, time::Duration,
-};
+use std::{convert::Infallible, panic, process::ExitCode, sync::Arc};
 
-use lambda_runtime::{LambdaEvent, service_fn};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use tokio::runtime;
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     fmt::layer,
@@ -13,104 +13,62 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 use workspace_management::{
-    auth::{AnonymousOperations, Auth},
+    config::{Config, LogConfig},
     metrics::Metrics,
     service::Service,
-    store::client,
-    store::{Store, Tables},
+    store::Store,
 };
 
 fn main() -> ExitCode {
-    start_logging();
-    // One event at a time needs one thread; Lambda Managed Instances send several.
-    let concurrency = variable("AWS_LAMBDA_MAX_CONCURRENCY").and_then(|limit| limit.parse().ok());
-    let mut runtime = if concurrency.unwrap_or(1) > 1 {
-        tokio::runtime::Builder::new_multi_thread()
-    } else {
-        tokio::runtime::Builder::new_current_thread()
-    };
-    let ended = runtime
-        .enable_all()
-        .build()
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(run()));
-    match ended {
+    start_log(&LogConfig::from_env());
+    match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(cause = %error, "the function cannot go on");
+            tracing::error!(cause = %error, "fatal error, shutting down");
             ExitCode::FAILURE
         }
     }
 }
 
-async fn run() -> Result<(), lambda_runtime::Error> {
-    let tables = Tables::named(|table| variable(table.variable))?;
-    let auth = Auth::new(anonymous_operations()?, key_cache()?);
-    // While Lambda starts the function, it has more of a CPU than it has for requests: it connects now.
-    let config = client::connect(variable).await?;
-    let mut service = Service::new(auth, Store::new(config, tables));
-    if let Some(namespace) = variable("METRICS_NAMESPACE") {
-        service = service.with_metrics(Metrics::new(&namespace));
-    }
-    let service = Arc::new(service);
+fn start() -> Result<(), Error> {
+    let config = Config::from_env()?;
+    // One thread is enough for one event at a time. Lambda Managed Instances send several.
+    let mut runtime = if config.concurrency > 1 {
+        runtime::Builder::new_multi_thread()
+    } else {
+        runtime::Builder::new_current_thread()
+    };
+    runtime.enable_all().build()?.block_on(run(config))
+}
+
+async fn run(config: Config) -> Result<(), Error> {
+    let client_config = config.dynamodb.connect().await?;
+    let store = Store::new(client_config, config.tables, config.key_cache);
+    let metrics = config.metrics_namespace.as_deref().map(Metrics::new);
+    let service = Arc::new(Service::new(store, config.anonymous_operations, metrics));
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<_>| {
         let service = service.clone();
-        async move { Ok::<_, Infallible>(service.answer(event).await) }
+        async move { Ok::<_, Infallible>(service.handle(event).await) }
     }))
     .await
 }
 
-/// The value of an environment variable that is set and not empty.
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn anonymous_operations() -> Result<AnonymousOperations, Box<dyn Error + Send + Sync>> {
-    match variable("ANONYMOUS_OPERATIONS").as_deref() {
-        None | Some("allowed") => Ok(AnonymousOperations::Allowed),
-        Some("denied") => Ok(AnonymousOperations::Denied),
-        Some(other) => {
-            Err(format!("ANONYMOUS_OPERATIONS must be allowed or denied, not {other:?}").into())
-        }
-    }
-}
-
-fn key_cache() -> Result<Duration, Box<dyn Error + Send + Sync>> {
-    let seconds = variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-    match seconds.parse() {
-        Ok(seconds) => Ok(Duration::from_secs(seconds)),
-        Err(_) => {
-            Err(format!("KEY_CACHE_SECONDS must be a number of seconds, not {seconds:?}").into())
-        }
-    }
-}
-
-/// Logs to standard output as Lambda's own variables ask. The libraries log warnings at most: below them they show
-/// events and requests whole, with keys and bodies.
-fn start_logging() {
-    let level = match variable("AWS_LAMBDA_LOG_LEVEL").as_deref() {
-        Some("TRACE") => LevelFilter::TRACE,
-        Some("DEBUG") => LevelFilter::DEBUG,
-        Some("WARN") => LevelFilter::WARN,
-        Some("ERROR" | "FATAL") => LevelFilter::ERROR,
-        _ => LevelFilter::INFO,
-    };
+/// Logs to standard output. Libraries log at most warnings: below that level they log whole events
+/// and requests, with API keys and bodies.
+fn start_log(config: &LogConfig) {
     let levels = Targets::new()
-        .with_default(level.min(LevelFilter::WARN))
-        .with_target(env!("CARGO_CRATE_NAME"), level);
-    let log = if variable("AWS_LAMBDA_LOG_FORMAT").as_deref() == Some("Text") {
-        layer().with_ansi(false).with_target(false).boxed()
+        .with_default(config.level.min(LevelFilter::WARN))
+        .with_target(env!("CARGO_CRATE_NAME"), config.level);
+    let log = layer().with_ansi(false).with_target(false);
+    let log = if config.is_text {
+        log.boxed()
     } else {
-        layer()
-            .json()
-            .flatten_event(true)
-            .with_target(false)
-            .boxed()
+        log.json().flatten_event(true).boxed()
     };
     tracing_subscriber::registry()
         .with(log.with_filter(levels))
         .init();
-    // A panic's message may show what a request held; where it happened is enough to find it.
+    // Logs only the location of a panic: its message may contain parts of the request.
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
         tracing::error!(location, "panicked");

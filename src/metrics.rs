@@ -1,134 +1,168 @@
-//! Metrics: one line for each request in CloudWatch's embedded metric format, of which CloudWatch Logs makes metrics.
+//! Metrics in CloudWatch's embedded metric format: a line of JSON on standard output for each
+//! request, from which CloudWatch Logs extracts the metrics.
 //!
-//! A line stands on standard output beside the request's line of the log, whatever the log's level and format. CloudWatch bills
-//! a metric for the hours in which it has a value, so a count that is zero is left out: rates are sums divided by `Requests`.
+//! The line does not depend on the log's level and format. CloudWatch bills a metric for each hour
+//! in which it has a value, so counts of zero are omitted.
 
 use std::{
-    cell::Cell,
     fmt::Write as _,
     io::{self, Write as _},
+    iter,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use lambda_http::http::StatusCode;
+use crate::operation::Operation;
 
-/// The name of the one dimension. Every metric stands under it, and without any for the whole service.
-const OPERATION: &str = "operation";
+/// The only dimension. Every metric has it, and is also written without dimensions for the whole
+/// service.
+const DIMENSION: &str = "operation";
 
-/// What stands for the operation of a request that asks for none.
+/// The value of the dimension if the path names no operation.
 const NO_OPERATION: &str = "none";
+
+/// The metric that is a time. All others are counts.
+const LATENCY: &str = "Latency";
+
+/// The name of each count, and whether it counts a request.
+const COUNTS: &[(&str, fn(&Measurement) -> bool)] = &[
+    ("Requests", |_| true),
+    ("ClientErrors", |request| {
+        (400..500).contains(&request.status)
+    }),
+    ("ServerErrors", |request| request.status >= 500),
+    ("Unauthenticated", |request| request.status == 401),
+    ("ColdStarts", |request| request.cold_start),
+];
 
 /// The metrics of a deployment.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    /// As JSON.
+    /// As a JSON string.
     namespace: String,
 }
 
+/// What is measured of a request.
+pub(crate) struct Measurement {
+    pub(crate) operation: Option<Operation>,
+    /// The HTTP status of the response.
+    pub(crate) status: u16,
+    pub(crate) latency: Duration,
+    pub(crate) cold_start: bool,
+}
+
 impl Metrics {
-    /// Metrics under that namespace of CloudWatch.
+    /// Metrics in a namespace of CloudWatch.
     pub fn new(namespace: &str) -> Self {
         Self {
             namespace: serde_json::Value::from(namespace).to_string(),
         }
     }
 
-    /// Writes the line of a request. A log that cannot be written is no reason to fail the request.
-    pub(crate) fn write(&self, measured: &Measured) {
-        let _ = io::stdout()
-            .lock()
-            .write_all(self.line(measured).as_bytes());
+    /// The names of all metrics.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        iter::once(LATENCY).chain(COUNTS.iter().map(|(name, _)| *name))
     }
 
-    fn line(&self, measured: &Measured) -> String {
-        let Measured {
-            operation,
-            status,
-            latency,
-            cold_start,
-            attempts: Attempts { retries, throttles },
-        } = measured;
-        let counts = [
-            ("Requests", 1),
-            ("ClientErrors", status.is_client_error().into()),
-            ("ServerErrors", status.is_server_error().into()),
-            (
-                "Unauthenticated",
-                (*status == StatusCode::UNAUTHORIZED).into(),
-            ),
-            ("ColdStarts", (*cold_start).into()),
-            ("Retries", retries.get()),
-            ("Throttles", throttles.get()),
-        ];
-        let counts = || counts.iter().filter(|(_, count)| *count > 0);
+    /// Writes the line of a request. Ignores failures, because the request has already succeeded.
+    pub(crate) fn write(&self, measurement: &Measurement) {
+        let line = self.line(measurement);
+        let _ = io::stdout().lock().write_all(line.as_bytes());
+    }
+
+    fn line(&self, measurement: &Measurement) -> String {
+        let counts = || {
+            let counts = COUNTS
+                .iter()
+                .filter(|(_, is_counted)| is_counted(measurement));
+            counts.map(|(name, _)| name)
+        };
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut line = String::with_capacity(768);
-        // A string takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = write!(
             line,
-            r#"{{"_aws":{{"Timestamp":{},"CloudWatchMetrics":[{{"Namespace":{},"Dimensions":[[],["{OPERATION}"]],"Metrics":[{{"Name":"Latency","Unit":"Milliseconds"}}"#,
+            r#"{{"_aws":{{"Timestamp":{},"CloudWatchMetrics":[{{"Namespace":{},"Dimensions":[[],["{DIMENSION}"]],"Metrics":[{{"Name":"{LATENCY}","Unit":"Milliseconds"}}"#,
             timestamp.map_or(0, |timestamp| timestamp.as_millis()),
             self.namespace,
         );
-        for (name, _) in counts() {
+        for name in counts() {
             let _ = write!(line, r#",{{"Name":"{name}","Unit":"Count"}}"#);
         }
         let _ = write!(
             line,
-            r#"]}}]}},"{OPERATION}":"{}","Latency":{:.3}"#,
-            operation.unwrap_or(NO_OPERATION),
-            latency.as_secs_f64() * 1000.0,
+            r#"]}}]}},"{DIMENSION}":"{}","{LATENCY}":{:.3}"#,
+            measurement.operation.map_or(NO_OPERATION, Operation::name),
+            measurement.latency.as_secs_f64() * 1000.0,
         );
-        for (name, count) in counts() {
-            let _ = write!(line, r#","{name}":{count}"#);
+        for name in counts() {
+            let _ = write!(line, r#","{name}":1"#);
         }
         line.push_str("}\n");
         line
     }
 }
 
-/// What there is to say of a request that was answered.
-pub(crate) struct Measured {
-    pub(crate) operation: Option<&'static str>,
-    pub(crate) status: StatusCode,
-    pub(crate) latency: Duration,
-    pub(crate) cold_start: bool,
-    pub(crate) attempts: Attempts,
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
 
-/// How a request's attempts at DynamoDB went beyond the first of each.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Attempts {
-    /// How many were made after another that failed.
-    retries: Cell<u32>,
-    /// How many DynamoDB refused because there were too many.
-    throttles: Cell<u32>,
-}
+    use super::*;
 
-tokio::task_local! {
-    static ATTEMPTS: Attempts;
-}
-
-impl Attempts {
-    /// Carries a request out; its outcome, and the attempts that were noted meanwhile.
-    pub(crate) async fn noted_in<T>(work: impl Future<Output = T>) -> (T, Self) {
-        ATTEMPTS
-            .scope(Self::default(), async {
-                let outcome = work.await;
-                (outcome, ATTEMPTS.with(Self::clone))
-            })
-            .await
+    fn line(status: u16, cold_start: bool) -> Value {
+        let line = Metrics::new("a \"stack\"").line(&Measurement {
+            operation: Some(Operation::CreateTeam),
+            status,
+            latency: Duration::from_micros(1500),
+            cold_start,
+        });
+        assert!(line.ends_with("}\n") && line.lines().count() == 1, "{line}");
+        serde_json::from_str(&line).unwrap()
     }
 
-    /// Notes an attempt of the request that is under way here.
-    pub(crate) fn note(is_retry: bool, is_throttled: bool) {
-        let _ = ATTEMPTS.try_with(|attempts| {
-            attempts
-                .retries
-                .update(|retries| retries + u32::from(is_retry));
-            attempts
-                .throttles
-                .update(|throttles| throttles + u32::from(is_throttled));
-        });
+    #[test]
+    fn a_line_has_the_directives_of_every_value_in_it() {
+        let line = line(204, true);
+
+        let directive = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(directive["Namespace"], "a \"stack\"");
+        assert_eq!(directive["Dimensions"], json!([[], ["operation"]]));
+        assert_eq!(
+            directive["Metrics"],
+            json!([
+                { "Name": "Latency", "Unit": "Milliseconds" },
+                { "Name": "Requests", "Unit": "Count" },
+                { "Name": "ColdStarts", "Unit": "Count" },
+            ])
+        );
+        assert_eq!(line["operation"], "create_team");
+        assert_eq!(line["Latency"], 1.5);
+        assert_eq!(
+            (&line["Requests"], &line["ColdStarts"]),
+            (&json!(1), &json!(1))
+        );
+    }
+
+    #[test]
+    fn counts_depend_on_the_status() {
+        for (status, counts) in [
+            (204, vec![]),
+            (401, vec!["ClientErrors", "Unauthenticated"]),
+            (404, vec!["ClientErrors"]),
+            (503, vec!["ServerErrors"]),
+        ] {
+            let line = line(status, false);
+            for name in [
+                "ClientErrors",
+                "ServerErrors",
+                "Unauthenticated",
+                "ColdStarts",
+            ] {
+                assert_eq!(
+                    line[name].is_null(),
+                    !counts.contains(&name),
+                    "{status} {name}"
+                );
+            }
+        }
     }
 }

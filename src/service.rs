@@ -1,283 +1,178 @@
-//! Lambda's event in, a response out, whatever the event is: nothing here fails, and nothing ends the process.
+//! The service: an event in, a response out. No event makes it fail or end the process.
 
 use std::{
-    borrow::Cow,
-    collections::HashMap,
     panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime},
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::FutureExt as _;
-use lambda_http::{Context, LambdaEvent, http::StatusCode};
-use percent_encoding::percent_decode_str;
-use serde::{Deserialize, Deserializer};
+use lambda_http::{Context, LambdaEvent};
 use serde_json::value::RawValue;
 
 use crate::{
-    auth::Auth,
-    caller::Caller,
-    error::Error,
-    lambda::response::{EventResponse, Sender},
-    metrics::{Attempts, Measured, Metrics},
-    router::{Call, Request, route},
+    auth::{AnonymousOperations, Call},
+    error::{Error, Result},
+    lambda::{
+        event::Event,
+        response::{self, EventResponse},
+    },
+    metrics::{Measurement, Metrics},
+    router::route,
     store::Store,
 };
 
-/// What is left of Lambda's time for the answer itself.
-const RESERVE: Duration = Duration::from_millis(500);
-
-/// The function's time-out in `template.yaml`, and so the time for a request that comes without a deadline.
+/// The function's timeout in `template.yaml`. It limits requests that have no deadline.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The service: six operations over a store.
+/// The part of Lambda's time that is left for sending the response.
+const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
+
+/// The service: every operation, on one store.
 pub struct Service {
-    auth: Auth,
     store: Store,
+    anonymous_operations: AnonymousOperations,
     metrics: Option<Metrics>,
-    warm: AtomicBool,
+    is_warm: AtomicBool,
 }
 
 impl Service {
-    /// A service that admits callers by `auth` and writes to `store`.
-    pub fn new(auth: Auth, store: Store) -> Self {
+    /// Creates a service. Without `metrics`, it writes none.
+    pub fn new(store: Store, anonymous: AnonymousOperations, metrics: Option<Metrics>) -> Self {
         Self {
-            auth,
             store,
-            metrics: None,
-            warm: AtomicBool::new(false),
+            anonymous_operations: anonymous,
+            metrics,
+            is_warm: AtomicBool::new(false),
         }
     }
 
-    /// The service, which also writes metrics.
-    pub fn with_metrics(self, metrics: Metrics) -> Self {
-        Self {
-            metrics: Some(metrics),
-            ..self
-        }
+    /// Handles an event from an HTTP API (payload 2.0), a REST API (payload 1.0), a load balancer
+    /// or a function URL. Logs one line.
+    pub async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> EventResponse {
+        self.handle_at(event, SystemTime::now()).await
     }
 
-    /// Answers one event of an HTTP API (payload 2.0), a REST API (1.0), a load balancer or a function URL, and logs one
-    /// line of it.
-    pub async fn answer(&self, event: LambdaEvent<Box<RawValue>>) -> EventResponse {
+    /// Handles an event that is received at a given time. Tests pass a time in the future instead
+    /// of waiting for it.
+    pub async fn handle_at(
+        &self,
+        event: LambdaEvent<Box<RawValue>>,
+        received_at: SystemTime,
+    ) -> EventResponse {
         let started = Instant::now();
-        let cold_start = !self.warm.swap(true, Ordering::Relaxed);
+        let cold_start = !self.is_warm.swap(true, Ordering::Relaxed);
         let LambdaEvent { payload, context } = event;
-        let event: Event = serde_json::from_str(payload.get()).unwrap_or_default();
-        let request_id = event.request_context.request_id.as_deref();
-        let request_id = request_id.unwrap_or(&context.request_id);
-        let (mut operation, mut caller) = (None, None);
-        let (outcome, attempts) = match event.request() {
-            None => (Err(Error::MalformedEvent), Attempts::default()),
+        let event = Event::parse(payload.get());
+        let request_id = event.request_id().unwrap_or(&context.request_id);
+        let (call, outcome) = match event.request(request_id, received_at) {
+            None => (None, Err(Error::MalformedEvent)),
             Some(request) => {
                 let mut call = Call {
-                    auth: &self.auth,
                     store: &self.store,
+                    anonymous_operations: self.anonymous_operations,
                     request,
-                    request_id,
-                    foreseen: None,
-                    operation: &mut operation,
-                    caller: &mut caller,
+                    operation: None,
+                    identity: None,
                 };
-                // On the heap: the SDK's futures are large, and wrapped three times.
+                // On the heap, because the futures of the SDK are large.
                 let work = Box::pin(route(&mut call));
-                Attempts::noted_in(guard(work, time_for(&context))).await
+                let outcome = with_timeout(work, remaining_time(&context, received_at)).await;
+                (Some(call), outcome)
             }
         };
-
-        let caller = caller.as_ref();
-        let (status, code, _) = match &outcome {
-            Ok(()) => (StatusCode::NO_CONTENT, "", ""),
-            Err(error) => error.kind(),
+        let measurement = Measurement {
+            operation: call.as_ref().and_then(|call| call.operation),
+            status: response::status(&outcome).as_u16(),
+            latency: started.elapsed(),
+            cold_start,
         };
-        let latency = started.elapsed();
-        macro_rules! log {
-            ($level:ident) => {
-                tracing::$level!(
-                    operation,
-                    status = status.as_u16(),
-                    code = Some(code).filter(|code| !code.is_empty()),
-                    organization = caller.map(|caller| caller.organization().as_str()),
-                    key_id = caller.map(Caller::name),
-                    request_id,
-                    trace_id = context.xray_trace_id,
-                    amzn_trace_id = event.amzn_trace_id(),
-                    traceparent = event.traceparent(),
-                    duration_ms = latency.as_micros() as f64 / 1000.0,
-                    cold_start,
-                    cause = outcome.as_ref().err().and_then(Error::cause),
-                    "request"
-                )
-            };
-        }
-        if status.is_server_error() {
-            log!(error);
-        } else {
-            log!(info);
-        }
+        let identity = call.as_ref().and_then(|call| call.identity.as_ref());
+        log_request(&event, &context, identity, &outcome, &measurement);
         if let Some(metrics) = &self.metrics {
-            metrics.write(&Measured {
-                operation,
-                status,
-                latency,
-                cold_start,
-                attempts,
-            });
+            metrics.write(&measurement);
         }
-        EventResponse::new(event.sender(), &outcome, request_id)
+        EventResponse::new(event.source(), &outcome, request_id)
     }
 }
 
-/// Lets a request have its time and no more. A panic is a failure like others.
-async fn guard(work: impl Future<Output = Result<(), Error>>, time: Duration) -> Result<(), Error> {
+/// Runs a request with a timeout, and turns a panic into [`Error::Internal`].
+async fn with_timeout(work: impl Future<Output = Result<()>>, time: Duration) -> Result<()> {
     if time.is_zero() {
-        // `timeout` would begin the work before it looks.
-        return Err(Error::Unavailable("no time is left to answer in".into()));
+        // `timeout` polls the work before it checks the time.
+        return Err(Error::Unavailable("no time is left for the request".into()));
     }
     match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => Err(Error::Internal("panicked, as a line before tells".into())),
+        // The panic hook has logged the location.
+        Ok(Err(_)) => Err(Error::internal("the request panicked")),
         Err(elapsed) => Err(Error::Unavailable(elapsed.into())),
     }
 }
 
-/// How long a request may take: what Lambda leaves of the invocation, less a reserve to answer in. A deadline that is past
-/// is none: `cargo lambda watch` sends such.
-fn time_for(context: &Context) -> Duration {
-    let left = context.deadline().duration_since(SystemTime::now());
-    left.unwrap_or(TIMEOUT).saturating_sub(RESERVE)
+/// The time that a request may take: until Lambda's deadline, without the margin for the response.
+/// Ignores deadlines in the past, which `cargo lambda watch` sends.
+fn remaining_time(context: &Context, now: SystemTime) -> Duration {
+    let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
+    remaining.saturating_sub(RESPONSE_MARGIN)
 }
 
-/// As much of an event as makes a request, under the names that its four senders give it.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Event {
-    /// An HTTP API's and a function URL's.
-    raw_path: Option<String>,
-    /// A REST API's and a load balancer's, like `http_method`.
-    path: Option<String>,
-    http_method: Option<String>,
-    #[serde(deserialize_with = "or_empty")]
-    headers: HashMap<String, String>,
-    /// A REST API's besides `headers`, a load balancer's in place of them.
-    #[serde(deserialize_with = "or_empty")]
-    multi_value_headers: HashMap<String, Vec<String>>,
-    body: Option<String>,
-    #[serde(deserialize_with = "or_empty")]
-    is_base64_encoded: bool,
-    #[serde(deserialize_with = "or_empty")]
-    request_context: EventContext,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct EventContext {
-    request_id: Option<String>,
-    stage: Option<String>,
-    /// An HTTP API's and a function URL's.
-    http: Option<Http>,
-    /// A load balancer's.
-    elb: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Http {
-    method: String,
-}
-
-/// Takes null for what is absent, as some senders do.
-fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-impl Event {
-    /// The request that the event brings; `None` if it brings none, or if its body is not the base64 that it is said to be.
-    fn request(&self) -> Option<Request<'_>> {
-        let body = self.body.as_deref().unwrap_or_default();
-        let http = self.request_context.http.as_ref();
-        Some(Request {
-            method: http
-                .map(|http| &http.method)
-                .or(self.http_method.as_ref())?,
-            path: self.segments()?,
-            authorization: self.authorization(),
-            body: match self.is_base64_encoded {
-                true => STANDARD.decode(body).ok()?.into(),
-                false => body.as_bytes().into(),
-            },
-        })
+fn log_request(
+    event: &Event,
+    context: &Context,
+    identity: Option<&(String, String)>,
+    outcome: &Result<()>,
+    measurement: &Measurement,
+) {
+    let error = outcome.as_ref().err();
+    let request_id = event.request_id().unwrap_or(&context.request_id);
+    // `tracing` requires a constant level.
+    macro_rules! log {
+        ($level:ident) => {
+            tracing::$level!(
+                operation = measurement.operation.map(|operation| operation.name()),
+                status = measurement.status,
+                code = error.map(|error| error.code_and_title().0),
+                organization = identity.map(|(organization, _)| organization),
+                key_id = identity.map(|(_, key_id)| key_id),
+                request_id,
+                trace_id = context.xray_trace_id,
+                amzn_trace_id = event.amzn_trace_id(),
+                traceparent = event.traceparent(),
+                duration_ms = measurement.latency.as_micros() as f64 / 1000.0,
+                cold_start = measurement.cold_start,
+                cause = error.and_then(Error::cause),
+                "request"
+            )
+        };
     }
-
-    /// The path's segments, each percent-decoded once, without the stage that a path begins with in some events.
-    ///
-    /// No identifier may hold a `%`, so a path that the gateway decoded already means the same.
-    fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
-        let path = self.raw_path.as_deref().or(self.path.as_deref())?;
-        let path = path.strip_prefix('/').unwrap_or(path);
-        let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
-        let mut segments: Vec<_> = path.split('/').map(decode).collect();
-        let is_rooted = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
-        if !is_rooted && self.request_context.stage.as_deref() == Some(&*segments[0]) {
-            segments.remove(0);
-        }
-        Some(segments)
-    }
-
-    /// Every value of the `Authorization` header.
-    fn authorization(&self) -> Vec<&str> {
-        self.values("authorization")
-    }
-
-    /// The trace that the caller's request belongs to, by X-Ray's header: `1-` and its root's 8 and 24 hexadecimal digits.
-    fn amzn_trace_id(&self) -> Option<&str> {
-        let fields = self.values("x-amzn-trace-id").into_iter();
-        let mut fields = fields.flat_map(|value| value.split(';'));
-        let root = fields.find_map(|field| field.trim().strip_prefix("Root="))?;
-        is_of_digits(root, &[1, 8, 24]).then_some(root)
-    }
-
-    /// The same by W3C's header (Trace Context, section 3.2), as far as every version of it goes.
-    fn traceparent(&self) -> Option<&str> {
-        let value = self.values("traceparent").into_iter().next()?;
-        let parent = value.get(..55)?;
-        is_of_digits(parent, &[2, 32, 16, 2]).then_some(parent)
-    }
-
-    /// Every value of a header, in whatever case its name is.
-    fn values(&self, asked: &str) -> Vec<&str> {
-        let is_asked = |name: &str| name.eq_ignore_ascii_case(asked);
-        let many = self
-            .multi_value_headers
-            .iter()
-            .filter(|(name, _)| is_asked(name));
-        let many: Vec<_> = many
-            .flat_map(|(_, values)| values)
-            .map(String::as_str)
-            .collect();
-        if !many.is_empty() {
-            return many;
-        }
-        let one = self.headers.iter().filter(|(name, _)| is_asked(name));
-        one.map(|(_, value)| value.as_str()).collect()
-    }
-
-    fn sender(&self) -> Sender {
-        match (&self.request_context.elb, &self.http_method) {
-            (Some(_), _) => Sender::LoadBalancer,
-            (None, Some(_)) => Sender::RestApi,
-            (None, None) => Sender::HttpApi,
-        }
+    if measurement.status >= 500 {
+        log!(error);
+    } else {
+        log!(info);
     }
 }
 
-/// Whether a text is of that many lower-case hexadecimal digits, then a dash, and so on: what a caller sends is logged only then.
-fn is_of_digits(text: &str, lengths: &[usize]) -> bool {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    let parts = text
-        .split('-')
-        .map(|part| part.bytes().all(is_digit).then_some(part.len()));
-    parts.eq(lengths.iter().copied().map(Some))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_the_time_until_the_deadline_without_the_margin() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+        let remaining = |deadline: SystemTime| {
+            let mut context = Context::default();
+            let since_epoch = deadline.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            context.deadline = since_epoch.as_millis() as u64;
+            remaining_time(&context, now)
+        };
+
+        assert_eq!(
+            remaining(now + Duration::from_secs(3)),
+            Duration::from_millis(2500)
+        );
+        assert_eq!(remaining(now + Duration::from_millis(400)), Duration::ZERO);
+        let from_past_deadline = remaining(now - Duration::from_secs(1));
+        assert_eq!(from_past_deadline, TIMEOUT - RESPONSE_MARGIN);
+    }
 }

@@ -1,235 +1,167 @@
-//! Values that cannot be invalid: having one is the proof that its rule holds.
+//! Types that cannot contain an invalid value.
 
-use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
+use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
 use serde::Serialize;
 
 use crate::{
-    body::{Violations, wrong_kind},
-    error::Error,
+    body::{Violations, type_mismatch},
+    error::{Error, Result},
 };
 
-/// A path parameter: 1 to `LONGEST` of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive.
+/// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive.
 ///
-/// `#` is not among them, so identifiers joined by it in a table's key cannot be mistaken for others.
+/// `#` is not allowed, so keys can join identifiers with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct PathSegment<const LONGEST: usize>(String);
+pub struct PathSegment<const MAX: usize>(String);
 
 /// The id of an organization, project, team or bot.
 pub type Identifier = PathSegment<128>;
 
-/// The `modelType` of the models that are added.
-pub type ModelType = PathSegment<64>;
+/// The `modelType` in the path of `add_models`.
+pub(crate) type ModelType = PathSegment<64>;
 
-impl<const LONGEST: usize> PathSegment<LONGEST> {
-    /// The decoded path segment as the path's parameter of that name, or [`Error::MalformedPath`].
-    pub fn parse(parameter: &'static str, segment: &str) -> Result<Self, Error> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
-        if (1..=LONGEST).contains(&segment.len()) && segment.bytes().all(allowed) {
-            Ok(Self(segment.to_owned()))
-        } else {
-            Err(Error::MalformedPath {
-                parameter,
-                longest: LONGEST,
-            })
-        }
+impl<const MAX: usize> PathSegment<MAX> {
+    /// Parses a text, such as a decoded segment of a path. `None` if it is not valid.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
+        let is_valid = (1..=MAX).contains(&text.len()) && text.bytes().all(is_allowed);
+        is_valid.then(|| Self(text.to_owned()))
     }
 
-    /// The segment's text.
-    pub fn as_str(&self) -> &str {
+    /// Parses the segment of a path that has the parameter of this name in the contract.
+    pub(crate) fn parse(parameter: &'static str, segment: &str) -> Result<Self> {
+        Self::new(segment).ok_or(Error::MalformedPath(parameter, MAX))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One line of text: 1 to `LONGEST` characters, none of them a control character.
+/// A line of text: 1 to `MAX` characters without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Line<const LONGEST: usize>(String);
+pub(crate) struct SingleLine<const MAX: usize>(String);
 
-/// A `userid`. Four bytes a character make at most the 1,024 bytes that DynamoDB allows a sort key.
-pub type UserId = Line<256>;
+/// A `userid`. At 4 bytes a character, it fits into the 1,024 bytes of a DynamoDB sort key.
+pub(crate) type UserId = SingleLine<256>;
 
-/// A `modelid`. With the longest model type and `#` before it, it stays below DynamoDB's 1,024 bytes of a sort key.
-pub type ModelId = Line<200>;
+/// A `modelid`. Together with the longest model type and `#`, it fits into a DynamoDB sort key.
+pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice.
-pub type VoiceType = Line<64>;
+pub(crate) type VoiceType = SingleLine<64>;
 
-impl<const LONGEST: usize> Line<LONGEST> {
+impl<const MAX: usize> SingleLine<MAX> {
     fn parse(text: &str) -> Result<Self, Vec<String>> {
-        let mut broken = Vec::new();
-        if text.is_empty() {
-            broken.push("must not be empty".to_owned());
-        }
-        check_length(text, LONGEST, &mut broken);
-        if text.contains(char::is_control) {
-            broken.push("must not hold control characters".to_owned());
-        }
-        checked(broken, || Self(text.to_owned()))
+        let violations = [
+            text.is_empty().then(|| "must not be empty".to_owned()),
+            too_long(text, MAX),
+            text.contains(char::is_control)
+                .then(|| "must not contain control characters".to_owned()),
+        ];
+        valid_unless(violations, || Self(text.to_owned()))
     }
 
-    /// The line's text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-fn check_length(text: &str, longest: usize, broken: &mut Vec<String>) {
+fn too_long(text: &str, max: usize) -> Option<String> {
     let length = text.chars().count();
-    if length > longest {
-        broken.push(format!(
-            "must have at most {longest} characters, but has {length}"
-        ));
-    }
+    (length > max).then(|| format!("must have at most {max} characters, but has {length}"))
 }
 
-fn checked<T>(broken: Vec<String>, value: impl FnOnce() -> T) -> Result<T, Vec<String>> {
-    if broken.is_empty() {
+/// The value, or every violation.
+fn valid_unless<T>(
+    violations: impl IntoIterator<Item = Option<String>>,
+    value: impl FnOnce() -> T,
+) -> Result<T, Vec<String>> {
+    let violations: Vec<_> = violations.into_iter().flatten().collect();
+    if violations.is_empty() {
         Ok(value())
     } else {
-        Err(broken)
+        Err(violations)
     }
 }
 
-/// A name: a line of 1 to 100 characters after white space around it is taken off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Name(Line<100>);
-
-impl Name {
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
-        Line::parse(text.trim()).map(Self)
-    }
-}
-
-/// A name and the slug that is its record's id, as GitHub forms a team's: "My TEam Näme" has "my-team-name".
+/// A name: a line of 1 to 100 characters, without the white space around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SluggedName {
-    name: Name,
+pub(crate) struct DisplayName(SingleLine<100>);
+
+impl DisplayName {
+    fn parse(text: &str) -> Result<Self, Vec<String>> {
+        SingleLine::parse(text.trim()).map(Self)
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0.0
+    }
+}
+
+/// A name, and the slug that becomes the record's id: "My TEam Näme" has the slug `my-team-name`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NameWithSlug {
+    name: DisplayName,
     slug: String,
 }
 
-impl SluggedName {
-    /// Every slug can stand in a path as an [`Identifier`].
-    const LONGEST_SLUG: usize = 128;
+impl NameWithSlug {
+    /// The maximum length of an [`Identifier`], so that every slug can be in a path.
+    const MAX_SLUG: usize = 128;
 
     fn parse(text: &str) -> Result<Self, Vec<String>> {
-        let name = Name::parse(text)?;
+        let name = DisplayName::parse(text)?;
         let slug = slug::slugify(name.0.as_str());
-        let (length, longest) = (slug.len(), Self::LONGEST_SLUG);
-        let mut broken = Vec::new();
-        if slug.is_empty() || !text.contains(char::is_alphanumeric) {
-            broken.push("must hold a letter or a digit".to_owned());
-        }
-        if length > longest {
-            broken.push(format!(
-                "becomes an id of {length} characters, more than {longest}"
-            ));
-        }
-        checked(broken, || Self { name, slug })
+        let (length, max) = (slug.len(), Self::MAX_SLUG);
+        let violations = [
+            (slug.is_empty() || !text.contains(char::is_alphanumeric))
+                .then(|| "must contain a letter or a digit".to_owned()),
+            (length > max)
+                .then(|| format!("produces an id of {length} characters; the maximum is {max}")),
+        ];
+        valid_unless(violations, || Self { name, slug })
     }
 
-    /// The name as it was sent, without white space around it.
-    pub fn name(&self) -> &Name {
-        &self.name
-    }
-
-    /// The id: lower-case ASCII letters, digits and single dashes.
-    pub fn slug(&self) -> &str {
-        &self.slug
+    /// The slug (lower-case ASCII letters, digits and single hyphens), then the name.
+    pub(crate) fn into_slug_and_name(self) -> (String, String) {
+        (self.slug, self.name.into_string())
     }
 }
 
-/// A description: 0 to 1,000 characters, of which line breaks and tabs are the only control characters.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Description(String);
+/// A description: 0 to 1,000 characters. Line breaks and tabs are the only control characters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Description(String);
 
 impl Description {
-    const LONGEST: usize = 1000;
+    const MAX: usize = 1000;
 
     fn parse(text: &str) -> Result<Self, Vec<String>> {
-        let mut broken = Vec::new();
-        check_length(text, Self::LONGEST, &mut broken);
-        if text.contains(|character: char| character.is_control() && !"\n\r\t".contains(character))
-        {
-            broken.push(
-                "must not hold control characters other than line breaks and tabs".to_owned(),
-            );
-        }
-        checked(broken, || Self(text.to_owned()))
+        let is_rejected = |c: char| c.is_control() && !"\n\r\t".contains(c);
+        let violations = [
+            too_long(text, Self::MAX),
+            text.contains(is_rejected).then(|| {
+                "must not contain control characters other than line breaks and tabs".to_owned()
+            }),
+        ];
+        valid_unless(violations, || Self(text.to_owned()))
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
     }
 }
 
-/// The `id` of a model: an integer that every JSON implementation carries exactly, 0 to 2^53 - 1 (RFC 8259, section 6).
+/// The `id` of a model: an integer from 0 to 2^53 - 1, the range in which every JSON
+/// implementation is exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct ModelNumber(u64);
+pub(crate) struct ModelNumber(u64);
 
 impl ModelNumber {
-    const LARGEST: u64 = (1 << 53) - 1;
-}
-
-/// 1 to 100 entries of an array, equal ones collapsed. DynamoDB allows 100 actions in one transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entries<T>(Vec<T>);
-
-/// What can stand in [`Entries`]: two entries with one key are one entry, or contradict each other.
-pub trait Entry: PartialEq {
-    /// What the entry is known by.
-    fn key(&self) -> &str;
-}
-
-impl<T: Entry> Entries<T> {
-    const MOST: usize = 100;
-
-    /// The entries, each once, in the order they were sent.
-    pub fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.0.iter()
-    }
-}
-
-impl<T: Deserr<Violations> + Entry> Deserr<Violations> for Entries<T> {
-    fn deserialize_from_value<V: IntoValue>(
-        value: Value<V>,
-        at: ValuePointerRef,
-    ) -> Result<Self, Violations> {
-        let Value::Sequence(sequence) = value else {
-            return Err(wrong_kind(&value, ValueKind::Sequence, at));
-        };
-        let (length, most) = (sequence.len(), Self::MOST);
-        if length == 0 {
-            return Err(Violations::one(at, "must have at least 1 entry"));
-        }
-        if length > most {
-            let detail = format!("must have at most {most} entries, but has {length}");
-            return Err(Violations::one(at, detail));
-        }
-        let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
-        let mut broken: Option<Violations> = None;
-        for (index, value) in sequence.into_iter().enumerate() {
-            let at = at.push_index(index);
-            let found = match T::deserialize_from_value(value.into_value(), at) {
-                Err(found) => found,
-                Ok(entry) => match entries.iter().find(|(_, other)| other.key() == entry.key()) {
-                    None => {
-                        entries.push((index, entry));
-                        continue;
-                    }
-                    Some((_, other)) if *other == entry => continue,
-                    Some((other, _)) => Violations::one(at, format!("contradicts entry {other}")),
-                },
-            };
-            broken = Some(match broken {
-                Some(broken) => broken.and(found),
-                None => found,
-            });
-        }
-        match broken {
-            Some(broken) => Err(broken),
-            None => Ok(Self(entries.into_iter().map(|(_, entry)| entry).collect())),
-        }
-    }
+    const MAX: u64 = (1 << 53) - 1;
 }
 
 impl Deserr<Violations> for ModelNumber {
@@ -237,29 +169,24 @@ impl Deserr<Violations> for ModelNumber {
         value: Value<V>,
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
-        match value {
-            Value::Integer(number) if number <= Self::LARGEST => Ok(Self(number)),
-            // 3.0 is the integer 3, in JSON Schema too.
-            Value::Float(number)
-                if number.fract() == 0.0 && (0.0..=Self::LARGEST as f64).contains(&number) =>
-            {
-                Ok(Self(number as u64))
-            }
-            Value::Integer(_) | Value::NegativeInteger(_) | Value::Float(_) => {
-                Err(Violations::one(
-                    at,
-                    format!("must be an integer from 0 to {}", Self::LARGEST),
-                ))
-            }
-            other => Err(wrong_kind(&other, ValueKind::Integer, at)),
-        }
+        let number = match value {
+            Value::Integer(number) => Some(number),
+            // 3.0 is an integer, as in JSON Schema.
+            Value::Float(number) if number >= 0.0 && number.fract() == 0.0 => Some(number as u64),
+            Value::NegativeInteger(_) | Value::Float(_) => None,
+            other => return Err(type_mismatch(&other, ValueKind::Integer, at)),
+        };
+        let number = number.filter(|number| *number <= Self::MAX);
+        number.map(Self).ok_or_else(|| {
+            Violations::one(at, format!("must be an integer from 0 to {}", Self::MAX))
+        })
     }
 }
 
-/// Reads a value from a JSON string, under the rule of its `parse`.
+/// Implements `Deserr` for types that `parse` a JSON string.
 macro_rules! from_json_string {
-    ($([$($generics:tt)*] $value:ty),+) => {$(
-        impl<$($generics)*> Deserr<Violations> for $value {
+    ($([$($generics:tt)*] $type:ty),+) => {$(
+        impl<$($generics)*> Deserr<Violations> for $type {
             fn deserialize_from_value<V: IntoValue>(
                 value: Value<V>,
                 at: ValuePointerRef,
@@ -268,11 +195,98 @@ macro_rules! from_json_string {
                     Value::String(text) => {
                         Self::parse(&text).map_err(|details| Violations::all(at, details))
                     }
-                    other => Err(wrong_kind(&other, ValueKind::String, at)),
+                    other => Err(type_mismatch(&other, ValueKind::String, at)),
                 }
             }
         }
     )+};
 }
 
-from_json_string!([const LONGEST: usize] Line<LONGEST>, [] Name, [] SluggedName, [] Description);
+from_json_string!([const MAX: usize] SingleLine<MAX>, [] DisplayName, [] NameWithSlug, [] Description);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_have_1_to_128_characters_of_a_small_set() {
+        for valid in ["a", "A0._~:@-", "..", &"x".repeat(128)] {
+            assert_eq!(Identifier::new(valid).unwrap().as_str(), valid);
+        }
+        for invalid in [
+            "",
+            "a b",
+            "a#b",
+            "a/b",
+            "a%20b",
+            "ä",
+            "a\n",
+            "\u{0}",
+            &"x".repeat(129),
+        ] {
+            assert!(Identifier::new(invalid).is_none(), "{invalid:?}");
+        }
+        let error = ModelType::parse("modelType", &"x".repeat(65)).unwrap_err();
+        assert!(error.to_string().contains("`modelType` must be 1 to 64"));
+    }
+
+    #[test]
+    fn slugs_are_made_of_names() {
+        for (name, slug) in [
+            ("My TEam Näme", "my-team-name"),
+            ("  Research  Team  ", "research-team"),
+            ("C++", "c"),
+            ("a--b__c", "a-b-c"),
+            ("-a-", "a"),
+            ("2026", "2026"),
+            ("語", "yu"),
+        ] {
+            let (found, _) = NameWithSlug::parse(name).unwrap().into_slug_and_name();
+            assert_eq!(found, slug, "{name}");
+            assert!(Identifier::new(&found).is_some());
+        }
+    }
+
+    #[test]
+    fn a_name_needs_a_letter_or_a_digit_to_have_a_slug() {
+        for name in ["---", "…", "🎉"] {
+            let violations = NameWithSlug::parse(name).unwrap_err();
+            assert_eq!(violations, ["must contain a letter or a digit"], "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_trimmed_before_they_are_checked() {
+        let padded = format!(" \t{}\u{3000}", "x".repeat(100));
+        let name = DisplayName::parse(&padded).unwrap();
+        assert_eq!(name.into_string(), "x".repeat(100));
+        assert_eq!(
+            DisplayName::parse(" \u{a0} ").unwrap_err(),
+            ["must not be empty"]
+        );
+    }
+
+    #[test]
+    fn every_violation_of_a_line_is_reported() {
+        assert_eq!(SingleLine::<3>::parse("abc").unwrap().as_str(), "abc");
+        assert!(SingleLine::<3>::parse("𝄞𝄞𝄞").is_ok());
+        assert_eq!(
+            SingleLine::<3>::parse("ab\ncd").unwrap_err(),
+            [
+                "must have at most 3 characters, but has 5",
+                "must not contain control characters",
+            ]
+        );
+    }
+
+    #[test]
+    fn descriptions_may_contain_line_breaks_and_tabs() {
+        assert!(Description::parse("").is_ok());
+        assert!(Description::parse("one\r\n\ttwo").is_ok());
+        for control in ["\u{0}", "\u{b}", "\u{7f}", "\u{9f}"] {
+            assert!(Description::parse(control).is_err(), "{control:?}");
+        }
+        assert!(Description::parse(&"é".repeat(1000)).is_ok());
+        assert!(Description::parse(&"é".repeat(1001)).is_err());
+    }
+}

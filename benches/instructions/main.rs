@@ -1,11 +1,13 @@
-//! How many instructions one request takes inside the service, for each operation: the same on every run within a percent, so
-//! that a change of a few percent is seen, and one of more than five fails. DynamoDB is a client that answers at once, so that the
-//! service, with its metrics, and the SDK are all there is.
+//! How many instructions a warm request takes inside the service, for each operation.
 //!
-//! `cargo bench --package instructions` needs valgrind and, of the same version as
-//! the `gungraun` crate, `gungraun-runner`.
+//! The count is the same on every run within a percent, so it shows changes that a clock cannot.
+//! DynamoDB is a client that responds at once: what is left is the service, its metrics and the
+//! SDK. The numbered benchmarks are in the order of `Operation::ALL`.
+//!
+//! `cargo bench --package instructions` needs valgrind, and `gungraun-runner` in the version of the
+//! `gungraun` crate.
 
-#![allow(missing_docs, reason = "gungraun's macros write items without")]
+#![allow(missing_docs, reason = "gungraun's macros generate items without docs")]
 
 use std::hint::black_box;
 
@@ -16,9 +18,14 @@ use lambda_runtime::{Context, LambdaEvent};
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{events, instant};
-use workspace_management::{lambda::response::EventResponse, metrics::Metrics, service::Service};
+use workspace_management::{
+    lambda::response::EventResponse, metrics::Metrics, operation::Operation, service::Service,
+};
 
-/// A service that has answered the event before, and so remembers all that it can.
+/// The instructions of the most expensive event when this number was last changed, plus 5 %.
+const MAX_INSTRUCTIONS: u64 = 1_010_000 / 100 * 105;
+
+/// A service that has handled the event before, so that everything is cached.
 struct Warm {
     runtime: Runtime,
     service: Service,
@@ -26,43 +33,36 @@ struct Warm {
 }
 
 impl Warm {
-    fn answer(&self) -> EventResponse {
+    fn new(operation: Operation) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let warm = Self {
+            runtime: runtime.expect("a runtime"),
+            service: instant::service(Some(Metrics::new("benchmark"))),
+            event: RawValue::from_string(events::get(operation).to_owned()).expect("JSON"),
+        };
+        let response = serde_json::to_value(warm.handle()).expect("JSON");
+        assert_eq!(response["statusCode"], 204, "{operation:?}: {response}");
+        warm
+    }
+
+    fn handle(&self) -> EventResponse {
         let event = LambdaEvent::new(self.event.clone(), Context::default());
-        self.runtime.block_on(self.service.answer(event))
+        self.runtime.block_on(self.service.handle(event))
     }
 }
 
-fn warm(operation: &str) -> Warm {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let warm = Warm {
-        runtime: runtime.expect("a runtime"),
-        service: instant::service().with_metrics(Metrics::new("benchmark")),
-        event: RawValue::from_string(events::get(operation).to_owned()).expect("JSON"),
-    };
-    let answer = serde_json::to_value(warm.answer()).expect("JSON");
-    assert_eq!(answer["statusCode"], 204, "{answer}");
-    warm
-}
-
-/// Fails at 5 % more than was measured.
-fn near(instructions: u64) -> LibraryBenchmarkConfig {
+fn limit() -> LibraryBenchmarkConfig {
     let mut callgrind = Callgrind::default();
-    callgrind.hard_limits([(EventKind::Ir, instructions / 100 * 105)]);
+    callgrind.hard_limits([(EventKind::Ir, MAX_INSTRUCTIONS)]);
     LibraryBenchmarkConfig::default().tool(callgrind).clone()
 }
 
-// What each took when it was last changed. Who makes one faster writes the new number here.
-#[library_benchmark(setup = warm)]
-#[bench::add_models(args = ("add_models"), config = near(941_000))]
-#[bench::add_team_users(args = ("add_team_users"), config = near(916_000))]
-#[bench::create_team(args = ("create_team"), config = near(829_000))]
-#[bench::set_bot_voice(args = ("set_bot_voice"), config = near(905_000))]
-#[bench::create_data_store(args = ("create_data_store"), config = near(798_000))]
-#[bench::create_logging_instance(args = ("create_logging_instance"), config = near(814_000))]
-fn answer(warm: Warm) -> (EventResponse, Warm) {
-    let answer = black_box(warm.answer());
-    (answer, warm)
+#[library_benchmark(config = limit())]
+#[benches::operation(iter = Operation::ALL.iter().copied(), setup = Warm::new)]
+fn handle(warm: Warm) -> (EventResponse, Warm) {
+    let response = black_box(warm.handle());
+    (response, warm)
 }
 
-library_benchmark_group!(name = operations, benchmarks = answer);
-main!(library_benchmark_groups = operations);
+library_benchmark_group!(name = requests, benchmarks = handle);
+main!(library_benchmark_groups = requests);

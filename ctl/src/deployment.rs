@@ -2,11 +2,11 @@
 
 use std::env;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::Client;
 use workspace_local::tables::{sdk_config, table_names};
-use workspace_management::store::{Table, Tables};
+use workspace_management::store::{Table, TableNames};
 
 /// The default address of DynamoDB with `serve`.
 const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
@@ -19,7 +19,7 @@ pub(crate) struct Deployment {
     /// A client for its DynamoDB.
     pub(crate) client: Client,
     /// The names of its tables.
-    pub(crate) tables: Tables,
+    pub(crate) tables: TableNames,
     /// What error messages call it.
     pub(crate) name: String,
     /// Whether the tables are on AWS and should therefore have backups and deletion protection.
@@ -62,11 +62,14 @@ impl Deployment {
         }
         if Table::ALL
             .into_iter()
-            .any(|table| variable(table).is_some())
+            .any(|table| variable(*table).is_some())
         {
             return Ok(Self {
                 client: Client::new(&aws_config().await?),
-                tables: Tables::named(variable)?,
+                tables: TableNames::new(|table| {
+                    let name = variable(table);
+                    name.with_context(|| format!("{} is not set", table.variable))
+                })?,
                 name: "tables from the environment variables".to_owned(),
                 is_on_aws: endpoint().is_none(),
                 api: Api::Unknown,
@@ -125,7 +128,7 @@ async fn aws_config() -> Result<aws_config::SdkConfig> {
     Ok(config)
 }
 
-async fn stack_tables(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<Tables> {
+async fn stack_tables(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<TableNames> {
     let mut pages = client
         .list_stack_resources()
         .stack_name(stack)
@@ -146,9 +149,10 @@ async fn stack_tables(client: &aws_sdk_cloudformation::Client, stack: &str) -> R
         let (_, name) = resources.find(|(logical_id, _)| logical_id == table.logical_id)?;
         Some(name.clone())
     };
-    Tables::named(name).map_err(|_| {
-        anyhow!(
-            "the stack {stack} lacks some of the tables: check that it is a stack of template.yaml"
-        )
+    TableNames::new(|table| {
+        name(table).with_context(|| {
+            let id = table.logical_id;
+            format!("the stack {stack} lacks {id}: check that it is a stack of template.yaml")
+        })
     })
 }

@@ -10,7 +10,7 @@ use workspace_management::service::Service;
 
 static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build();
-    (runtime.expect("a runtime"), instant::service())
+    (runtime.expect("a runtime"), instant::service(None))
 });
 
 /// Sends an event to the service, which turns a panic into a 500.
@@ -19,7 +19,7 @@ static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
 /// If the response is neither a 204 nor a complete problem with a 4xx status.
 pub fn send(event: Box<RawValue>) {
     let (runtime, service) = &*SERVICE;
-    let response = runtime.block_on(service.answer(LambdaEvent::new(event, Context::default())));
+    let response = runtime.block_on(service.handle(LambdaEvent::new(event, Context::default())));
     let response = serde_json::to_value(response).expect("JSON");
     let status = response["statusCode"].as_u64().expect("a status");
     if status == 204 {

@@ -10,7 +10,7 @@ use workspace_local::{demo::DEMO_KEY, events, gateway::http_event};
 /// the seeds follow.
 static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut events: Vec<_> = events::all().collect();
-    events.sort();
+    events.sort_by_key(|(operation, _)| operation.name());
     let path = |(_, event): (_, &str)| {
         let event: Value = serde_json::from_str(event).expect("JSON");
         event["rawPath"].as_str().expect("a path").to_owned()

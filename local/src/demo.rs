@@ -1,13 +1,14 @@
 //! The demo organization, and the API key that `events/` and the page of `workspacectl serve` send.
 
+use std::time::SystemTime;
+
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{Client, error::ProvideErrorMetadata as _};
 use serde::Serialize;
 use serde_json::json;
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
-    caller::now,
-    store::{Table, Tables},
+    store::{Table, TableNames, timestamp},
 };
 
 /// The demo organization.
@@ -20,10 +21,10 @@ pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotA
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
-pub async fn store_demo(client: &Client, tables: &Tables) -> Result<()> {
+pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
     let organization = json!({
         "org_id": DEMO_ORGANIZATION,
-        "created_at": now(),
+        "created_at": timestamp(SystemTime::now()),
         "created_by": "workspacectl",
         "request_id": "workspacectl",
     });
@@ -45,7 +46,7 @@ pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
         label: label.to_owned(),
         secret_sha256: key.digest(),
         operations: None,
-        created_at: now(),
+        created_at: timestamp(SystemTime::now()),
         expires_at: None,
         revoked_at: None,
     }
@@ -54,7 +55,7 @@ pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
 /// Stores a record unless its key exists.
 async fn insert(
     client: &Client,
-    tables: &Tables,
+    tables: &TableNames,
     table: Table,
     record: &impl Serialize,
 ) -> Result<()> {

@@ -95,7 +95,6 @@ impl DynamoDb {
             "CreateTable" => call(body, |request| database.create_table(request)),
             "ListTables" => call(body, |request| database.list_tables(request)),
             "GetItem" => call(body, |request| database.get_item(request)),
-            "BatchGetItem" => call(body, |request| database.batch_get_item(request)),
             "PutItem" => call(body, |request| database.put_item(request)),
             "UpdateItem" => call(body, |request| database.update_item(request)),
             "TransactWriteItems" => call(body, |request| database.transact_write_items(request)),

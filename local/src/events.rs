@@ -1,37 +1,36 @@
-//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
-//! organization.
+//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo organization.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
-use workspace_management::operations;
+use workspace_management::operation::Operation;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../events");
 
-/// The name of each operation and its event, in an order in which each event finds the records that
-/// it needs.
+/// Each operation and its event, in an order in which each event finds the records that it needs.
 ///
 /// # Panics
 /// If an operation has no event.
-pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let mut names = operations::NAMES;
-    // `add_team_users` needs the team that `create_team` creates.
-    names.sort_by_key(|name| *name == "add_team_users");
-    names.into_iter().map(|name| (name, get(name)))
+pub fn all() -> impl Iterator<Item = (Operation, &'static str)> {
+    Operation::ALL
+        .iter()
+        .map(|operation| (*operation, get(*operation)))
 }
 
 /// The event of an operation.
 ///
 /// # Panics
 /// If the operation has no event.
-pub fn get(operation: &str) -> &'static str {
-    FILES
-        .get_file(format!("{operation}.json"))
-        .and_then(|file| file.contents_utf8())
-        .unwrap_or_else(|| {
-            panic!("events/{operation}.json is missing: add an event for this operation")
-        })
+pub fn get(operation: Operation) -> &'static str {
+    find(operation.name()).unwrap_or_else(|| {
+        let name = operation.name();
+        panic!("events/{name}.json is missing: add an event for the operation {name}")
+    })
+}
+
+fn find(name: &str) -> Option<&'static str> {
+    FILES.get_file(format!("{name}.json"))?.contents_utf8()
 }
 
 /// The members of an event that make up its HTTP request.
@@ -73,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "events/delete_team.json is missing")]
-    fn a_missing_event_is_named() {
-        get("delete_team");
+    fn every_operation_has_an_event() {
+        assert_eq!(all().count(), Operation::ALL.len());
+        assert_eq!(find("delete_team"), None);
     }
 
     #[test]

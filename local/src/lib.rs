@@ -19,7 +19,8 @@
 //! use lambda_runtime::{Context, LambdaEvent};
 //! use workspace_local::{demo::DEMO_ORGANIZATION, dynamodb::DynamoDb, events, tables};
 //! use workspace_management::{
-//!     auth::{AnonymousOperations, Auth},
+//!     auth::AnonymousOperations,
+//!     operation::Operation,
 //!     service::Service,
 //!     store::{Store, Table},
 //! };
@@ -31,12 +32,12 @@
 //!
 //! // 2. The service, with the DynamoDB as the SDK's HTTP client.
 //! let config = tables::sdk_config("http://dynamodb").http_client(dynamodb.clone());
-//! let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
-//! let service = Service::new(auth, Store::new(config, tables::table_names()));
+//! let store = Store::new(config, tables::table_names(), Duration::from_secs(60));
+//! let service = Service::new(store, AnonymousOperations::Allowed, None);
 //!
 //! // 3. An event, and the record that it stores.
-//! let event = serde_json::from_str(events::get("create_data_store"))?;
-//! service.answer(LambdaEvent::new(event, Context::default())).await;
+//! let event = serde_json::from_str(events::get(Operation::CreateDataStore))?;
+//! service.handle(LambdaEvent::new(event, Context::default())).await;
 //! assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
 //! # anyhow::Ok(())
 //! # })?;

@@ -1,6 +1,6 @@
 //! The tables that `template.yaml` declares, and how to create them on a local DynamoDB.
 
-use std::sync::LazyLock;
+use std::{convert::Infallible, sync::LazyLock};
 
 use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::{
@@ -16,7 +16,7 @@ use aws_smithy_http_client::{
     tls::{Provider, rustls_provider::CryptoMode},
 };
 use serde::Deserialize;
-use workspace_management::store::{Table, Tables};
+use workspace_management::store::{Table, TableNames};
 use yaml_serde::Value;
 
 /// `template.yaml` at the time of the build.
@@ -41,15 +41,16 @@ pub fn sdk_config(endpoint: &str) -> ConfigBuilder {
 }
 
 /// The names of the tables on a local DynamoDB: their logical ids in `template.yaml`.
-pub fn table_names() -> Tables {
-    Tables::named(|table| Some(table.logical_id.to_owned())).unwrap_or_else(|_| unreachable!())
+pub fn table_names() -> TableNames {
+    let Ok(names) = TableNames::new(|table| Ok::<_, Infallible>(table.logical_id.to_owned()));
+    names
 }
 
 /// Creates the tables that do not exist yet, as `template.yaml` declares them.
 ///
 /// # Errors
 /// If the template cannot be read or DynamoDB rejects a request.
-pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
+pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> {
     let existing = client
         .list_tables()
         .into_paginator()
@@ -58,11 +59,11 @@ pub async fn create_missing(client: &Client, tables: &Tables) -> Result<()> {
         .collect::<Result<Vec<_>, _>>()
         .await?;
     for table in Table::ALL {
-        let name = tables.name(table);
+        let name = tables.name(*table);
         if existing.iter().any(|existing| existing == name) {
             continue;
         }
-        let declaration = Declaration::of(table)?;
+        let declaration = Declaration::of(*table)?;
         let mut request = client
             .create_table()
             .table_name(name)

@@ -1,4 +1,5 @@
-//! The response to an event: an outcome as a status, headers and a problem document, in the form that its sender reads.
+//! The response: the outcome of a request as an HTTP status, headers and a problem document, in
+//! the form that the source of the event reads.
 
 use lambda_http::{
     Body,
@@ -10,90 +11,103 @@ use lambda_http::{
 };
 use serde::Serialize;
 
-use crate::error::{Error, RETRY_AFTER_SECONDS, Violation};
+use super::event::EventSource;
+use crate::error::{Credential, Error, Result, Violation};
 
-/// A response, ready to be handed to Lambda.
+/// The `Retry-After` of a 503, in seconds.
+const RETRY_AFTER: u16 = 1;
+
+/// A response in the form that the source of its event reads.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum EventResponse {
-    /// To an HTTP API, a function URL, or who knows whom.
+    /// For an HTTP API or a function URL.
     HttpApi(ApiGatewayV2httpResponse),
-    /// To a REST API.
+    /// For a REST API.
     RestApi(ApiGatewayProxyResponse),
-    /// To a load balancer, which reads one of two kinds of headers, as its target group is set.
+    /// For a load balancer. Depending on its target group, it reads one of two members with
+    /// headers.
     LoadBalancer(AlbTargetGroupResponse),
 }
 
-/// Who sent an event.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Sender {
-    #[default]
-    HttpApi,
-    RestApi,
-    LoadBalancer,
+/// The HTTP status of an outcome.
+pub(crate) fn status(outcome: &Result<()>) -> StatusCode {
+    let Err(error) = outcome else {
+        return StatusCode::NO_CONTENT;
+    };
+    match error {
+        Error::MalformedEvent | Error::MalformedPath(..) | Error::NotJson(_) => {
+            StatusCode::BAD_REQUEST
+        }
+        Error::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+        Error::OtherOrganization | Error::OperationNotAllowed(_) => StatusCode::FORBIDDEN,
+        Error::NoSuchPath | Error::NoSuchOrganization | Error::NoSuchTeam => StatusCode::NOT_FOUND,
+        Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Error::NameTaken | Error::ModelTaken => StatusCode::CONFLICT,
+        Error::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        Error::InvalidBody(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
 }
 
 impl EventResponse {
-    pub(crate) fn new(sender: Sender, outcome: &Result<(), Error>, request_id: &str) -> Self {
+    pub(crate) fn new(source: EventSource, outcome: &Result<()>, request_id: &str) -> Self {
+        let status = status(outcome);
         let mut headers = HeaderMap::new();
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
             headers.insert(HeaderName::from_static("x-request-id"), request_id);
         }
-        let (status, body) = match outcome {
-            Ok(()) => (StatusCode::NO_CONTENT, None),
-            Err(error) => {
-                let problem_json = HeaderValue::from_static("application/problem+json");
-                headers.insert(header::CONTENT_TYPE, problem_json);
-                headers.extend(advice(error));
-                let problem = serde_json::to_string(&Problem::new(error, request_id));
-                (error.kind().0, problem.ok().map(Body::Text))
-            }
-        };
-        let status_code = status.as_u16().into();
-        match sender {
-            Sender::HttpApi => {
-                let mut response = ApiGatewayV2httpResponse::default();
-                (response.status_code, response.headers, response.body) =
-                    (status_code, headers, body);
-                Self::HttpApi(response)
-            }
-            Sender::RestApi => {
-                let mut response = ApiGatewayProxyResponse::default();
-                (response.status_code, response.headers, response.body) =
-                    (status_code, headers, body);
-                Self::RestApi(response)
-            }
-            Sender::LoadBalancer => {
-                let mut response = AlbTargetGroupResponse::default();
-                response.multi_value_headers = headers.clone();
-                // A load balancer takes no null here.
+        let body = outcome.as_ref().err().and_then(|error| {
+            let problem_json = HeaderValue::from_static("application/problem+json");
+            headers.insert(header::CONTENT_TYPE, problem_json);
+            headers.extend(error_header(error));
+            let problem = Problem::new(error, status, request_id);
+            serde_json::to_string(&problem).ok().map(Body::Text)
+        });
+        // The three types have these members in common, but no trait.
+        macro_rules! response {
+            ($type:ident) => {{
+                let mut response = $type::default();
+                response.status_code = status.as_u16().into();
+                (response.headers, response.body) = (headers, body);
+                response
+            }};
+        }
+        match source {
+            EventSource::HttpApi => Self::HttpApi(response!(ApiGatewayV2httpResponse)),
+            EventSource::RestApi => Self::RestApi(response!(ApiGatewayProxyResponse)),
+            EventSource::LoadBalancer => {
+                let multi_value_headers = headers.clone();
+                let mut response = response!(AlbTargetGroupResponse);
+                response.multi_value_headers = multi_value_headers;
+                // A load balancer rejects null here.
                 response.status_description = Some(status.to_string());
-                (response.status_code, response.headers, response.body) =
-                    (status_code, headers, body);
                 Self::LoadBalancer(response)
             }
         }
     }
 }
 
-/// The header that tells a client what to do about a failure, where HTTP has one.
-fn advice(error: &Error) -> Option<(HeaderName, HeaderValue)> {
+/// The header that HTTP requires or recommends for an error.
+fn error_header(error: &Error) -> Option<(HeaderName, HeaderValue)> {
     Some(match error {
-        // RFC 6750, section 3.1: no error where no credential was sent.
-        Error::Unauthenticated { sent: false } => {
+        // RFC 6750, section 3.1: no error code if the request has no credential.
+        Error::Unauthenticated(Credential::Missing) => {
             (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
         }
-        Error::Unauthenticated { sent: true } => {
+        Error::Unauthenticated(Credential::Rejected) => {
             let challenge = HeaderValue::from_static("Bearer error=\"invalid_token\"");
             (header::WWW_AUTHENTICATE, challenge)
         }
         Error::MethodNotAllowed => (header::ALLOW, HeaderValue::from_static("POST")),
-        Error::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS)),
+        Error::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER)),
         _ => return None,
     })
 }
 
-/// A failure's body (RFC 9457), with three members of our own: `code`, `request_id` and `errors`.
+/// The problem document (RFC 9457) of an error, with the additional members `code`, `request_id`
+/// and `errors`.
 #[derive(Serialize)]
 struct Problem<'a> {
     r#type: String,
@@ -107,8 +121,8 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    fn new(error: &'a Error, request_id: &'a str) -> Self {
-        let (status, code, title) = error.kind();
+    fn new(error: &'a Error, status: StatusCode, request_id: &'a str) -> Self {
+        let (code, title) = error.code_and_title();
         Self {
             r#type: format!("urn:workspace-management:problem:{code}"),
             title,
@@ -121,5 +135,121 @@ impl<'a> Problem<'a> {
                 _ => &[],
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn problem(error: Error) -> Value {
+        let outcome = Err(error);
+        let problem = Problem::new(outcome.as_ref().unwrap_err(), status(&outcome), "request-1");
+        serde_json::to_value(problem).unwrap()
+    }
+
+    /// The errors of which `openapi.yaml` has an example.
+    fn documented_errors() -> Vec<Error> {
+        let violation = Violation {
+            pointer: "#/usersAddingToTeam/3/userid".to_owned(),
+            detail: "must be a string, but is an integer".to_owned(),
+        };
+        vec![
+            Error::MalformedPath("org_id", 128),
+            Error::NotJson("it is empty".to_owned()),
+            Error::Unauthenticated(Credential::Rejected),
+            Error::OtherOrganization,
+            Error::OperationNotAllowed("create_team"),
+            Error::NoSuchOrganization,
+            Error::NoSuchTeam,
+            Error::NameTaken,
+            Error::ModelTaken,
+            Error::BodyTooLarge(262_144),
+            Error::InvalidBody(vec![violation]),
+            Error::internal("cause"),
+            Error::Unavailable("cause".into()),
+        ]
+    }
+
+    #[test]
+    fn the_examples_in_the_contract_are_the_problems_that_the_service_sends() {
+        let contract: Value = yaml_serde::from_str(include_str!("../../openapi.yaml")).unwrap();
+        let problems: Vec<_> = documented_errors().into_iter().map(problem).collect();
+        let mut documented = BTreeSet::new();
+
+        for response in contract["components"]["responses"]
+            .as_object()
+            .unwrap()
+            .values()
+        {
+            let examples = &response["content"]["application/problem+json"]["examples"];
+            for (code, example) in examples.as_object().into_iter().flatten() {
+                let mut example = example["value"].clone();
+                example["request_id"] = json!("request-1");
+                let sent = problems.iter().find(|problem| problem["code"] == **code);
+                assert_eq!(Some(&example), sent, "{code}");
+                documented.insert(code.as_str());
+            }
+        }
+
+        let codes = problems
+            .iter()
+            .map(|problem| problem["code"].as_str().unwrap());
+        assert_eq!(documented, codes.collect());
+    }
+
+    #[test]
+    fn the_number_of_violations_is_in_the_detail() {
+        let violation = Violation {
+            pointer: "#".to_owned(),
+            detail: "is required".to_owned(),
+        };
+        for (count, detail) in [
+            (1, "The request body has 1 validation error."),
+            (2, "The request body has 2 validation errors."),
+        ] {
+            let problem = problem(Error::InvalidBody(vec![violation.clone(); count]));
+            assert_eq!(problem["detail"], detail);
+            assert_eq!(problem["errors"].as_array().unwrap().len(), count);
+        }
+    }
+
+    #[test]
+    fn errors_have_the_headers_that_clients_act_on() {
+        for (error, name, value) in [
+            (
+                Error::Unauthenticated(Credential::Missing),
+                "www-authenticate",
+                "Bearer",
+            ),
+            (
+                Error::Unauthenticated(Credential::Rejected),
+                "www-authenticate",
+                "Bearer error=\"invalid_token\"",
+            ),
+            (Error::MethodNotAllowed, "allow", "POST"),
+            (Error::Unavailable("cause".into()), "retry-after", "1"),
+        ] {
+            let (found_name, found_value) = error_header(&error).unwrap();
+            assert_eq!(
+                (found_name.as_str(), found_value.to_str().unwrap()),
+                (name, value)
+            );
+        }
+        assert!(error_header(&Error::NoSuchPath).is_none());
+    }
+
+    #[test]
+    fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
+        let response = EventResponse::new(EventSource::HttpApi, &Ok(()), "line\nbreak");
+        let response = serde_json::to_value(response).unwrap();
+        assert_eq!(
+            (&response["statusCode"], &response["headers"]),
+            (&json!(204), &json!({}))
+        );
     }
 }

@@ -4,29 +4,29 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
+    auth::{Audit, Caller},
     body::Violations,
-    caller::{Caller, Creation},
-    error::Error,
-    store::{Record, Store, Table},
-    values::{Entries, Entry, Identifier, ModelId, ModelNumber, ModelType},
+    error::{Error, Result},
+    store::{Store, Table, Update},
+    unique_list::{Keyed, UniqueList},
+    values::{Identifier, ModelId, ModelNumber, ModelType},
 };
 
-/// The models to add.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub struct AddModels {
+pub(crate) struct AddModels {
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
-    models: Entries<ModelSelection>,
+    models: UniqueList<SelectedModel>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
-struct ModelSelection {
+struct SelectedModel {
     id: ModelNumber,
     modelid: ModelId,
 }
 
-impl Entry for ModelSelection {
+impl Keyed for SelectedModel {
     fn key(&self) -> &str {
         self.modelid.as_str()
     }
@@ -35,33 +35,41 @@ impl Entry for ModelSelection {
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
+    /// `<model type>#<modelid>`.
     model: String,
     id: ModelNumber,
     #[serde(flatten)]
-    creation: &'a Creation,
+    audit: &'a Audit,
 }
 
-impl Record for Model<'_> {
-    const TABLE: Table = Table::MODELS;
-}
+const ADD_MODEL: Update = Update {
+    table: Table::MODELS,
+    expression: "SET id = :id, created_at = if_not_exists(created_at, :created_at), \
+        created_by = if_not_exists(created_by, :created_by), \
+        request_id = if_not_exists(request_id, :request_id)",
+    condition: Some("attribute_not_exists(org_id) OR id = :id"),
+    names: &[],
+};
 
-/// Adds all of the models or, if one is in the organization under another `id`, none.
-pub async fn add_models(
+/// Adds all models, or none if one of them exists with another `id`.
+pub(crate) async fn add_models(
     store: &Store,
     caller: &Caller,
     model_type: &ModelType,
     request: AddModels,
-) -> Result<(), Error> {
-    let creation = caller.creation();
-    let models: Vec<_> = request
-        .models
-        .iter()
-        .map(|selection| Model {
-            org_id: caller.organization(),
-            model: format!("{}#{}", model_type.as_str(), selection.modelid.as_str()),
-            id: selection.id,
-            creation: &creation,
-        })
-        .collect();
-    store.add_all(&models).await
+) -> Result<()> {
+    let audit = caller.audit();
+    let models = request.models.iter().map(|selected| Model {
+        org_id: &caller.organization,
+        model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
+        id: selected.id,
+        audit: &audit,
+    });
+    let models: Vec<_> = models.collect();
+    let conflicts = store.update(&ADD_MODEL, &models).await?;
+    if conflicts.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::ModelTaken)
+    }
 }

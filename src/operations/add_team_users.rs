@@ -1,74 +1,78 @@
-//! `POST /api/v1/project/{org_id}/{project_id}/{team_id}/addUsersToTheTeam`: adds users to a team of a project.
+//! `POST /api/v1/project/{org_id}/{project_id}/{team_id}/addUsersToTheTeam`: adds users to a team.
 
 use deserr::Deserr;
 use serde::Serialize;
 
+use super::project_key;
 use crate::{
+    auth::{Audit, Caller},
     body::Violations,
-    caller::{Caller, Creation},
-    error::Error,
-    operations::project_key,
-    store::{Record, Store, Table},
-    values::{Entries, Entry, Identifier, UserId},
+    error::{Error, Result},
+    store::{Store, Table, Update},
+    unique_list::{Keyed, UniqueList},
+    values::{Identifier, UserId},
 };
 
-/// The users to add.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub struct AddTeamUsers {
+pub(crate) struct AddTeamUsers {
     #[deserr(rename = "usersAddingToTeam")]
-    users: Entries<UserReference>,
+    users: UniqueList<User>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
-struct UserReference {
+struct User {
     userid: UserId,
 }
 
-impl Entry for UserReference {
+impl Keyed for User {
     fn key(&self) -> &str {
         self.userid.as_str()
     }
 }
 
+/// Each member has a record of their own, so that concurrent requests cannot overwrite each other.
 #[derive(Serialize)]
 struct TeamMember<'a> {
+    /// `<organization>#<project>#<team>`.
     team: &'a str,
     user_id: &'a UserId,
     #[serde(flatten)]
-    creation: &'a Creation,
+    audit: &'a Audit,
 }
 
-impl Record for TeamMember<'_> {
-    const TABLE: Table = Table::TEAM_MEMBERS;
-}
+const ADD_MEMBER: Update = Update {
+    table: Table::TEAM_MEMBERS,
+    expression: "SET created_at = if_not_exists(created_at, :created_at), \
+        created_by = if_not_exists(created_by, :created_by), \
+        request_id = if_not_exists(request_id, :request_id)",
+    condition: None,
+    names: &[],
+};
 
-/// Adds all of the users to a team that exists. A member has an item of its own, so that concurrent adds lose no one.
-pub async fn add_team_users(
+/// Adds all users to a team that exists.
+pub(crate) async fn add_team_users(
     store: &Store,
     caller: &Caller,
     project: &Identifier,
     team: &Identifier,
     request: AddTeamUsers,
-) -> Result<(), Error> {
-    let project = project_key(caller.organization(), project);
-    if !store
-        .exists(Table::TEAMS, &[&project, team.as_str()])
-        .await?
-    {
+) -> Result<()> {
+    let project = project_key(&caller.organization, project);
+    let now = caller.received_at;
+    if !store.team_exists(&project, team, now).await? {
         return Err(Error::NoSuchTeam);
     }
     let team = format!("{project}#{}", team.as_str());
-    let creation = caller.creation();
-    let members: Vec<_> = request
-        .users
-        .iter()
-        .map(|user| TeamMember {
-            team: &team,
-            user_id: &user.userid,
-            creation: &creation,
-        })
-        .collect();
-    store.add_all(&members).await
+    let audit = caller.audit();
+    let members = request.users.iter().map(|user| TeamMember {
+        team: &team,
+        user_id: &user.userid,
+        audit: &audit,
+    });
+    let members: Vec<_> = members.collect();
+    // Without a condition there are no conflicts.
+    store.update(&ADD_MEMBER, &members).await?;
+    Ok(())
 }

@@ -1,52 +1,59 @@
 //! `POST /api/v1/org/{org_id}/dataStores/create`: creates a data store in an organization.
 
 use deserr::Deserr;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
+    auth::{Audit, Caller},
     body::Violations,
-    caller::{Caller, Creation},
-    error::Error,
-    store::{Record, Store, Table},
-    values::{Description, Identifier, Name, SluggedName},
+    error::{Error, Result},
+    store::{Store, Table},
+    values::{Description, NameWithSlug},
 };
 
-/// The data store to create.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub struct CreateDataStore {
+pub(crate) struct CreateDataStore {
     #[deserr(rename = "dataStoreName")]
-    name: SluggedName,
+    name: NameWithSlug,
     #[deserr(rename = "dataStoreDescription", default)]
     description: Option<Description>,
 }
 
-#[derive(Serialize)]
-struct DataStore<'a> {
-    org_id: &'a Identifier,
-    data_store_id: &'a str,
-    data_store_name: &'a Name,
-    data_store_description: Description,
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct DataStore {
+    org_id: String,
+    /// The slug of the name.
+    data_store_id: String,
+    data_store_name: String,
+    data_store_description: String,
     #[serde(flatten)]
-    creation: Creation,
+    audit: Audit,
 }
 
-impl Record for DataStore<'_> {
-    const TABLE: Table = Table::DATA_STORES;
-}
-
-/// Creates the data store under the slug of its name.
-pub async fn create_data_store(
+/// Creates a data store under the slug of its name.
+pub(crate) async fn create_data_store(
     store: &Store,
     caller: &Caller,
     request: CreateDataStore,
-) -> Result<(), Error> {
+) -> Result<()> {
+    let (data_store_id, data_store_name) = request.name.into_slug_and_name();
     let data_store = DataStore {
-        org_id: caller.organization(),
-        data_store_id: request.name.slug(),
-        data_store_name: request.name.name(),
-        data_store_description: request.description.unwrap_or_default(),
-        creation: caller.creation(),
+        org_id: caller.organization.as_str().to_owned(),
+        data_store_id,
+        data_store_name,
+        data_store_description: request.description.unwrap_or_default().into_string(),
+        audit: caller.audit(),
     };
-    store.create(&data_store).await
+    match store.insert(Table::DATA_STORES, &data_store).await? {
+        Some(other)
+            if other.data_store_name != data_store.data_store_name
+                || other.data_store_description != data_store.data_store_description
+                || other.audit.created_by != data_store.audit.created_by =>
+        {
+            Err(Error::NameTaken)
+        }
+        _ => Ok(()),
+    }
 }

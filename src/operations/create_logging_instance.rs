@@ -1,49 +1,54 @@
-//! `POST /api/v1/project/{org_id}/{project_id}/createLoggingInstance`: creates the logging instance of a project.
+//! `POST /api/v1/project/{org_id}/{project_id}/createLoggingInstance`: creates a project's logging
+//! instance.
 
 use deserr::Deserr;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
+    auth::{Audit, Caller},
     body::Violations,
-    caller::{Caller, Creation},
-    error::Error,
-    store::{Record, Store, Table},
-    values::{Identifier, Name},
+    error::{Error, Result},
+    store::{Store, Table},
+    values::{DisplayName, Identifier},
 };
 
-/// The logging instance to create.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub struct CreateLoggingInstance {
+pub(crate) struct CreateLoggingInstance {
     #[deserr(rename = "projectName")]
-    project_name: Name,
+    project_name: DisplayName,
 }
 
-#[derive(Serialize)]
-struct LoggingInstance<'a> {
-    org_id: &'a Identifier,
-    project_id: &'a Identifier,
-    project_name: Name,
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct LoggingInstance {
+    org_id: String,
+    project_id: String,
+    project_name: String,
     #[serde(flatten)]
-    creation: Creation,
+    audit: Audit,
 }
 
-impl Record for LoggingInstance<'_> {
-    const TABLE: Table = Table::LOGGING_INSTANCES;
-}
-
-/// Creates the one logging instance that a project has.
-pub async fn create_logging_instance(
+/// Creates the logging instance of a project. A project has at most one.
+pub(crate) async fn create_logging_instance(
     store: &Store,
     caller: &Caller,
     project: &Identifier,
     request: CreateLoggingInstance,
-) -> Result<(), Error> {
-    let logging_instance = LoggingInstance {
-        org_id: caller.organization(),
-        project_id: project,
-        project_name: request.project_name,
-        creation: caller.creation(),
+) -> Result<()> {
+    let instance = LoggingInstance {
+        org_id: caller.organization.as_str().to_owned(),
+        project_id: project.as_str().to_owned(),
+        project_name: request.project_name.into_string(),
+        audit: caller.audit(),
     };
-    store.create(&logging_instance).await
+    match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
+        Some(other)
+            if other.project_name != instance.project_name
+                || other.audit.created_by != instance.audit.created_by =>
+        {
+            Err(Error::NameTaken)
+        }
+        _ => Ok(()),
+    }
 }

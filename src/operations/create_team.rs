@@ -1,54 +1,62 @@
 //! `POST /api/v1/project/{org_id}/{project_id}/createNewTeamOnProject`: creates a team in a project.
 
 use deserr::Deserr;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::project_key;
 use crate::{
+    auth::{Audit, Caller},
     body::Violations,
-    caller::{Caller, Creation},
-    error::Error,
-    operations::project_key,
-    store::{Record, Store, Table},
-    values::{Description, Identifier, Name, SluggedName},
+    error::{Error, Result},
+    store::{Store, Table},
+    values::{Description, Identifier, NameWithSlug},
 };
 
-/// The team to create.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub struct CreateTeam {
+pub(crate) struct CreateTeam {
     #[deserr(rename = "teamName")]
-    name: SluggedName,
+    name: NameWithSlug,
     #[deserr(rename = "teamDescription", default)]
     description: Option<Description>,
 }
 
-#[derive(Serialize)]
-struct Team<'a> {
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Team {
+    /// `<organization>#<project>`.
     project: String,
-    team_id: &'a str,
-    team_name: &'a Name,
-    team_description: Description,
+    /// The slug of the name.
+    team_id: String,
+    team_name: String,
+    team_description: String,
     #[serde(flatten)]
-    creation: Creation,
+    audit: Audit,
 }
 
-impl Record for Team<'_> {
-    const TABLE: Table = Table::TEAMS;
-}
-
-/// Creates the team under the slug of its name.
-pub async fn create_team(
+/// Creates a team under the slug of its name.
+pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller,
     project: &Identifier,
     request: CreateTeam,
-) -> Result<(), Error> {
+) -> Result<()> {
+    let (team_id, team_name) = request.name.into_slug_and_name();
     let team = Team {
-        project: project_key(caller.organization(), project),
-        team_id: request.name.slug(),
-        team_name: request.name.name(),
-        team_description: request.description.unwrap_or_default(),
-        creation: caller.creation(),
+        project: project_key(&caller.organization, project),
+        team_id,
+        team_name,
+        team_description: request.description.unwrap_or_default().into_string(),
+        audit: caller.audit(),
     };
-    store.create(&team).await
+    match store.insert(Table::TEAMS, &team).await? {
+        Some(other)
+            if other.team_name != team.team_name
+                || other.team_description != team.team_description
+                || other.audit.created_by != team.audit.created_by =>
+        {
+            Err(Error::NameTaken)
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,20 +1,19 @@
-//! `POST /api/v1/bot/playground/{id}/voice`: sets the audio settings of a bot on the playground.
+//! `POST /api/v1/bot/playground/{id}/voice`: sets the voice of a bot on the playground.
 
 use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
+    auth::{Audit, Caller},
     body::Violations,
-    caller::{Caller, Creation},
-    error::Error,
-    store::{Record, Store, Table},
+    error::Result,
+    store::{Store, Table, Update},
     values::{Identifier, VoiceType},
 };
 
-/// The voice that the bot shall have.
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub struct SetBotVoice {
+pub(crate) struct SetBotVoice {
     #[deserr(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
@@ -30,29 +29,41 @@ struct BotVoice<'a> {
     updated_at: String,
     updated_by: String,
     #[serde(flatten)]
-    creation: Creation,
+    audit: Audit,
 }
 
-impl Record for BotVoice<'_> {
-    const TABLE: Table = Table::BOT_VOICES;
-}
+/// The condition prevents a repeated request from changing `updated_at`.
+const SET_VOICE: Update = Update {
+    table: Table::BOT_VOICES,
+    expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
+        updated_by = :updated_by, request_id = :request_id, \
+        created_at = if_not_exists(created_at, :created_at), \
+        created_by = if_not_exists(created_by, :created_by)",
+    condition: Some(
+        "attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled \
+        OR updated_by <> :updated_by",
+    ),
+    names: &[("#type", "type")],
+};
 
-/// Sets the voice of a bot; the last write wins. The path names no organization, so a bot is its caller's own.
-pub async fn set_bot_voice(
+/// Sets the voice of a bot of the caller's organization. The last write wins.
+pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller,
     bot: &Identifier,
     request: SetBotVoice,
-) -> Result<(), Error> {
-    let creation = caller.creation();
+) -> Result<()> {
+    let audit = caller.audit();
     let voice = BotVoice {
-        org_id: caller.organization(),
+        org_id: &caller.organization,
         bot_id: bot,
         voice_type: request.voice_type,
         enabled: request.enabled,
-        updated_at: creation.created_at.clone(),
-        updated_by: creation.created_by.clone(),
-        creation,
+        updated_at: audit.created_at.clone(),
+        updated_by: audit.created_by.clone(),
+        audit,
     };
-    store.put(&voice).await
+    // A conflict means that the bot has this voice already.
+    store.update(&SET_VOICE, &[voice]).await?;
+    Ok(())
 }

@@ -1,7 +1,8 @@
-//! How DynamoDB is reached: region, credentials, TLS and endpoint, out of the function's environment.
+//! The connection to DynamoDB.
 //!
-//! The SDK's own default chain reads files and tries sources in turn, and its TLS gathers entropy for 33 ms and parses every
-//! root certificate of the system. Lambda hands over all there is to know in variables.
+//! The SDK's default configuration would read files, gather entropy for 33 ms and parse every root
+//! certificate of the system. The function uses what Lambda passes in variables, `ring`, and
+//! Amazon's root certificates.
 
 use std::{fs, time::Duration};
 
@@ -20,73 +21,70 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_types::byte_stream::ByteStream;
 use tokio::time::timeout;
 
-use crate::error::Cause;
+use crate::error::BoxError;
 
-/// The roots that certificates of AWS's endpoints lead to: Amazon Trust Services' four and Starfield's, which signed them
-/// across. The first of them ends in 2037.
+/// The root certificates of AWS's endpoints: the four of Amazon Trust Services, and the Starfield
+/// root that cross-signed them. The first one expires in 2037.
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
-/// How long a connection to DynamoDB may take to open.
+/// The timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The SDK's configuration that the variables ask for, as `variable` reads them: `None` for what is not set or empty.
-/// The connection that the first request will use is open, unless DynamoDB could not be reached within a second: that
-/// shows when a request tries again.
-///
-/// Where they hold no credentials, those of a profile, a web identity, a container or SnapStart are found as the SDK finds
-/// them, and refreshed before they expire.
-///
-/// # Errors
-/// If there is no region, if the endpoint is no URL, or if a certificate file cannot be read.
-pub async fn connect(variable: impl Fn(&str) -> Option<String>) -> Result<Builder, Cause> {
-    let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
-    let region = Region::new(region.ok_or("the environment variable AWS_REGION is not set")?);
-    let connector = connector(&region, &variable)?;
-    let shared = connector.clone();
-    // The SDK would make a connector, and read the roots, for itself once more than it needs.
-    let http_client = http_client_fn(move |_, _| shared.clone());
-    let mut config = Builder::new()
-        .behavior_version(BehaviorVersion::latest())
-        .http_client(http_client.clone())
-        .region(region.clone());
-    let endpoint = variable("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| variable("AWS_ENDPOINT_URL"));
-    let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-    if let Some(url) = endpoint.as_deref().filter(|url| !is_url(url)) {
-        return Err(
-            format!("AWS_ENDPOINT_URL_DYNAMODB must be an http or https URL, not {url:?}").into(),
-        );
-    }
-    let is_on = |name| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let (fips, dual_stack) = (
-        is_on("AWS_USE_FIPS_ENDPOINT"),
-        is_on("AWS_USE_DUALSTACK_ENDPOINT"),
-    );
-    let usual = (is_public(&region) && !fips && !dual_stack)
-        .then(|| format!("https://dynamodb.{region}.amazonaws.com"));
-    if let Some(url) = endpoint.as_ref().or(usual.as_ref()) {
-        open(&connector, url).await;
-    }
-    config.set_endpoint_url(endpoint);
-    config
-        .set_use_fips(Some(fips))
-        .set_use_dual_stack(Some(dual_stack));
-    let access = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
-    Ok(match access {
-        Some((id, secret)) => {
-            let token = variable("AWS_SESSION_TOKEN");
-            config.credentials_provider(Credentials::new(id, secret, token, None, "environment"))
-        }
-        None => {
-            let lookup = ProviderConfig::without_region()
-                .with_region(Some(region))
-                .with_http_client(http_client);
-            let chain = DefaultCredentialsChain::builder().configure(lookup);
-            config.credentials_provider(chain.build().await)
-        }
-    })
+/// How to connect to DynamoDB.
+pub struct ClientConfig {
+    pub(crate) region: Region,
+    /// Another endpoint than the region's.
+    pub(crate) endpoint_url: Option<String>,
+    pub(crate) use_fips: bool,
+    pub(crate) use_dual_stack: bool,
+    /// A PEM file with root certificates to use instead of Amazon's.
+    pub(crate) certificates: Option<String>,
+    /// Without them, the SDK looks for credentials in the profile, web identity, container and
+    /// SnapStart, and refreshes them before they expire.
+    pub(crate) credentials: Option<Credentials>,
 }
 
-/// Whether a region is one of AWS's public partition or of GovCloud, whose endpoints have certificates of Amazon's roots.
+impl ClientConfig {
+    /// Opens a connection and returns the SDK configuration that uses it.
+    ///
+    /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
+    /// connect. If DynamoDB does not respond within a second, the first request connects.
+    ///
+    /// # Errors
+    /// If the file with root certificates cannot be read.
+    pub async fn connect(self) -> Result<Builder, BoxError> {
+        let connector = connector(&self.region, self.certificates.as_deref())?;
+        let shared = connector.clone();
+        // One connector for everything: by default the SDK creates several, each of which parses
+        // the root certificates.
+        let http_client = http_client_fn(move |_, _| shared.clone());
+        let default_url = (is_public(&self.region) && !self.use_fips && !self.use_dual_stack)
+            .then(|| format!("https://dynamodb.{}.amazonaws.com", self.region));
+        if let Some(url) = self.endpoint_url.as_ref().or(default_url.as_ref()) {
+            preconnect(&connector, url).await;
+        }
+        let mut config = Builder::new()
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(http_client.clone())
+            .region(self.region.clone());
+        config
+            .set_endpoint_url(self.endpoint_url)
+            .set_use_fips(Some(self.use_fips))
+            .set_use_dual_stack(Some(self.use_dual_stack));
+        Ok(match self.credentials {
+            Some(credentials) => config.credentials_provider(credentials),
+            None => {
+                let provider_config = ProviderConfig::without_region()
+                    .with_region(Some(self.region))
+                    .with_http_client(http_client);
+                let chain = DefaultCredentialsChain::builder().configure(provider_config);
+                config.credentials_provider(chain.build().await)
+            }
+        })
+    }
+}
+
+/// Whether a region is public or in GovCloud. Only their endpoints use Amazon's root certificates.
 fn is_public(region: &Region) -> bool {
     let areas = [
         "af-", "ap-", "ca-", "eu-", "il-", "me-", "mx-", "sa-", "us-",
@@ -95,42 +93,61 @@ fn is_public(region: &Region) -> bool {
     areas.iter().any(|area| region.starts_with(area)) && !region.contains("-iso")
 }
 
-/// Opens a connection by a request that is not signed and that DynamoDB answers with a word on its health.
-async fn open(connector: &SharedHttpConnector, url: &str) {
+/// Opens a connection with an unsigned `GET /`, DynamoDB's health check.
+async fn preconnect(connector: &SharedHttpConnector, url: &str) {
     let Ok(request) = HttpRequest::get(url) else {
         return;
     };
-    let answered = async {
+    let exchange = async {
         let response = connector.call(request).await.ok()?;
-        // A connection is used again when its response is read to the end.
+        // The connection can be reused only after the response was read to its end.
         ByteStream::new(response.into_body()).collect().await.ok()
     };
-    let _ = timeout(CONNECT_TIMEOUT, answered).await;
+    // Ignores failures: the first request connects again and reports them.
+    let _ = timeout(CONNECT_TIMEOUT, exchange).await;
 }
 
-/// HTTP over TLS with `ring`, which starts without gathering entropy and is smaller than aws-lc.
-///
-/// `AWS_CA_BUNDLE` or `SSL_CERT_FILE` name other roots than Amazon's; in the partitions apart, such as China's, the system's
-/// are trusted.
-fn connector(
-    region: &Region,
-    variable: &impl Fn(&str) -> Option<String>,
-) -> Result<SharedHttpConnector, Cause> {
-    let file = variable("AWS_CA_BUNDLE").or_else(|| variable("SSL_CERT_FILE"));
-    let trusted = match file {
+/// HTTP over TLS with `ring`, which is smaller than aws-lc and starts without gathering entropy.
+/// Outside the public regions and GovCloud, it trusts the system's root certificates.
+fn connector(region: &Region, certificates: Option<&str>) -> Result<SharedHttpConnector, BoxError> {
+    let trust_store = match certificates {
         Some(file) => {
-            let read =
-                fs::read(&file).map_err(|error| format!("{file} cannot be read: {error}"))?;
-            TrustStore::empty().with_pem_certificate(read)
+            let pem = fs::read(file).map_err(|error| format!("Cannot read {file}: {error}"))?;
+            TrustStore::empty().with_pem_certificate(pem)
         }
-        None if !is_public(region) => TrustStore::default(),
-        None => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
+        None if is_public(region) => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
+        None => TrustStore::default(),
     };
     let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT);
     let connector = Connector::builder()
         .connector_settings(settings.build())
         .tls_provider(Provider::rustls(CryptoMode::Ring))
-        .tls_context(TlsContext::builder().with_trust_store(trusted).build()?)
+        .tls_context(
+            TlsContext::builder()
+                .with_trust_store(trust_store)
+                .build()?,
+        )
         .build();
     Ok(SharedHttpConnector::new(connector))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amazons_roots_are_used_in_public_regions_and_govcloud() {
+        for region in ["us-east-1", "eu-central-1", "mx-central-1", "us-gov-west-1"] {
+            assert!(is_public(&Region::new(region)), "{region}");
+        }
+        for region in [
+            "cn-north-1",
+            "us-iso-east-1",
+            "us-isob-east-1",
+            "eu-isoe-west-1",
+            "eusc-de-east-1",
+        ] {
+            assert!(!is_public(&Region::new(region)), "{region}");
+        }
+    }
 }

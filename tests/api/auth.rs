@@ -1,27 +1,25 @@
-//! Who may call, and who is refused with which answer.
+//! API keys: which credentials are accepted, for how long, and at what cost.
 
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
-use workspace_management::{
-    api_key::{ApiKey, mint},
-    auth::AnonymousOperations,
-    store::Table,
-};
+use serde_json::{Value, json};
+use workspace_management::store::Table;
 
-use crate::support::{Sender, Setting, World, rand8};
+use crate::support::{
+    TestApp, TestClient, TestConfig, TestResponse, event, keys_with_same_id, unique_key,
+};
 
 const TEAM: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
 
-async fn create_team(sender: &Sender<'_>) -> crate::support::Answer {
-    sender.post(TEAM, json!({ "teamName": "Research" })).await
+async fn create_team(client: &TestClient<'_>) -> TestResponse {
+    client.post(TEAM, json!({ "teamName": "Research" })).await
 }
 
 #[tokio::test]
-async fn a_key_is_taken_with_the_scheme_in_any_case_and_bare() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
+async fn a_key_is_accepted_with_the_bearer_scheme_or_without_a_scheme() {
+    let app = TestApp::new().await;
+    let key = app.issue_key("acme", |_| {}).await;
 
     for credential in [
         format!("Bearer {key}"),
@@ -29,147 +27,101 @@ async fn a_key_is_taken_with_the_scheme_in_any_case_and_bare() {
         format!("BEARER   {key} "),
         key.clone(),
     ] {
-        let sender = world.anonymous().with("Authorization", &credential);
-        create_team(&sender).await.is_success();
+        let client = app.anonymous().header("Authorization", &credential);
+        create_team(&client).await.assert_success();
     }
 }
 
 #[tokio::test]
-async fn a_missing_credential_is_asked_for() {
-    let world = World::new().await;
+async fn a_request_without_credential_gets_a_challenge_and_costs_no_read() {
+    let app = TestApp::new().await;
 
-    let answer = create_team(&world.anonymous()).await;
+    let response = create_team(&app.anonymous()).await;
 
-    answer.is(401, "unauthenticated");
-    assert_eq!(answer.headers["www-authenticate"], "Bearer");
-    assert!(world.sent.take().is_empty());
+    response.assert_problem(401, "unauthenticated");
+    assert_eq!(response.headers["www-authenticate"], "Bearer");
+    assert!(app.requests.take().is_empty());
 }
 
 #[tokio::test]
-async fn every_bad_credential_gets_the_same_answer() {
-    let world = World::new().await;
-    let valid = world.issue("acme", |_| {}).await;
-    let expired = world
-        .issue("acme", |key| {
-            key.expires_at = Some("2026-01-02T00:00:00Z".to_owned())
-        })
-        .await;
-    let unreadable = world
-        .issue("acme", |key| key.expires_at = Some("tomorrow".to_owned()))
-        .await;
-    let revoked = world
-        .issue("acme", |key| {
-            key.revoked_at = Some("2026-01-02T00:00:00Z".to_owned())
-        })
-        .await;
-    let unknown = mint(rand8(), [7; 32]);
-    let other_secret = with_secret(&valid, "x");
+async fn every_rejected_credential_gets_the_same_response() {
+    let app = TestApp::new().await;
+    let [valid, other_secret] = keys_with_same_id();
+    app.insert_key(&valid, "acme", |_| {}).await;
+    let expiring = async |date: &str| {
+        app.issue_key("acme", |key| key.expires_at = Some(date.to_owned()))
+            .await
+    };
+    let expired = expiring("2026-01-02T00:00:00Z").await;
+    let unreadable = expiring("tomorrow").await;
+    let revoked = app.issue_key("acme", |_| {}).await;
+    app.revoke_key(&revoked).await;
+    let (all_but_last, last) = valid.split_at(valid.len() - 1);
+    let wrong_last = if last == "A" { "B" } else { "A" };
     let rows = [
         ("an empty header", String::new()),
         ("another scheme", format!("Basic {valid}")),
-        ("the scheme alone", "Bearer".to_owned()),
+        ("only the scheme", "Bearer".to_owned()),
         ("the scheme and a space", "Bearer ".to_owned()),
         ("two keys", format!("Bearer {valid} {valid}")),
+        ("two credentials", format!("Bearer {valid},Bearer {valid}")),
+        ("not a key", "Bearer secret".to_owned()),
+        ("a missing character", format!("Bearer {all_but_last}")),
+        ("an additional character", format!("Bearer {valid}0")),
         (
-            "two keys joined by a comma",
-            format!("Bearer {valid},Bearer {valid}"),
+            "a wrong checksum",
+            format!("Bearer {all_but_last}{wrong_last}"),
         ),
-        ("no key at all", "Bearer secret".to_owned()),
-        (
-            "a key without its last character",
-            format!("Bearer {}", &valid[..valid.len() - 1]),
-        ),
-        ("a key with one character more", format!("Bearer {valid}0")),
-        (
-            "a key with a wrong checksum",
-            format!("Bearer {}", misspelt(&valid)),
-        ),
-        (
-            "a key in capitals",
-            format!("Bearer {}", valid.to_uppercase()),
-        ),
-        ("characters beyond ASCII", format!("Bearer {valid}é")),
+        ("upper case", format!("Bearer {}", valid.to_uppercase())),
+        ("a character outside ASCII", format!("Bearer {valid}é")),
         ("10 KB", format!("Bearer wsk_{}", "x".repeat(10_240))),
-        ("an unknown key", format!("Bearer {unknown}")),
-        (
-            "a known id with another secret",
-            format!("Bearer {other_secret}"),
-        ),
+        ("an unknown key", format!("Bearer {}", unique_key())),
+        ("another secret", format!("Bearer {other_secret}")),
         ("an expired key", format!("Bearer {expired}")),
-        (
-            "a key with an unreadable date",
-            format!("Bearer {unreadable}"),
-        ),
+        ("an unreadable date", format!("Bearer {unreadable}")),
         ("a revoked key", format!("Bearer {revoked}")),
     ];
-    let mut answers = Vec::new();
+    let mut bodies = Vec::new();
 
     for (description, credential) in rows {
         for path in [TEAM, DATA_STORE] {
             let body = json!({ "teamName": "Research", "dataStoreName": "Papers" });
-            let answer = world
-                .anonymous()
-                .with("authorization", &credential)
-                .post(path, body)
-                .await;
-            assert_eq!(answer.status, 401, "{description}: {answer:?}");
-            assert_eq!(
-                answer.headers["www-authenticate"], "Bearer error=\"invalid_token\"",
-                "{description}"
-            );
-            answers.push(answer.body);
+            let client = app.anonymous().header("authorization", &credential);
+            let response = client.post(path, body).await;
+            assert_eq!(response.status, 401, "{description}: {response:?}");
+            let challenge = &response.headers["www-authenticate"];
+            assert_eq!(challenge, "Bearer error=\"invalid_token\"", "{description}");
+            bodies.push(response.body);
         }
     }
 
-    answers.dedup();
-    assert_eq!(answers.len(), 1);
-    assert!(world.records(Table::TEAMS).await.is_empty());
-    assert!(world.records(Table::DATA_STORES).await.is_empty());
-}
-
-/// The key with another last character, and so a wrong checksum.
-pub fn misspelt(key: &str) -> String {
-    let (rest, last) = key.split_at(key.len() - 1);
-    format!("{rest}{}", if last == "A" { "B" } else { "A" })
-}
-
-/// The key with another secret, and the checksum that belongs to it.
-pub fn with_secret(key: &str, first: &str) -> String {
-    let id = ApiKey::parse(key).unwrap().id().to_owned();
-    let secret = format!("{first}{}", &key[18..key.len() - 6]);
-    let text = format!("wsk_{id}_{secret}");
-    let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut sum = crc32fast::hash(text.as_bytes()) as usize;
-    let mut checksum = [0; 6];
-    for digit in checksum.iter_mut().rev() {
-        *digit = digits[sum % 62];
-        sum /= 62;
-    }
-    let key = text + std::str::from_utf8(&checksum).unwrap();
-    assert!(ApiKey::parse(&key).is_some());
-    key
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    assert!(app.records(Table::TEAMS).await.is_empty());
+    assert!(app.records(Table::DATA_STORES).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_malformed_key_costs_no_read() {
-    let world = World::new().await;
-    let valid = world.issue("acme", |_| {}).await;
+    let app = TestApp::new().await;
+    let mut key = app.issue_key("acme", |_| {}).await;
+    key.pop();
 
-    create_team(&world.holder(&misspelt(&valid)))
-        .await
-        .is(401, "unauthenticated");
+    let response = create_team(&app.with_key(&key)).await;
 
-    assert!(world.sent.take().is_empty());
+    response.assert_problem(401, "unauthenticated");
+    assert!(app.requests.take().is_empty());
 }
 
 #[tokio::test]
-async fn two_authorization_headers_are_refused() {
-    let world = World::new().await;
-    let credential = format!("Bearer {}", world.issue("acme", |_| {}).await);
-    let rest = json!({ "requestId": "gateway-request", "stage": "prod" });
-    let load_balancer = json!({ "elb": { "targetGroupArn": "arn:aws:elasticloadbalancing:us-east-1:1:targetgroup/a/b" } });
+async fn two_authorization_headers_are_rejected() {
+    let app = TestApp::new().await;
+    let credential = format!("Bearer {}", app.issue_key("acme", |_| {}).await);
+    let target_group = "arn:aws:elasticloadbalancing:us-east-1:1:targetgroup/a/b";
+    let rest_api = json!({ "requestId": "gateway-request", "stage": "prod" });
+    let load_balancer = json!({ "elb": { "targetGroupArn": target_group } });
 
-    for context in [rest, load_balancer] {
+    for context in [rest_api, load_balancer] {
         let event = json!({
             "requestContext": context,
             "httpMethod": "POST",
@@ -179,245 +131,124 @@ async fn two_authorization_headers_are_refused() {
             "body": r#"{"teamName": "Research"}"#,
             "isBase64Encoded": false,
         });
-        world.send(event).await.is(401, "unauthenticated");
+        let response = app.send(event).await;
+        response.assert_problem(401, "unauthenticated");
     }
-    let mut event = crate::support::event("POST", TEAM, &Default::default(), Some("{}"));
-    event["headers"] = json!({ "Authorization": credential, "authorization": credential });
-    world.send(event).await.is(401, "unauthenticated");
+    let mut http_api = event("POST", TEAM, &Default::default(), Some("{}"));
+    http_api["headers"] = json!({ "Authorization": credential, "authorization": credential });
+    let response = app.send(http_api).await;
+    response.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test]
-async fn a_key_in_the_query_is_not_looked_at() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
-    let mut event = crate::support::event(
-        "POST",
-        TEAM,
-        &Default::default(),
-        Some(r#"{"teamName": "a"}"#),
-    );
-    event["rawQueryString"] = json!(format!("authorization=Bearer%20{key}"));
+async fn a_cached_key_expires_on_time() {
+    let app = TestApp::new().await;
+    let expires_at = SystemTime::now() + Duration::from_secs(30);
+    let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
+    let key = app
+        .issue_key("acme", |key| key.expires_at = Some(expires_at))
+        .await;
+    let client = app.with_key(&key);
+    create_team(&client).await.assert_success();
 
-    world.send(event).await.is(401, "unauthenticated");
+    app.advance_clock(Duration::from_secs(30));
+
+    let response = create_team(&client).await;
+    response.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test]
-async fn a_key_of_another_organization_is_refused() {
-    let world = World::new().await;
-    world.register("globex").await;
-    let globex = world.holder(&world.issue("globex", |_| {}).await);
+async fn a_revoked_key_works_until_its_time_in_the_cache_ends() {
+    let app = TestApp::new().await;
+    let key = app.issue_key("acme", |_| {}).await;
+    let client = app.with_key(&key);
+    create_team(&client).await.assert_success();
 
-    create_team(&globex).await.is(403, "other_organization");
-    globex
-        .post(DATA_STORE, json!({ "dataStoreName": "Papers" }))
-        .await
-        .is(403, "other_organization");
+    app.revoke_key(&key).await;
 
-    assert!(world.records(Table::TEAMS).await.is_empty());
-    assert!(world.records(Table::DATA_STORES).await.is_empty());
+    app.advance_clock(Duration::from_secs(55));
+    create_team(&client).await.assert_success();
+    app.advance_clock(Duration::from_secs(5));
+    let response = create_team(&client).await;
+    response.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test]
-async fn a_key_calls_the_operations_it_is_allowed_and_no_other() {
-    let world = World::new().await;
-    let allowed = Some(vec!["create_team".to_owned(), "set_bot_voice".to_owned()]);
-    let holder = world.holder(&world.issue("acme", |key| key.operations = allowed).await);
-
-    create_team(&holder).await.is_success();
-    let voice = json!({ "type": "alloy", "enabled": true });
-    holder
-        .post("/api/v1/bot/playground/bot-7/voice", voice)
-        .await
-        .is_success();
-
-    let logging = "/api/v1/project/acme/apollo/createLoggingInstance";
-    holder
-        .post(logging, json!({ "projectName": "Apollo" }))
-        .await
-        .is(403, "operation_not_allowed");
-    holder
-        .post(DATA_STORE, json!({ "dataStoreName": "Papers" }))
-        .await
-        .is(403, "operation_not_allowed");
-    assert!(world.records(Table::LOGGING_INSTANCES).await.is_empty());
-    assert!(world.records(Table::DATA_STORES).await.is_empty());
-}
-
-#[tokio::test]
-async fn a_key_expires_at_its_second_though_it_is_remembered() {
-    let world = World::new().await;
-    let soon = SystemTime::now() + Duration::from_secs(3);
-    let expires_at = humantime::format_rfc3339_seconds(soon).to_string();
-    let holder = world.holder(
-        &world
-            .issue("acme", |key| key.expires_at = Some(expires_at))
-            .await,
-    );
-    create_team(&holder).await.is_success();
-
-    tokio::time::sleep(Duration::from_millis(3100)).await;
-
-    create_team(&holder).await.is(401, "unauthenticated");
-}
-
-#[tokio::test]
-async fn a_key_is_read_once_and_then_remembered() {
-    let world = World::new().await;
-    let acme = world.acme().await;
-
-    create_team(&acme).await.is_success();
-    create_team(&acme).await.is_success();
-
-    let actions = world.sent.take_actions();
-    assert_eq!(actions, ["GetItem", "PutItem", "PutItem"]);
-}
-
-#[tokio::test]
-async fn a_revoked_key_works_until_it_is_forgotten() {
-    let key_cache = Duration::from_secs(2);
-    let world = World::with(Setting {
-        key_cache,
-        ..Setting::default()
-    })
-    .await;
-    let key = world.issue("acme", |_| {}).await;
-    let holder = world.holder(&key);
-    create_team(&holder).await.is_success();
-
-    world.revoke(&key).await;
-
-    create_team(&holder).await.is_success();
-    tokio::time::sleep(key_cache).await;
-    create_team(&holder).await.is(401, "unauthenticated");
-}
-
-#[tokio::test]
-async fn a_revoked_key_is_refused_at_once_when_no_key_is_remembered() {
-    let world = World::with(Setting {
+async fn a_revoked_key_is_rejected_at_once_without_a_cache() {
+    let app = TestApp::with_config(TestConfig {
         key_cache: Duration::ZERO,
-        ..Setting::default()
+        ..TestConfig::default()
     })
     .await;
-    let key = world.issue("acme", |_| {}).await;
-    create_team(&world.holder(&key)).await.is_success();
+    let key = app.issue_key("acme", |_| {}).await;
+    let client = app.with_key(&key);
+    create_team(&client).await.assert_success();
 
-    world.revoke(&key).await;
+    app.revoke_key(&key).await;
 
-    create_team(&world.holder(&key))
-        .await
-        .is(401, "unauthenticated");
+    let response = create_team(&client).await;
+    response.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test]
-async fn a_remembered_id_opens_nothing_to_another_secret() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
-    create_team(&world.holder(&key)).await.is_success();
+async fn a_wrong_secret_for_a_cached_key_is_rejected_without_a_read() {
+    let app = TestApp::new().await;
+    let [key, other_secret] = keys_with_same_id();
+    app.insert_key(&key, "acme", |_| {}).await;
+    create_team(&app.with_key(&key)).await.assert_success();
+    app.requests.take();
 
-    create_team(&world.holder(&with_secret(&key, "x")))
-        .await
-        .is(401, "unauthenticated");
-    create_team(&world.holder(&key)).await.is_success();
+    let response = create_team(&app.with_key(&other_secret)).await;
+
+    response.assert_problem(401, "unauthenticated");
+    assert!(app.requests.take().is_empty());
+    create_team(&app.with_key(&key)).await.assert_success();
 }
 
 #[tokio::test]
-async fn a_wrong_secret_costs_what_an_unknown_id_costs() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
-    let unknown = mint(rand8(), [7; 32]);
+async fn an_unknown_key_is_read_each_time() {
+    let app = TestApp::new().await;
+    let client = app.with_key(&unique_key());
 
-    for is_remembered in [false, true] {
-        if is_remembered {
-            create_team(&world.holder(&key)).await.is_success();
-            world.sent.take();
-        }
-        for refused in [&with_secret(&key, "x"), &unknown] {
-            create_team(&world.holder(refused))
-                .await
-                .is(401, "unauthenticated");
-            assert_eq!(world.sent.take_actions(), ["GetItem"], "{is_remembered}");
-        }
+    for _ in 0..2 {
+        let response = create_team(&client).await;
+        response.assert_problem(401, "unauthenticated");
+        assert_eq!(app.requests.take_actions(), ["GetItem"]);
     }
 }
 
+/// A removed team or a disabled organization must be noticed within a minute.
 #[tokio::test]
-async fn anonymous_callers_may_use_the_two_open_operations_of_registered_organizations() {
-    let world = World::new().await;
-    let anonymous = world.anonymous();
-    let models = json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "a" }] });
-    let data_store = json!({ "dataStoreName": "Papers" });
-
-    anonymous
-        .post("/api/v1/org/acme/addModelsToOrg/chat", models.clone())
-        .await
-        .is_success();
-    anonymous
-        .post(DATA_STORE, data_store.clone())
-        .await
-        .is_success();
-
-    anonymous
-        .post("/api/v1/org/nobody/addModelsToOrg/chat", models)
-        .await
-        .is(404, "no_such_organization");
-    anonymous
-        .post("/api/v1/org/nobody/dataStores/create", data_store)
-        .await
-        .is(404, "no_such_organization");
-    assert_eq!(world.records(Table::MODELS).await.len(), 1);
-    assert_eq!(world.records(Table::DATA_STORES).await.len(), 1);
-}
-
-#[tokio::test]
-async fn anonymous_callers_need_a_key_for_the_other_four() {
-    let world = World::new().await;
-
-    for path in [
-        TEAM,
-        "/api/v1/project/acme/apollo/createLoggingInstance",
-        "/api/v1/project/acme/apollo/research/addUsersToTheTeam",
-        "/api/v1/bot/playground/bot-7/voice",
-    ] {
-        world
-            .anonymous()
-            .post(path, json!({}))
-            .await
-            .is(401, "unauthenticated");
-    }
-}
-
-#[tokio::test]
-async fn anonymous_callers_need_a_key_for_everything_where_the_deployment_says_so() {
-    let denied = Setting {
-        anonymous_operations: AnonymousOperations::Denied,
-        ..Setting::default()
+async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
+    let app = TestApp::with_config(TestConfig {
+        key_cache: Duration::from_secs(3600),
+        ..TestConfig::default()
+    })
+    .await;
+    app.insert_demo_team().await;
+    let (acme, anonymous) = (app.key_holder("acme").await, app.anonymous());
+    let requests = async |client: &TestClient<'_>, path: &str, body: Value| {
+        app.requests.take();
+        client.post(path, body).await.assert_success();
+        app.requests.take_actions()
     };
-    let world = World::with(denied).await;
-    let body = json!({ "dataStoreName": "Papers" });
+    let add_user = async || {
+        let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+        let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
+        requests(&acme, path, body).await
+    };
+    let create = async || {
+        let body = json!({ "dataStoreName": "Papers" });
+        requests(&anonymous, DATA_STORE, body).await
+    };
+    assert_eq!(add_user().await, ["GetItem", "GetItem", "UpdateItem"]);
+    assert_eq!(create().await, ["GetItem", "PutItem"]);
 
-    let refused = world.anonymous().post(DATA_STORE, body.clone()).await;
-    let accepted = world.acme().await.post(DATA_STORE, body).await;
+    app.advance_clock(Duration::from_secs(55));
+    assert_eq!(add_user().await, ["UpdateItem"]);
+    assert_eq!(create().await, ["PutItem"]);
 
-    refused.is(401, "unauthenticated");
-    assert_eq!(refused.headers["www-authenticate"], "Bearer");
-    accepted.is_success();
-}
-
-#[tokio::test]
-async fn an_organization_is_read_once_and_then_remembered() {
-    let world = World::new().await;
-
-    world
-        .anonymous()
-        .post(DATA_STORE, json!({ "dataStoreName": "a" }))
-        .await
-        .is_success();
-    world
-        .anonymous()
-        .post(DATA_STORE, json!({ "dataStoreName": "b" }))
-        .await
-        .is_success();
-
-    let actions = world.sent.take_actions();
-    assert_eq!(actions, ["GetItem", "PutItem", "PutItem"]);
+    app.advance_clock(Duration::from_secs(5));
+    assert_eq!(add_user().await, ["GetItem", "UpdateItem"]);
+    assert_eq!(create().await, ["GetItem", "PutItem"]);
 }

@@ -1,20 +1,30 @@
-//! Every kind of event that may bring a request, and every event that brings none.
+//! Events from every source that can send a request, and events that contain none.
 
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use workspace_local::events;
-use workspace_management::{operations::NAMES, store::Table};
+use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::{Answer, Sender, World, event};
+use crate::support::{TestApp, TestResponse, event, operation_event, parse};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 const BODY: &str = r#"{"dataStoreName": "Papers"}"#;
 /// [`BODY`] in base64.
-const ENCODED: &str = "eyJkYXRhU3RvcmVOYW1lIjogIlBhcGVycyJ9";
+const ENCODED_BODY: &str = "eyJkYXRhU3RvcmVOYW1lIjogIlBhcGVycyJ9";
 
-/// A REST API's event (payload 1.0), with that path and in that stage.
-fn rest(path: &str, stage: &str) -> Value {
+fn http_api() -> Value {
+    event("POST", PATH, &Default::default(), Some(BODY))
+}
+
+/// An event of an HTTP API with a base64 body.
+fn encoded(body: &str) -> Value {
+    let mut event = event("POST", PATH, &Default::default(), Some(body));
+    event["isBase64Encoded"] = json!(true);
+    event
+}
+
+/// An event of a REST API (payload 1.0).
+fn rest_api(path: &str, stage: &str) -> Value {
     json!({
         "resource": "/api/v1/org/{org_id}/dataStores/create",
         "path": path,
@@ -36,10 +46,10 @@ fn rest(path: &str, stage: &str) -> Value {
     })
 }
 
-/// A load balancer's event.
 fn load_balancer() -> Value {
+    let target_group = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/a/b";
     json!({
-        "requestContext": { "elb": { "targetGroupArn": "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/a/b" } },
+        "requestContext": { "elb": { "targetGroupArn": target_group } },
         "httpMethod": "POST",
         "path": PATH,
         "queryStringParameters": {},
@@ -49,56 +59,46 @@ fn load_balancer() -> Value {
     })
 }
 
-/// A function URL's event.
 fn function_url() -> Value {
-    let mut event = event("POST", PATH, &Default::default(), Some(ENCODED));
-    event["isBase64Encoded"] = json!(true);
+    let mut event = encoded(ENCODED_BODY);
     event["requestContext"]["apiId"] = json!("abcdefghijklmnop");
     event["requestContext"]["domainName"] = json!("abcdefghijklmnop.lambda-url.us-east-1.on.aws");
     event["requestContext"]["authentication"] = json!(null);
     event
 }
 
-/// Sends an event, which must create the one data store.
-async fn creates(world: &World, event: Value) -> Answer {
-    let answer = world.send(event).await;
-    answer.is_success();
-    assert_eq!(
-        world.record(Table::DATA_STORES).await["data_store_id"],
-        "papers"
-    );
-    answer
+/// Sends an event, which must create the data store `papers`.
+async fn assert_creates_papers(app: &TestApp, event: Value) -> TestResponse {
+    let response = app.send(event).await;
+    response.assert_success();
+    let data_store = app.only_record(Table::DATA_STORES).await;
+    assert_eq!(data_store["data_store_id"], "papers");
+    response
 }
 
 #[tokio::test]
-async fn an_http_api_may_send_text_and_base64() {
-    let world = World::new().await;
-    let mut encoded = event("POST", PATH, &Default::default(), Some(ENCODED));
-    encoded["isBase64Encoded"] = json!(true);
+async fn an_http_api_can_send_text_or_base64() {
+    let app = TestApp::new().await;
 
-    let answer = creates(&world, encoded).await;
-    creates(&world, event("POST", PATH, &Default::default(), Some(BODY))).await;
+    let response = assert_creates_papers(&app, encoded(ENCODED_BODY)).await;
+    assert_creates_papers(&app, http_api()).await;
 
-    assert_eq!(answer.headers["x-request-id"], "gateway-request");
+    assert_eq!(response.headers["x-request-id"], "gateway-request");
 }
 
 #[tokio::test]
-async fn an_http_api_may_have_a_named_stage_in_its_path() {
-    let world = World::new().await;
-    let mut staged = event(
-        "POST",
-        &format!("/prod{PATH}"),
-        &Default::default(),
-        Some(BODY),
-    );
-    staged["requestContext"]["stage"] = json!("prod");
+async fn an_http_api_can_have_a_stage_in_the_path() {
+    let app = TestApp::new().await;
+    let mut event = http_api();
+    event["rawPath"] = json!(format!("/prod{PATH}"));
+    event["requestContext"]["stage"] = json!("prod");
 
-    creates(&world, staged).await;
+    assert_creates_papers(&app, event).await;
 }
 
 #[tokio::test]
-async fn a_rest_api_may_have_the_stage_in_its_path_or_not() {
-    let world = World::new().await;
+async fn a_rest_api_can_have_a_stage_in_the_path() {
+    let app = TestApp::new().await;
 
     for (path, stage) in [
         (PATH.to_owned(), "prod"),
@@ -107,30 +107,36 @@ async fn a_rest_api_may_have_the_stage_in_its_path_or_not() {
         (format!("/api{PATH}"), "api"),
         (format!("/v1{PATH}"), "v1"),
     ] {
-        let answer = creates(&world, rest(&path, stage)).await;
-        assert_eq!(answer.headers["x-request-id"], "gateway-request");
+        let response = assert_creates_papers(&app, rest_api(&path, stage)).await;
+        assert_eq!(response.headers["x-request-id"], "gateway-request");
     }
 }
 
 #[tokio::test]
-async fn a_load_balancer_gets_an_answer_that_it_reads_with_and_without_multi_value_headers() {
-    let world = World::new().await;
-    creates(&world, load_balancer()).await;
-    let mut multi = load_balancer();
-    multi["headers"] = json!(null);
-    multi["multiValueHeaders"] =
+async fn a_load_balancer_can_send_multi_value_headers() {
+    let app = TestApp::new().await;
+    assert_creates_papers(&app, load_balancer()).await;
+    let mut event = load_balancer();
+    event["headers"] = json!(null);
+    event["multiValueHeaders"] =
         json!({ "Content-Type": ["*/*"], "Authorization": ["Bearer nonsense"] });
 
-    let answer = world.send(multi).await;
+    let response = app.send(event).await;
 
-    answer.is(401, "unauthenticated");
-    assert_eq!(answer.headers["x-request-id"], "lambda-request");
+    response.assert_problem(401, "unauthenticated");
+    assert_eq!(response.headers["x-request-id"], "lambda-request");
 }
 
 #[tokio::test]
-async fn every_sender_gets_an_answer_in_its_own_form() {
-    let world = World::new().await;
-    let http_api = event("POST", PATH, &Default::default(), Some(BODY));
+async fn a_function_url_can_send_a_request() {
+    let app = TestApp::new().await;
+
+    assert_creates_papers(&app, function_url()).await;
+}
+
+#[tokio::test]
+async fn each_source_gets_a_response_in_its_own_form() {
+    let app = TestApp::new().await;
     let common = [
         "headers",
         "isBase64Encoded",
@@ -138,67 +144,57 @@ async fn every_sender_gets_an_answer_in_its_own_form() {
         "statusCode",
     ];
     let rows = [
-        ("an HTTP API", http_api, vec!["cookies"]),
-        ("a function URL", function_url(), vec!["cookies"]),
-        ("a REST API", rest(PATH, "prod"), vec![]),
-        (
-            "a load balancer",
-            load_balancer(),
-            vec!["statusDescription"],
-        ),
+        ("HTTP API", http_api(), vec!["cookies"]),
+        ("function URL", function_url(), vec!["cookies"]),
+        ("REST API", rest_api(PATH, "prod"), vec![]),
+        ("load balancer", load_balancer(), vec!["statusDescription"]),
     ];
 
-    for (sender, event, own) in rows {
-        let answer = world.send_raw(event).await;
-        let answer = answer.as_object().unwrap();
+    for (source, event, own) in rows {
+        let response = app.send_raw(event).await;
+        let response = response.as_object().unwrap();
         let mut expected = [&common[..], &own].concat();
         expected.sort_unstable();
-        assert_eq!(answer.keys().collect::<Vec<_>>(), expected, "{sender}");
-        assert!(!answer.values().any(Value::is_null), "{sender}: {answer:?}");
+        assert_eq!(response.keys().collect::<Vec<_>>(), expected, "{source}");
+        let has_null = response.values().any(Value::is_null);
+        assert!(!has_null, "{source}: {response:?}");
     }
-    let answer = world.send_raw(load_balancer()).await;
-    assert_eq!(answer["statusDescription"], "204 No Content");
-    assert_eq!(
-        answer["multiValueHeaders"]["x-request-id"],
-        json!(["lambda-request"])
-    );
+    let response = app.send_raw(load_balancer()).await;
+    assert_eq!(response["statusDescription"], "204 No Content");
+    let request_id = &response["multiValueHeaders"]["x-request-id"];
+    assert_eq!(*request_id, json!(["lambda-request"]));
 }
 
 #[tokio::test]
-async fn what_no_operation_reads_may_be_anything() {
-    let world = World::new().await;
-    let mut odd = event("POST", PATH, &Default::default(), Some(BODY));
-    odd["rawQueryString"] = json!("a=\"<b> c\u{0}");
-    odd["headers"] = json!({ "host": "lb.example.com:99999 ", "x-forwarded-proto": "http,https", "x-odd": "\u{1}" });
+async fn values_that_no_operation_reads_are_ignored() {
+    let app = TestApp::new().await;
+    let mut event = http_api();
+    event["rawQueryString"] = json!("a=\"<b> c\u{0}");
+    event["headers"] = json!({
+        "host": "lb.example.com:99999 ",
+        "x-forwarded-proto": "http,https",
+        "x-odd": "\u{1}",
+    });
 
-    creates(&world, odd).await;
+    assert_creates_papers(&app, event).await;
 }
 
 #[tokio::test]
-async fn a_function_url_may_send_a_request() {
-    let world = World::new().await;
-
-    creates(&world, function_url()).await;
-}
-
-#[tokio::test]
-async fn header_names_may_be_in_any_case() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
+async fn header_names_are_case_insensitive() {
+    let app = TestApp::new().await;
+    let key = app.issue_key("acme", |_| {}).await;
 
     for name in ["authorization", "Authorization", "AUTHORIZATION"] {
-        let sender = world.anonymous().with(name, &key);
+        let client = app.anonymous().header(name, &key);
         let path = "/api/v1/project/acme/apollo/createLoggingInstance";
-        sender
-            .post(path, json!({ "projectName": "Apollo" }))
-            .await
-            .is_success();
+        let response = client.post(path, json!({ "projectName": "Apollo" })).await;
+        response.assert_success();
     }
 }
 
 #[tokio::test]
-async fn the_content_type_is_not_looked_at() {
-    let world = World::new().await;
+async fn the_content_type_is_ignored() {
+    let app = TestApp::new().await;
 
     for content_type in [
         "*/*",
@@ -206,17 +202,17 @@ async fn the_content_type_is_not_looked_at() {
         "text/plain; charset=latin1",
         "nonsense",
     ] {
-        let sender: Sender = world.anonymous().with("content-type", content_type);
-        sender.post_text(PATH, BODY).await.is_success();
+        let client = app.anonymous().header("content-type", content_type);
+        client.post_text(PATH, BODY).await.assert_success();
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_refused() {
-    let world = World::new().await;
+async fn a_body_that_is_not_json_is_rejected() {
+    let app = TestApp::new().await;
     let deep = "[".repeat(100_000);
     let rows = [
-        ("nothing", ""),
+        ("empty", ""),
         ("white space", " \n"),
         ("a word", "nonsense"),
         ("half an object", r#"{"dataStoreName": "a""#),
@@ -228,65 +224,64 @@ async fn a_body_that_is_no_json_is_refused() {
         ),
         ("half a surrogate pair", r#"{"dataStoreName": "\ud800"}"#),
         ("a byte order mark", "\u{feff}{}"),
-        ("a form", "dataStoreName=a"),
-        ("100,000 arrays in each other", &deep),
+        ("form data", "dataStoreName=a"),
+        ("100,000 nested arrays", &deep),
     ];
 
     for (description, body) in rows {
-        let answer = world.anonymous().post_text(PATH, body).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (400, "not_json"),
-            "{description}: {answer:?}"
-        );
+        let response = app.anonymous().post_text(PATH, body).await;
+        let found = (response.status, response.code());
+        assert_eq!(found, (400, "not_json"), "{description}: {response:?}");
     }
-    let mut invalid_utf8 = event(
-        "POST",
-        PATH,
-        &Default::default(),
-        Some("eyJkYXRhU3RvcmVOYW1lIjoi/yJ9"),
-    );
-    invalid_utf8["isBase64Encoded"] = json!(true);
-    world.send(invalid_utf8).await.is(400, "not_json");
-    world
-        .send(event("POST", PATH, &Default::default(), None))
-        .await
-        .is(400, "not_json");
-    let mut missing = event("POST", PATH, &Default::default(), None);
-    missing.as_object_mut().unwrap().remove("body");
-    world.send(missing).await.is(400, "not_json");
-    assert!(world.records(Table::DATA_STORES).await.is_empty());
+    let invalid_utf8 = encoded("eyJkYXRhU3RvcmVOYW1lIjoi/yJ9");
+    let null = event("POST", PATH, &Default::default(), None);
+    let mut absent = null.clone();
+    absent.as_object_mut().unwrap().remove("body");
+    for event in [invalid_utf8, null, absent] {
+        app.send(event).await.assert_problem(400, "not_json");
+    }
+    assert!(app.records(Table::DATA_STORES).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_body_may_have_256_kib_and_no_more() {
-    let world = World::new().await;
-    let of_length = |length: usize| {
-        let frame = r#"{"dataStoreName":"a","filling":""}"#.len();
-        format!(
-            r#"{{"dataStoreName":"a","filling":"{}"}}"#,
-            "x".repeat(length - frame)
-        )
+async fn a_body_can_have_256_kib() {
+    let app = TestApp::new().await;
+    let body_of_size = |size: usize| {
+        let frame = r#"{"dataStoreName":"a","padding":""}"#.len();
+        let padding = "x".repeat(size - frame);
+        format!(r#"{{"dataStoreName":"a","padding":"{padding}"}}"#)
     };
+    let max = 256 * 1024;
 
-    let largest = world
+    let accepted = app.anonymous().post_text(PATH, &body_of_size(max)).await;
+    let rejected = app
         .anonymous()
-        .post_text(PATH, &of_length(256 * 1024))
-        .await;
-    let larger = world
-        .anonymous()
-        .post_text(PATH, &of_length(256 * 1024 + 1))
+        .post_text(PATH, &body_of_size(max + 1))
         .await;
 
-    largest.is_success();
-    larger.is(413, "body_too_large");
+    accepted.assert_success();
+    rejected.assert_problem(413, "body_too_large");
+}
+
+/// A body can repeat one member as often as its size permits. Each request takes milliseconds.
+#[tokio::test]
+async fn a_body_of_repeated_members_uses_the_last_of_each() {
+    let app = TestApp::new().await;
+    let repeated = vec![r#""dataStoreName":1"#; 14_000].join(",");
+    let body = format!(r#"{{{repeated},"dataStoreName":"Papers"}}"#);
+
+    app.anonymous()
+        .post_text(PATH, &body)
+        .await
+        .assert_success();
+
+    let data_store = app.only_record(Table::DATA_STORES).await;
+    assert_eq!(data_store["data_store_name"], "Papers");
 }
 
 #[tokio::test]
-async fn an_event_that_is_no_request_is_answered_and_the_next_one_too() {
-    let world = World::new().await;
-    let mut not_base64 = event("POST", PATH, &Default::default(), Some("?!"));
-    not_base64["isBase64Encoded"] = json!(true);
+async fn an_event_without_a_request_is_rejected_and_the_next_one_succeeds() {
+    let app = TestApp::new().await;
     let rows = [
         ("null", json!(null)),
         ("a string", json!("nonsense")),
@@ -297,70 +292,60 @@ async fn an_event_that_is_no_request_is_answered_and_the_next_one_too() {
             json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }),
         ),
         (
-            "a queue's event",
+            "an event of a queue",
             json!({ "Records": [{ "eventSource": "aws:sqs", "body": BODY }] }),
         ),
-        ("a body that is not base64", not_base64),
+        ("a body that is not base64", encoded("?!")),
         ("no method", json!({ "rawPath": PATH, "body": BODY })),
         ("no path", json!({ "httpMethod": "POST", "body": BODY })),
         (
-            "headers of the wrong kind",
+            "headers of another type",
             json!({ "rawPath": PATH, "headers": 1, "requestContext": {} }),
         ),
     ];
 
-    for (description, poison) in rows {
-        let answer = world.send(poison).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (400, "malformed_event"),
-            "{description}"
-        );
-        world
-            .send(event("POST", PATH, &Default::default(), Some(BODY)))
-            .await
-            .is_success();
+    for (description, event) in rows {
+        let response = app.send(event).await;
+        let found = (response.status, response.code());
+        assert_eq!(found, (400, "malformed_event"), "{description}");
+        app.send(http_api()).await.assert_success();
     }
 }
 
 #[tokio::test]
-async fn every_event_of_the_events_folder_is_answered_with_success() {
-    let world = World::new().await;
-    world.know_the_demo_key().await;
-
-    for (_, text) in events::all() {
-        world
-            .send(serde_json::from_str(text).unwrap())
-            .await
-            .is_success();
+async fn every_event_in_the_events_folder_succeeds() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    for operation in Operation::ALL {
+        app.send(operation_event(*operation)).await.assert_success();
     }
+    let before = app.all_records().await;
+
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("events");
+    let folders = [folder.clone(), folder.join("rest")];
+    let files = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
     let mut names = Vec::new();
-    for folder in [folder.clone(), folder.join("rest")] {
-        for file in fs::read_dir(folder)
-            .unwrap()
-            .map(|file| file.unwrap().path())
-        {
-            let name = file.file_name().unwrap().to_str().unwrap().to_owned();
-            if !name.ends_with(".json") || name == "env.json" {
-                continue;
-            }
-            let event: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-            assert_eq!(world.send(event).await.status, 204, "{}", file.display());
+    for file in files.map(|file| file.unwrap().path()) {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_event = file
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        if is_event && name != "env" {
+            let response = app.send(parse(&fs::read_to_string(&file).unwrap())).await;
+            assert_eq!(response.status, 204, "{}: {response:?}", file.display());
             names.push(name);
         }
     }
 
-    assert_eq!(names.len(), NAMES.len() + 1);
-    for table in [Table::MODELS, Table::TEAM_MEMBERS] {
-        assert_eq!(world.records(table).await.len(), 2);
+    for name in &names {
+        let mut operations = Operation::ALL.iter();
+        let is_operation = operations.any(|operation| operation.name() == name);
+        assert!(
+            is_operation,
+            "events/{name}.json is not named after an operation"
+        );
     }
-    for table in [
-        Table::TEAMS,
-        Table::BOT_VOICES,
-        Table::DATA_STORES,
-        Table::LOGGING_INSTANCES,
-    ] {
-        assert_eq!(world.records(table).await.len(), 1);
-    }
+    assert_eq!(app.all_records().await, before);
 }

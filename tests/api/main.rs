@@ -1,30 +1,27 @@
-//! The service through its front door: an event in, a response out, then what DynamoDB holds.
+//! The service from its entry point: an event in, a response out, then what DynamoDB contains.
+//!
+//! `support` starts with a guide to the test kit.
 
 #![allow(
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "a test fails where it stands"
+    reason = "a panic fails the test, and no other crate uses the modules"
 )]
 
-mod access;
-mod agreement;
-mod auth;
-mod contention;
-mod contract;
-mod cost;
-mod engine;
-mod events;
-mod failures;
-mod faults;
-mod injector;
-mod input;
-mod routing;
-mod simulation;
+mod operations;
 mod support;
 
-mod add_models;
-mod add_team_users;
-mod create_data_store;
-mod create_logging_instance;
-mod create_team;
-mod set_bot_voice;
+mod auth;
+mod concurrency;
+mod credential_matrix;
+mod dashboard;
+mod events;
+mod fault_matrix;
+mod iam_policy;
+mod openapi;
+mod outages;
+mod properties;
+mod request_count;
+mod routing;
+mod simulation;
+mod template;

@@ -3,12 +3,12 @@
 use serde_json::json;
 use workspace_management::store::Table;
 
-use crate::support::{World, event};
+use crate::support::{TestApp, event};
 
 #[tokio::test]
 async fn an_unknown_path_is_not_found() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
 
     for path in [
         "",
@@ -32,22 +32,22 @@ async fn an_unknown_path_is_not_found() {
             "{path}"
         );
     }
-    assert!(world.sent.take().is_empty());
+    assert!(app.requests.take().is_empty());
 }
 
 #[tokio::test]
 async fn a_known_path_takes_post_alone() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
     for method in ["GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "BREW"] {
         for path in [
             "/api/v1/org/acme/dataStores/create",
             "/api/v1/bot/playground/bot-7/voice",
         ] {
-            let answer = world
+            let answer = app
                 .send(event(method, path, &Default::default(), None))
                 .await;
-            answer.is(405, "method_not_allowed");
+            answer.assert_problem(405, "method_not_allowed");
             assert_eq!(answer.headers["allow"], "POST");
         }
     }
@@ -55,8 +55,8 @@ async fn a_known_path_takes_post_alone() {
 
 #[tokio::test]
 async fn a_malformed_identifier_is_named() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
     let long = "x".repeat(129);
     let long_type = "x".repeat(65);
     let rows = [
@@ -105,8 +105,8 @@ async fn a_malformed_identifier_is_named() {
 
 #[tokio::test]
 async fn an_encoded_path_and_a_decoded_one_mean_the_same() {
-    let world = World::new().await;
-    world.register("a~b:c@d.e_f-G").await;
+    let app = TestApp::new().await;
+    app.register("a~b:c@d.e_f-G").await;
     let body = json!({ "dataStoreName": "Papers" });
 
     for path in [
@@ -114,27 +114,25 @@ async fn an_encoded_path_and_a_decoded_one_mean_the_same() {
         "/api/v1/org/a%7Eb%3Ac%40d%2Ee%5Ff%2DG/dataStores/create",
         "/%61pi/v1/org/a%7eb%3ac%40d.e_f-G/dataStores/create",
     ] {
-        world
-            .anonymous()
+        app.anonymous()
             .post(path, body.clone())
             .await
-            .is_success();
+            .assert_success();
     }
 
     assert_eq!(
-        world.record(Table::DATA_STORES).await["org_id"],
+        app.only_record(Table::DATA_STORES).await["org_id"],
         "a~b:c@d.e_f-G"
     );
 }
 
 #[tokio::test]
 async fn identifiers_are_case_sensitive() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
     let body = json!({ "dataStoreName": "Papers" });
-    world
-        .anonymous()
+    app.anonymous()
         .post("/api/v1/org/Acme/dataStores/create", body)
         .await
-        .is(404, "no_such_organization");
+        .assert_problem(404, "no_such_organization");
 }

@@ -4,14 +4,14 @@ use workspace_management::store::Table;
 
 use crate::{
     function::{Function, anonymous, create_data_store},
-    support::World,
+    support::TestApp,
 };
 
 #[tokio::test]
 async fn the_function_handles_64_events_at_once() {
     const REQUESTS: u16 = 640;
-    let world = World::new().await;
-    let mut function = Function::start(&world, &[("AWS_LAMBDA_MAX_CONCURRENCY", "64")]).await;
+    let app = TestApp::new().await;
+    let mut function = Function::start(&app, &[("AWS_LAMBDA_MAX_CONCURRENCY", "64")]).await;
 
     for number in 0..REQUESTS {
         let event = create_data_store(&format!("Papers {number}"), &anonymous());
@@ -27,7 +27,7 @@ async fn the_function_handles_64_events_at_once() {
     request_ids.sort_unstable();
     assert_eq!(request_ids, (0..REQUESTS).collect::<Vec<_>>());
     assert_eq!(
-        world.records(Table::DATA_STORES).await.len(),
+        app.records(Table::DATA_STORES).await.len(),
         usize::from(REQUESTS)
     );
 }

@@ -1,7 +1,10 @@
 //! AWS credentials that expire while the function runs.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -20,27 +23,35 @@ use workspace_management::store::Table;
 use crate::{
     function::{Function, anonymous, create_papers},
     proxy::forward,
-    support::World,
+    support::TestApp,
 };
 
-/// Issues credentials as a container or SnapStart does, valid for 1.5 seconds each, and forwards
-/// requests with valid ones to DynamoDB.
+/// Issues credentials as a container or SnapStart does, and forwards requests with valid ones to
+/// DynamoDB.
 struct CredentialServer {
     dynamodb: String,
     connector: SharedHttpConnector,
-    /// When each set of credentials expires.
-    issued: Mutex<Vec<SystemTime>>,
+    /// The number of sets that were issued, and how many of them are no longer valid.
+    issued: AtomicUsize,
+    expired: AtomicUsize,
+}
+
+impl CredentialServer {
+    fn expire_all(&self) {
+        let issued = self.issued.load(Ordering::Relaxed);
+        self.expired.store(issued, Ordering::Relaxed);
+    }
 }
 
 async fn issue(State(server): State<Arc<CredentialServer>>) -> axum::Json<Value> {
-    let expires = SystemTime::now() + Duration::from_millis(1500);
-    let mut issued = server.issued.lock().unwrap();
-    issued.push(expires);
+    // So soon that the SDK must not use the set for another request.
+    let expiration = SystemTime::now() + Duration::from_secs(1);
+    let set = server.issued.fetch_add(1, Ordering::Relaxed) + 1;
     axum::Json(json!({
-        "AccessKeyId": format!("set{}", issued.len()),
+        "AccessKeyId": format!("set{set}"),
         "SecretAccessKey": "secret",
         "Token": "token",
-        "Expiration": humantime::format_rfc3339_millis(expires).to_string(),
+        "Expiration": humantime::format_rfc3339_millis(expiration).to_string(),
     }))
 }
 
@@ -52,8 +63,7 @@ async fn check(
     let signature = headers["authorization"].to_str().unwrap();
     let (_, set) = signature.split_once("Credential=set").unwrap();
     let set: usize = set.split('/').next().unwrap().parse().unwrap();
-    let expires = server.issued.lock().unwrap()[set - 1];
-    if expires < SystemTime::now() {
+    if set <= server.expired.load(Ordering::Relaxed) {
         let expired = json!({ "__type": "com.amazon.coral.service#ExpiredTokenException" });
         return (StatusCode::BAD_REQUEST, expired.to_string().into_bytes());
     }
@@ -62,11 +72,12 @@ async fn check(
 
 #[tokio::test]
 async fn the_function_refreshes_credentials_before_they_expire() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
     let server = Arc::new(CredentialServer {
-        dynamodb: world.endpoint.clone(),
+        dynamodb: app.endpoint.clone(),
         connector: SharedHttpConnector::new(Connector::builder().build_http()),
-        issued: Default::default(),
+        issued: AtomicUsize::new(0),
+        expired: AtomicUsize::new(0),
     });
     let routes = Router::new()
         .route("/credentials", get(issue))
@@ -77,7 +88,7 @@ async fn the_function_refreshes_credentials_before_they_expire() {
     tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
     let credentials = format!("{endpoint}/credentials");
     let mut function = Function::start(
-        &world,
+        &app,
         &[
             ("AWS_ACCESS_KEY_ID", ""),
             ("AWS_SECRET_ACCESS_KEY", ""),
@@ -91,10 +102,10 @@ async fn the_function_refreshes_credentials_before_they_expire() {
         function
             .invoke(create_papers(&anonymous()))
             .await
-            .is_success();
-        tokio::time::sleep(Duration::from_millis(1600)).await;
+            .assert_success();
+        server.expire_all();
     }
 
-    assert!(server.issued.lock().unwrap().len() >= 3);
-    assert_eq!(world.records(Table::DATA_STORES).await.len(), 1);
+    assert!(server.issued.load(Ordering::Relaxed) >= 3);
+    assert_eq!(app.records(Table::DATA_STORES).await.len(), 1);
 }

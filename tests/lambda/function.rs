@@ -11,7 +11,7 @@ use tokio::{
 use workspace_local::runtime_api::{RuntimeApi, environment};
 use workspace_management::store::Table;
 
-use crate::support::{Answer, World, aws_variables, event, secrets};
+use crate::support::{TestApp, TestResponse, aws_variables, event, log_guard::secrets};
 
 /// The path of `create_data_store`.
 pub const PATH: &str = "/api/v1/org/acme/dataStores/create";
@@ -32,9 +32,8 @@ pub fn anonymous() -> BTreeMap<String, String> {
     BTreeMap::new()
 }
 
-/// A command that runs the function on the tables of `world`. `variables` override its environment
-/// variables.
-pub fn command(world: &World, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
+/// A command that runs the function on the tables of `app`. `variables` override its environment variables.
+pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
     let binary = env::var("WORKSPACE_MANAGEMENT_BINARY")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned());
     let mut command = Command::new(binary);
@@ -43,8 +42,12 @@ pub fn command(world: &World, runtime_api: &str, variables: &[(&str, &str)]) -> 
         .envs(environment(runtime_api))
         .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
         .envs(aws_variables())
-        .env("AWS_ENDPOINT_URL_DYNAMODB", &world.endpoint)
-        .envs(Table::ALL.map(|table| (table.variable, world.tables.name(table))))
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &app.endpoint)
+        .envs(
+            Table::ALL
+                .iter()
+                .map(|table| (table.variable, app.tables.name(*table))),
+        )
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -65,9 +68,9 @@ pub struct Function {
 }
 
 impl Function {
-    pub async fn start(world: &World, variables: &[(&str, &str)]) -> Self {
+    pub async fn start(app: &TestApp, variables: &[(&str, &str)]) -> Self {
         let runtime_api = RuntimeApi::start().await.unwrap();
-        let mut process = command(world, runtime_api.address(), variables)
+        let mut process = command(app, runtime_api.address(), variables)
             .spawn()
             .unwrap();
         Self {
@@ -98,11 +101,11 @@ impl Function {
     }
 
     /// Sends an event and waits for its response.
-    pub async fn invoke(&mut self, event: impl ToString) -> Answer {
+    pub async fn invoke(&mut self, event: impl ToString) -> TestResponse {
         self.send("invocation", event);
         let (request_id, response) = self.response().await;
         assert_eq!(request_id, "invocation");
-        Answer::read(response)
+        TestResponse::read(response)
     }
 
     /// Stops the function and returns the lines of its log, which must not contain a secret.

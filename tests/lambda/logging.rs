@@ -8,52 +8,55 @@ use workspace_management::store::Table;
 
 use crate::{
     function::{Function, PATH, create_papers},
-    support::{World, event, key_id},
+    support::{TestApp, event, key_id},
 };
 
 #[tokio::test]
 async fn each_request_writes_one_line_with_every_field() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
-    let holder = world.holder(&key);
-    let mut function = Function::start(&world, &[]).await;
+    let app = TestApp::new().await;
+    let key = app.issue_key("acme", |_| {}).await;
+    let holder = app.with_key(&key);
+    let mut function = Function::start(&app, &[]).await;
     let traced = holder
         .clone()
-        .with(
+        .header(
             "X-Amzn-Trace-Id",
             "Self=1-1; Root=1-67891233-abcdef012345678912345678;Sampled=1",
         )
-        .with(
+        .header(
             "TraceParent",
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         );
     function
         .invoke(create_papers(&traced.headers))
         .await
-        .is_success();
+        .assert_success();
     let untraced = holder
         .clone()
-        .with("x-amzn-trace-id", "Root=1-67891233-Papers")
-        .with(
+        .header("x-amzn-trace-id", "Root=1-67891233-Papers")
+        .header(
             "traceparent",
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0x",
         );
     function
         .invoke(event("POST", PATH, &untraced.headers, Some("{}")))
         .await
-        .is(422, "invalid_body");
-    world.drop_table(Table::DATA_STORES).await;
+        .assert_problem(422, "invalid_body");
+    app.delete_table(Table::DATA_STORES).await;
     function
         .invoke(create_papers(&holder.headers))
         .await
-        .is(500, "internal");
+        .assert_problem(500, "internal");
     let other = event(
         "POST",
         &PATH.replace("acme", "globex"),
         &holder.headers,
         Some("{}"),
     );
-    function.invoke(other).await.is(403, "other_organization");
+    function
+        .invoke(other)
+        .await
+        .assert_problem(403, "other_organization");
 
     let log = function.log().await;
 

@@ -18,9 +18,6 @@ mod proxy;
 mod resilience;
 mod startup;
 
-#[allow(dead_code, reason = "`support` needs a part of it")]
-#[path = "../api/injector.rs"]
-mod injector;
-#[allow(dead_code, reason = "the other test binary uses the rest")]
-#[path = "../api/support.rs"]
+#[allow(dead_code, reason = "the tests in `tests/api` use the rest")]
+#[path = "../api/support/mod.rs"]
 mod support;

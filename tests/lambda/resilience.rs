@@ -9,32 +9,35 @@ use workspace_management::store::Table;
 use crate::{
     function::{Function, anonymous, create_data_store, create_papers},
     proxy::ChaosProxy,
-    support::World,
+    support::TestApp,
 };
 
 #[tokio::test]
 async fn malformed_events_do_not_affect_later_ones() {
-    let world = World::new().await;
-    let mut function = Function::start(&world, &[]).await;
+    let app = TestApp::new().await;
+    let mut function = Function::start(&app, &[]).await;
     let mut not_base64 = create_papers(&anonymous());
     not_base64["isBase64Encoded"] = json!(true);
 
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is_success();
+        .assert_success();
     for event in [json!(null), json!({ "Records": [] }), not_base64] {
-        function.invoke(event).await.is(400, "malformed_event");
+        function
+            .invoke(event)
+            .await
+            .assert_problem(400, "malformed_event");
     }
     function.send("not-json", "{");
     assert!(function.runtime_api.result().await.unwrap().is_error);
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is_success();
+        .assert_success();
 
     assert_eq!(
-        world.record(Table::DATA_STORES).await["data_store_id"],
+        app.only_record(Table::DATA_STORES).await["data_store_id"],
         "papers"
     );
     let log = function.log().await;
@@ -44,14 +47,14 @@ async fn malformed_events_do_not_affect_later_ones() {
 
 #[tokio::test]
 async fn a_thawed_function_replaces_its_dead_connections() {
-    let world = World::new().await;
-    let proxy = ChaosProxy::start(&world.endpoint).await;
+    let app = TestApp::new().await;
+    let proxy = ChaosProxy::start(&app.endpoint).await;
     let mut function =
-        Function::start(&world, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.endpoint)]).await;
+        Function::start(&app, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.endpoint)]).await;
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is_success();
+        .assert_success();
     let id = function.process.id().unwrap().to_string();
     let signal = |signal: &str| Command::new("kill").args([signal, &id]).status();
 
@@ -62,25 +65,24 @@ async fn a_thawed_function_replaces_its_dead_connections() {
         } else {
             proxy.stall();
         }
-        tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(signal("-CONT").await.unwrap().success());
         let event = create_data_store(&format!("Papers {round}"), &anonymous());
-        function.invoke(event).await.is_success();
+        function.invoke(event).await.assert_success();
     }
 
-    assert_eq!(world.records(Table::DATA_STORES).await.len(), 7);
+    assert_eq!(app.records(Table::DATA_STORES).await.len(), 7);
 }
 
 #[tokio::test]
 async fn a_stalled_dynamodb_is_a_503_and_the_next_event_succeeds() {
-    let world = World::new().await;
-    let proxy = ChaosProxy::start(&world.endpoint).await;
+    let app = TestApp::new().await;
+    let proxy = ChaosProxy::start(&app.endpoint).await;
     let mut function =
-        Function::start(&world, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.endpoint)]).await;
+        Function::start(&app, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.endpoint)]).await;
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is_success();
+        .assert_success();
     function.runtime_api.set_time_limit(Duration::from_secs(3));
     proxy.stall();
     proxy.stall_new(true);
@@ -88,7 +90,7 @@ async fn a_stalled_dynamodb_is_a_503_and_the_next_event_succeeds() {
 
     let answer = function.invoke(create_papers(&anonymous())).await;
 
-    answer.is(503, "unavailable");
+    answer.assert_problem(503, "unavailable");
     assert_eq!(answer.headers["retry-after"], "1");
     assert!(began.elapsed() < Duration::from_secs(3));
     proxy.stall_new(false);
@@ -96,5 +98,5 @@ async fn a_stalled_dynamodb_is_a_503_and_the_next_event_succeeds() {
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is_success();
+        .assert_success();
 }

@@ -1,34 +1,37 @@
 //! The environment variables that the function reads when it starts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::timeout;
+use tokio::{net::TcpListener, time::timeout};
 use workspace_management::store::Table;
 
 use crate::{
     function::{Function, anonymous, command, create_papers},
-    support::World,
+    support::TestApp,
 };
 
 #[tokio::test]
 async fn an_empty_variable_counts_as_unset() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
     let variables = [
         ("AWS_ENDPOINT_URL_DYNAMODB", ""),
-        ("AWS_ENDPOINT_URL", &*world.endpoint),
+        ("AWS_ENDPOINT_URL", &*app.endpoint),
     ];
-    let mut function = Function::start(&world, &variables).await;
+    let mut function = Function::start(&app, &variables).await;
 
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is_success();
+        .assert_success();
 }
 
 #[tokio::test]
 async fn a_missing_or_invalid_variable_stops_the_function_with_an_error_that_names_it() {
-    let world = World::new().await;
-    let mut rows: Vec<_> = Table::ALL.map(|table| (table.variable, "")).into();
+    let app = TestApp::new().await;
+    let mut rows: Vec<_> = Table::ALL
+        .iter()
+        .map(|table| (table.variable, ""))
+        .collect();
     rows.extend([
         ("ANONYMOUS_OPERATIONS", "perhaps"),
         ("KEY_CACHE_SECONDS", "a minute"),
@@ -38,7 +41,7 @@ async fn a_missing_or_invalid_variable_stops_the_function_with_an_error_that_nam
     ]);
 
     for (variable, value) in rows {
-        let mut command = command(&world, "127.0.0.1:9", &[(variable, value)]);
+        let mut command = command(&app, "127.0.0.1:9", &[(variable, value)]);
         let output = timeout(Duration::from_secs(10), command.output())
             .await
             .unwrap()
@@ -55,31 +58,53 @@ async fn a_missing_or_invalid_variable_stops_the_function_with_an_error_that_nam
         assert!(!log.contains("panicked"), "{log}");
     }
 }
+
 #[tokio::test]
 async fn the_variables_of_the_template_take_effect() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
     let mut function = Function::start(
-        &world,
+        &app,
         &[
             ("ANONYMOUS_OPERATIONS", "denied"),
             ("KEY_CACHE_SECONDS", "0"),
         ],
     )
     .await;
-    let key = world.issue("acme", |_| {}).await;
-    let holder = world.holder(&key);
+    let key = app.issue_key("acme", |_| {}).await;
+    let holder = app.with_key(&key);
 
     function
         .invoke(create_papers(&anonymous()))
         .await
-        .is(401, "unauthenticated");
+        .assert_problem(401, "unauthenticated");
     function
         .invoke(create_papers(&holder.headers))
         .await
-        .is_success();
-    world.revoke(&key).await;
+        .assert_success();
+    app.revoke_key(&key).await;
     function
         .invoke(create_papers(&holder.headers))
         .await
-        .is(401, "unauthenticated");
+        .assert_problem(401, "unauthenticated");
+}
+
+#[tokio::test]
+async fn the_function_starts_although_dynamodb_is_unreachable() {
+    let app = TestApp::new().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = (silent.local_addr().unwrap(), silent);
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = closed.local_addr().unwrap();
+
+    for address in [silent.0, closed] {
+        let endpoint = format!("http://{address}");
+        let started = Instant::now();
+        let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*endpoint)];
+        let mut function = Function::start(&app, &variables).await;
+
+        function.runtime_api.polled().await.unwrap();
+
+        let elapsed = started.elapsed();
+        assert!(elapsed < Duration::from_secs(3), "{endpoint}: {elapsed:?}");
+    }
 }

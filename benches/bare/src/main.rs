@@ -2,12 +2,12 @@
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use lambda_http::{Body, Error, Request, Response, run, service_fn};
-use workspace_management::store::client::connect;
+use workspace_management::config::Config;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let config = connect(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-    let client = Client::from_conf(config.await?.build());
+    let config = Config::from_env()?.dynamodb.connect().await?;
+    let client = Client::from_conf(config.build());
     let table = std::env::var("LOGGING_INSTANCES_TABLE")?;
     run(service_fn(|_: Request| put(&client, &table))).await
 }

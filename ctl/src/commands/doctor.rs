@@ -49,11 +49,11 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
     let mut checks = Vec::new();
     for table in Table::ALL {
         let mut check = table.logical_id.to_owned();
-        let name = deployment.tables.name(table);
+        let name = deployment.tables.name(*table);
         if name != check {
             check += &format!(" {name}");
         }
-        checks.push((check, check_table(table, deployment).await));
+        checks.push((check, check_table(*table, deployment).await));
     }
     let url = match options.url {
         Some(url) => Some(url),

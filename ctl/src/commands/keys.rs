@@ -8,13 +8,13 @@ use aws_sdk_dynamodb::{
     error::ProvideErrorMetadata as _,
     types::{AttributeValue, ReturnValue},
 };
+use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use workspace_local::demo::key_record;
 use workspace_management::{
-    api_key::{KeyRecord, mint},
-    caller::now,
-    operations,
-    store::Table,
+    api_key::{ApiKey, KeyRecord},
+    operation::Operation,
+    store::{Table, timestamp},
 };
 
 use crate::{
@@ -70,7 +70,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
         expires: Option<Duration>,
         /// The operations that the key may call, separated by commas [default: all]
-        #[arg(long, value_name = "OPERATIONS", value_delimiter = ',', value_parser = operations::NAMES)]
+        #[arg(long, value_name = "OPERATIONS", value_delimiter = ',', value_parser = operation_parser())]
         allow: Option<Vec<String>>,
     },
     /// List API keys with their state and last four characters
@@ -171,13 +171,18 @@ async fn rotate(
     Ok(())
 }
 
+/// Parses the name of an operation. Help and errors list the names.
+fn operation_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(Operation::ALL.iter().map(|operation| operation.name()))
+}
+
 /// A new API key of an organization, and its record.
 fn new_key(org: &str, label: &str) -> Result<(String, KeyRecord)> {
-    let (mut id, mut secret) = ([0; 8], [0; 32]);
+    let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
     getrandom::fill(&mut id)
-        .and_then(|()| getrandom::fill(&mut secret))
+        .and_then(|()| getrandom::fill(secret.as_flattened_mut()))
         .context("the operating system provides no random numbers")?;
-    let key = mint(id, secret);
+    let key = ApiKey::generate(id, secret);
     let record = key_record(&key, org, label);
     Ok((key, record))
 }
@@ -280,7 +285,7 @@ async fn insert(deployment: &Deployment, key: &str, record: &KeyRecord) -> Resul
 /// Revokes a key and returns its record. The time of an earlier revocation stays.
 async fn revoke(deployment: &Deployment, id: &str) -> Result<Value> {
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at)";
-    update(deployment, id, expression, now()).await
+    update(deployment, id, expression, timestamp(SystemTime::now())).await
 }
 
 /// Lets a key expire at the given time, unless it expires earlier. Returns when it expires.

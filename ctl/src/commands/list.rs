@@ -46,7 +46,8 @@ pub(crate) struct Options {
 /// The tables that the command lists. Organizations and keys have their own commands.
 fn kinds() -> impl Iterator<Item = Table> {
     Table::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
 }
 

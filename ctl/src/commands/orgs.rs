@@ -1,9 +1,14 @@
 //! `orgs`: the registered organizations. The API has no operation for them.
 
+use std::time::SystemTime;
+
 use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
-use workspace_management::{caller::now, store::Table, values::Identifier};
+use workspace_management::{
+    store::{Table, timestamp},
+    values::Identifier,
+};
 
 use crate::{
     deployment::Deployment,
@@ -53,7 +58,7 @@ pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -
 
 /// Registers an organization. The audit attributes of one that is registered do not change.
 async fn create(deployment: &Deployment, org: &str) -> Result<()> {
-    Identifier::parse("org_id", org).map_err(|_| {
+    Identifier::new(org).ok_or_else(|| {
         anyhow!("invalid organization id {org:?}: use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -")
     })?;
     let table = Table::ORGANIZATIONS;
@@ -66,7 +71,7 @@ async fn create(deployment: &Deployment, org: &str) -> Result<()> {
             "SET created_at = if_not_exists(created_at, :at), created_by = if_not_exists(created_by, :by), \
              request_id = if_not_exists(request_id, :by)",
         )
-        .expression_attribute_values(":at", AttributeValue::S(now()))
+        .expression_attribute_values(":at", AttributeValue::S(timestamp(SystemTime::now())))
         .expression_attribute_values(":by", AttributeValue::S("workspacectl".to_owned()))
         .send()
         .await

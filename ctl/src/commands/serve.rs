@@ -18,11 +18,7 @@ use workspace_local::{
     events, gateway,
     tables::{create_missing, sdk_config, table_names},
 };
-use workspace_management::{
-    auth::{AnonymousOperations, Auth},
-    service::Service,
-    store::Store,
-};
+use workspace_management::{auth::AnonymousOperations, service::Service, store::Store};
 
 use crate::{deployment::Deployment, output::print, page};
 
@@ -73,10 +69,10 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     create_missing(&deployment.client, &deployment.tables).await?;
     store_demo(&deployment.client, &deployment.tables).await?;
 
-    let auth = Auth::new(AnonymousOperations::Allowed, Duration::from_secs(60));
-    let store = Store::new(sdk_config(&dynamodb_url), table_names());
-    let routes = gateway::routes(Arc::new(Service::new(auth, store)))
-        .merge(page::routes(Arc::new(deployment)));
+    let config = sdk_config(&dynamodb_url);
+    let store = Store::new(config, table_names(), Duration::from_secs(60));
+    let service = Service::new(store, AnonymousOperations::Allowed, None);
+    let routes = gateway::routes(Arc::new(service)).merge(page::routes(Arc::new(deployment)));
     let api = tokio::spawn(
         axum::serve(api_listener, routes)
             .with_graceful_shutdown(closed(stopped))

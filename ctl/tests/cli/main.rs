@@ -49,6 +49,7 @@ fn unused_url() -> String {
 /// The tables that `list` shows.
 fn listed_tables() -> impl Iterator<Item = Table> {
     Table::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-use crate::support::{World, assert_made_by, refuses};
+use super::{Sample, Stored, Values, Write};
+use crate::support::{TestApp, assert_created_by, assert_rejected};
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
 
@@ -15,136 +16,145 @@ fn models(models: &[(u64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
+/// A sample for the tests that cover every operation.
+pub fn sample(values: &Values) -> Sample {
+    let entries: Vec<_> = values
+        .entries
+        .iter()
+        .map(|(name, id)| (*id, name.as_str()))
+        .collect();
+    Sample {
+        path: PATH.to_owned(),
+        body: models(&entries),
+        records: entries
+            .iter()
+            .map(|(id, name)| {
+                let key = json!({ "org_id": "acme", "model": format!("chat#{name}") });
+                Stored::new(Table::MODELS, key, json!({ "id": id }))
+            })
+            .collect(),
+        write: Write::Add,
+        requires: None,
+    }
+}
+
 #[tokio::test]
 async fn add_models_writes_a_record_for_each_model() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, models(&[(2, "b"), (1, "a")]))
         .await
-        .is_success();
+        .assert_success();
 
-    let records = world.records(Table::MODELS).await;
+    let records = app.records(Table::MODELS).await;
     assert_eq!(records.len(), 2);
     for (record, (model, id)) in records.iter().zip([("chat#a", 1), ("chat#b", 2)]) {
         assert_eq!(record["org_id"], "acme");
         assert_eq!(record["model"], model);
         assert_eq!(record["id"], id);
-        assert_made_by(record, "anonymous");
+        assert_created_by(record, "anonymous");
     }
 }
 
 #[tokio::test]
 async fn add_models_writes_one_model_with_one_update_and_more_with_one_transaction() {
-    let world = World::new().await;
-    world
-        .anonymous()
+    let app = TestApp::new().await;
+    app.anonymous()
         .post(PATH, models(&[(1, "a")]))
         .await
-        .is_success();
-    world.sent.take();
+        .assert_success();
+    app.requests.take();
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, models(&[(2, "b")]))
         .await
-        .is_success();
-    world
-        .anonymous()
+        .assert_success();
+    app.anonymous()
         .post(PATH, models(&[(3, "c"), (4, "d")]))
         .await
-        .is_success();
+        .assert_success();
 
-    let actions = world.sent.take_actions();
+    let actions = app.requests.take_actions();
     assert_eq!(actions, ["UpdateItem", "TransactWriteItems"]);
 }
 
 #[tokio::test]
 async fn add_models_adds_what_is_new_and_keeps_what_is_there() {
-    let world = World::new().await;
-    world
-        .anonymous()
+    let app = TestApp::new().await;
+    app.anonymous()
         .post(PATH, models(&[(1, "a")]))
         .await
-        .is_success();
-    let first = world.record(Table::MODELS).await;
+        .assert_success();
+    let first = app.only_record(Table::MODELS).await;
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, models(&[(1, "a")]))
         .await
-        .is_success();
-    world
-        .acme()
+        .assert_success();
+    app.key_holder("acme")
         .await
         .post(PATH, models(&[(1, "a"), (2, "b")]))
         .await
-        .is_success();
+        .assert_success();
 
-    let records = world.records(Table::MODELS).await;
+    let records = app.records(Table::MODELS).await;
     assert_eq!(records.len(), 2);
     assert_eq!(records[0], first);
 }
 
 #[tokio::test]
 async fn add_models_adds_none_if_one_is_there_with_another_id() {
-    let world = World::new().await;
-    world
-        .anonymous()
+    let app = TestApp::new().await;
+    app.anonymous()
         .post(PATH, models(&[(1, "a")]))
         .await
-        .is_success();
-    let first = world.record(Table::MODELS).await;
+        .assert_success();
+    let first = app.only_record(Table::MODELS).await;
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, models(&[(2, "a")]))
         .await
-        .is(409, "model_taken");
-    world
-        .anonymous()
+        .assert_problem(409, "model_taken");
+    app.anonymous()
         .post(PATH, models(&[(3, "b"), (2, "a"), (4, "c")]))
         .await
-        .is(409, "model_taken");
+        .assert_problem(409, "model_taken");
 
-    assert_eq!(world.record(Table::MODELS).await, first);
+    assert_eq!(app.only_record(Table::MODELS).await, first);
 }
 
 #[tokio::test]
 async fn add_models_keeps_model_types_apart() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, models(&[(1, "a")]))
         .await
-        .is_success();
-    world
-        .anonymous()
+        .assert_success();
+    app.anonymous()
         .post("/api/v1/org/acme/addModelsToOrg/image", models(&[(2, "a")]))
         .await
-        .is_success();
+        .assert_success();
 
-    assert_eq!(world.records(Table::MODELS).await.len(), 2);
+    assert_eq!(app.records(Table::MODELS).await.len(), 2);
 }
 
 #[tokio::test]
 async fn add_models_collapses_equal_entries() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, models(&[(1, "a"), (1, "a"), (2, "b"), (1, "a")]))
         .await
-        .is_success();
+        .assert_success();
 
-    assert_eq!(world.records(Table::MODELS).await.len(), 2);
+    assert_eq!(app.records(Table::MODELS).await.len(), 2);
 }
 
 #[tokio::test]
 async fn add_models_takes_100_models_of_the_longest_ids() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
     let long: Vec<_> = (0..100)
         .map(|number| format!("{number:03}{}", "𝄞".repeat(197)))
         .collect();
@@ -154,25 +164,24 @@ async fn add_models_takes_100_models_of_the_longest_ids() {
         .collect();
     let path = format!("/api/v1/org/acme/addModelsToOrg/{}", "t".repeat(64));
 
-    world
-        .anonymous()
+    app.anonymous()
         .post(&path, models(&body))
         .await
-        .is_success();
+        .assert_success();
 
-    let records = world.records(Table::MODELS).await;
+    let records = app.records(Table::MODELS).await;
     assert_eq!(records.len(), 100);
     assert_eq!(records[0]["id"], json!(9_007_199_254_740_991u64));
 }
 
 #[tokio::test]
 async fn add_models_takes_an_integer_that_is_written_with_a_fraction() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
     let body = r#"{"aIModelsSelectedToAddToOrg": [{"id": 3.0, "modelid": "a"}]}"#;
-    world.anonymous().post_text(PATH, body).await.is_success();
+    app.anonymous().post_text(PATH, body).await.assert_success();
 
-    assert_eq!(world.record(Table::MODELS).await["id"], 3);
+    assert_eq!(app.only_record(Table::MODELS).await["id"], 3);
 }
 
 #[tokio::test]
@@ -182,7 +191,7 @@ async fn add_models_refuses_every_bad_body() {
     let at = |pointer: &str| format!("#/aIModelsSelectedToAddToOrg/{pointer} {range}");
     let (first, second, third) = (at("0/id"), at("1/id"), at("2/id"));
     let many: Vec<_> = (0..101).map(|id| (id, "a")).collect();
-    refuses(
+    assert_rejected(
         PATH,
         Table::MODELS,
         &[
@@ -232,15 +241,15 @@ async fn add_models_refuses_every_bad_body() {
                 field(json!([{ "modelid": "x" }, { "id": 1, "modelid": "m" }, { "id": 2, "modelid": "m" }])),
                 &[
                     "#/aIModelsSelectedToAddToOrg/0/id is required",
-                    "#/aIModelsSelectedToAddToOrg/2 contradicts entry 1",
+                    "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 1",
                 ],
             ),
             (
                 "contradicting entries",
                 models(&[(1, "a"), (2, "b"), (3, "a"), (4, "b")]),
                 &[
-                    "#/aIModelsSelectedToAddToOrg/2 contradicts entry 0",
-                    "#/aIModelsSelectedToAddToOrg/3 contradicts entry 1",
+                    "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 0",
+                    "#/aIModelsSelectedToAddToOrg/3 conflicts with entry 1",
                 ],
             ),
         ],

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-use crate::support::{Sender, World, assert_made_by, key_id, refuses};
+use super::{Sample, Stored, Values, Write};
+use crate::support::{TestApp, TestClient, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/research/addUsersToTheTeam";
 
@@ -16,58 +17,77 @@ fn users<T: AsRef<str>>(users: &[T]) -> Value {
 }
 
 /// The team that [`PATH`] names.
-async fn create_team(acme: &Sender<'_>) {
+async fn create_team(acme: &TestClient<'_>) {
     let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
     acme.post(path, json!({ "teamName": "Research" }))
         .await
-        .is_success();
+        .assert_success();
+}
+
+/// A sample for the tests that cover every operation.
+pub fn sample(values: &Values) -> Sample {
+    let names: Vec<_> = values.entries.iter().map(|(name, _)| name).collect();
+    let team = &values.team;
+    let key = json!({ "project": "acme#apollo", "team_id": team });
+    Sample {
+        path: format!("/api/v1/project/acme/apollo/{team}/addUsersToTheTeam"),
+        body: users(&names),
+        records: names
+            .iter()
+            .map(|name| {
+                let key = json!({ "team": format!("acme#apollo#{team}"), "user_id": name });
+                Stored::new(Table::TEAM_MEMBERS, key, json!({}))
+            })
+            .collect(),
+        write: Write::Add,
+        requires: Some(Stored::new(Table::TEAMS, key, json!({}))),
+    }
 }
 
 #[tokio::test]
 async fn add_team_users_writes_a_record_for_each_member() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
-    let acme = world.holder(&key);
+    let app = TestApp::new().await;
+    let key = app.issue_key("acme", |_| {}).await;
+    let acme = app.with_key(&key);
     create_team(&acme).await;
 
     acme.post(PATH, users(&["grace", "ada lovelace"]))
         .await
-        .is_success();
+        .assert_success();
 
-    let members = world.records(Table::TEAM_MEMBERS).await;
+    let members = app.records(Table::TEAM_MEMBERS).await;
     assert_eq!(members.len(), 2);
     for (member, user) in members.iter().zip(["ada lovelace", "grace"]) {
         assert_eq!(member["team"], "acme#apollo#research");
         assert_eq!(member["user_id"], user);
-        assert_made_by(member, &key_id(&key));
+        assert_created_by(member, &key_id(&key));
     }
 }
 
 #[tokio::test]
 async fn add_team_users_adds_who_is_new_and_keeps_who_is_there() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
     create_team(&acme).await;
-    acme.post(PATH, users(&["ada"])).await.is_success();
-    let first = world.record(Table::TEAM_MEMBERS).await;
+    acme.post(PATH, users(&["ada"])).await.assert_success();
+    let first = app.only_record(Table::TEAM_MEMBERS).await;
 
-    acme.post(PATH, users(&["ada"])).await.is_success();
-    world
-        .acme()
+    acme.post(PATH, users(&["ada"])).await.assert_success();
+    app.key_holder("acme")
         .await
         .post(PATH, users(&["grace", "ada"]))
         .await
-        .is_success();
+        .assert_success();
 
-    let members = world.records(Table::TEAM_MEMBERS).await;
+    let members = app.records(Table::TEAM_MEMBERS).await;
     assert_eq!(members.len(), 2);
     assert_eq!(members[0], first);
 }
 
 #[tokio::test]
 async fn add_team_users_loses_no_one_when_many_add_at_once() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
     create_team(&acme).await;
 
     let names: Vec<String> = (0..16).map(|number| format!("user-{number:02}")).collect();
@@ -76,32 +96,32 @@ async fn add_team_users_loses_no_one_when_many_add_at_once() {
         async move {
             acme.post(PATH, users(&[name.as_str(), "everyone"]))
                 .await
-                .is_success()
+                .assert_success()
         }
     });
     futures_util::future::join_all(adding).await;
 
-    assert_eq!(world.records(Table::TEAM_MEMBERS).await.len(), 17);
+    assert_eq!(app.records(Table::TEAM_MEMBERS).await.len(), 17);
 }
 
 #[tokio::test]
 async fn add_team_users_takes_100_users_of_the_longest_ids() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
     create_team(&acme).await;
     let long: Vec<_> = (0..100)
         .map(|number| format!("{number:03}{}", "𝄞".repeat(253)))
         .collect();
 
-    acme.post(PATH, users(&long)).await.is_success();
+    acme.post(PATH, users(&long)).await.assert_success();
 
-    assert_eq!(world.records(Table::TEAM_MEMBERS).await.len(), 100);
+    assert_eq!(app.records(Table::TEAM_MEMBERS).await.len(), 100);
 }
 
 #[tokio::test]
 async fn add_team_users_refuses_a_team_that_is_not_there() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
     create_team(&acme).await;
 
     for path in [
@@ -110,60 +130,60 @@ async fn add_team_users_refuses_a_team_that_is_not_there() {
     ] {
         acme.post(path, users(&["ada"]))
             .await
-            .is(404, "no_such_team");
+            .assert_problem(404, "no_such_team");
     }
 
-    assert!(world.records(Table::TEAM_MEMBERS).await.is_empty());
+    assert!(app.records(Table::TEAM_MEMBERS).await.is_empty());
 }
 
 #[tokio::test]
 async fn add_team_users_reads_key_and_team_once_and_then_remembers_them() {
-    let world = World::new().await;
-    create_team(&world.acme().await).await;
-    let other = world.acme().await;
-    world.sent.take();
+    let app = TestApp::new().await;
+    create_team(&app.key_holder("acme").await).await;
+    let other = app.key_holder("acme").await;
+    app.requests.take();
 
-    other.post(PATH, users(&["ada"])).await.is_success();
-    other.post(PATH, users(&["grace"])).await.is_success();
+    other.post(PATH, users(&["ada"])).await.assert_success();
+    other.post(PATH, users(&["grace"])).await.assert_success();
 
-    let actions = world.sent.take_actions();
-    assert_eq!(actions, ["BatchGetItem", "UpdateItem", "UpdateItem"]);
+    let actions = app.requests.take_actions();
+    assert_eq!(actions, ["GetItem", "GetItem", "UpdateItem", "UpdateItem"]);
 }
 
 #[tokio::test]
 async fn add_team_users_reads_a_team_that_is_created_later() {
-    let world = World::new().await;
-    let acme = world.acme().await;
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
 
     acme.post(PATH, users(&["ada"]))
         .await
-        .is(404, "no_such_team");
+        .assert_problem(404, "no_such_team");
     create_team(&acme).await;
 
-    acme.post(PATH, users(&["ada"])).await.is_success();
+    acme.post(PATH, users(&["ada"])).await.assert_success();
 }
 
 #[tokio::test]
 async fn add_team_users_reads_no_team_for_a_malformed_key() {
-    let world = World::new().await;
-    world.sent.take();
+    let app = TestApp::new().await;
+    app.requests.take();
 
-    let stranger = world
+    let stranger = app
         .anonymous()
-        .with("authorization", "Bearer wsk_nonsense");
+        .header("authorization", "Bearer wsk_nonsense");
     stranger
         .post(PATH, users(&["ada"]))
         .await
-        .is(401, "unauthenticated");
+        .assert_problem(401, "unauthenticated");
 
-    assert!(world.sent.take().is_empty());
+    assert!(app.requests.take().is_empty());
 }
 
 #[tokio::test]
 async fn add_team_users_refuses_every_bad_body() {
     let field = |entries: Value| json!({ "usersAddingToTeam": entries });
     let many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
-    refuses(
+    assert_rejected(
         PATH,
         Table::TEAM_MEMBERS,
         &[
@@ -188,7 +208,7 @@ async fn add_team_users_refuses_every_bad_body() {
                     "#/usersAddingToTeam/0/userid is required",
                     "#/usersAddingToTeam/1/userid must not be empty",
                     "#/usersAddingToTeam/2/userid must have at most 256 characters, but has 257",
-                    "#/usersAddingToTeam/3/userid must not hold control characters",
+                    "#/usersAddingToTeam/3/userid must not contain control characters",
                 ],
             ),
         ],

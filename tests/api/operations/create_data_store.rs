@@ -3,85 +3,95 @@
 use serde_json::json;
 use workspace_management::store::Table;
 
-use crate::support::{World, assert_made_by, key_id, refuses};
+use super::{Sample, Stored, Values, Write};
+use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
+/// A sample for the tests that cover every operation.
+pub fn sample(values: &Values) -> Sample {
+    let (name, description) = (&values.name, &values.description);
+    let key = json!({ "org_id": "acme", "data_store_id": name.to_lowercase() });
+    let content = json!({ "data_store_name": name.trim(), "data_store_description": description });
+    Sample {
+        path: PATH.to_owned(),
+        body: json!({ "dataStoreName": name, "dataStoreDescription": description }),
+        records: vec![Stored::new(Table::DATA_STORES, key, content)],
+        write: Write::Create,
+        requires: None,
+    }
+}
+
 #[tokio::test]
 async fn create_data_store_writes_the_record_for_an_anonymous_caller() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
 
     let body = json!({ "dataStoreName": "Field Notes", "dataStoreDescription": "2026" });
-    world.anonymous().post(PATH, body).await.is_success();
+    app.anonymous().post(PATH, body).await.assert_success();
 
-    let data_store = world.record(Table::DATA_STORES).await;
+    let data_store = app.only_record(Table::DATA_STORES).await;
     assert_eq!(data_store["org_id"], "acme");
     assert_eq!(data_store["data_store_id"], "field-notes");
     assert_eq!(data_store["data_store_name"], "Field Notes");
     assert_eq!(data_store["data_store_description"], "2026");
-    assert_made_by(&data_store, "anonymous");
+    assert_created_by(&data_store, "anonymous");
 }
 
 #[tokio::test]
 async fn create_data_store_names_the_key_of_a_caller_who_sends_one() {
-    let world = World::new().await;
-    let key = world.issue("acme", |_| {}).await;
+    let app = TestApp::new().await;
+    let key = app.issue_key("acme", |_| {}).await;
 
-    world
-        .holder(&key)
+    app.with_key(&key)
         .post(PATH, json!({ "dataStoreName": "Field Notes" }))
         .await
-        .is_success();
+        .assert_success();
 
-    assert_made_by(&world.record(Table::DATA_STORES).await, &key_id(&key));
+    assert_created_by(&app.only_record(Table::DATA_STORES).await, &key_id(&key));
 }
 
 #[tokio::test]
 async fn create_data_store_changes_nothing_when_it_is_repeated() {
-    let world = World::new().await;
+    let app = TestApp::new().await;
     let body = json!({ "dataStoreName": "Field Notes" });
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, body.clone())
         .await
-        .is_success();
-    let first = world.record(Table::DATA_STORES).await;
+        .assert_success();
+    let first = app.only_record(Table::DATA_STORES).await;
 
-    world.anonymous().post(PATH, body).await.is_success();
+    app.anonymous().post(PATH, body).await.assert_success();
 
-    assert_eq!(world.record(Table::DATA_STORES).await, first);
+    assert_eq!(app.only_record(Table::DATA_STORES).await, first);
 }
 
 #[tokio::test]
 async fn create_data_store_refuses_a_name_that_is_taken() {
-    let world = World::new().await;
-    world
-        .anonymous()
+    let app = TestApp::new().await;
+    app.anonymous()
         .post(PATH, json!({ "dataStoreName": "Field Notes" }))
         .await
-        .is_success();
-    let first = world.record(Table::DATA_STORES).await;
+        .assert_success();
+    let first = app.only_record(Table::DATA_STORES).await;
 
     let another_description =
         json!({ "dataStoreName": "Field Notes", "dataStoreDescription": "2027" });
-    world
-        .anonymous()
+    app.anonymous()
         .post(PATH, another_description)
         .await
-        .is(409, "name_taken");
-    world
-        .acme()
+        .assert_problem(409, "name_taken");
+    app.key_holder("acme")
         .await
         .post(PATH, json!({ "dataStoreName": "Field Notes" }))
         .await
-        .is(409, "name_taken");
+        .assert_problem(409, "name_taken");
 
-    assert_eq!(world.record(Table::DATA_STORES).await, first);
+    assert_eq!(app.only_record(Table::DATA_STORES).await, first);
 }
 
 #[tokio::test]
 async fn create_data_store_refuses_every_bad_body() {
-    refuses(
+    assert_rejected(
         PATH,
         Table::DATA_STORES,
         &[
@@ -102,7 +112,7 @@ async fn create_data_store_refuses_every_bad_body() {
             (
                 "a name without letter or digit",
                 json!({ "dataStoreName": "…" }),
-                &["#/dataStoreName must hold a letter or a digit"],
+                &["#/dataStoreName must contain a letter or a digit"],
             ),
         ],
     )

@@ -1,0 +1,285 @@
+//! The configuration: every environment variable that the function reads.
+
+use std::{env, str::FromStr, time::Duration};
+
+use aws_config::Region;
+use aws_sdk_dynamodb::config::Credentials;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::{
+    auth::AnonymousOperations,
+    error::BoxError,
+    store::{TableNames, client::ClientConfig},
+};
+
+/// The configuration of the function, without that of its log. An empty variable counts as not set.
+pub struct Config {
+    /// The names of the tables: `TEAMS_TABLE` and so on. Required.
+    pub tables: TableNames,
+    /// How to connect to DynamoDB.
+    pub dynamodb: ClientConfig,
+    /// `ANONYMOUS_OPERATIONS`: `allowed` (default) or `denied`.
+    pub anonymous_operations: AnonymousOperations,
+    /// `KEY_CACHE_SECONDS`: how long API keys are cached. 60 by default; 0 disables the cache.
+    pub key_cache: Duration,
+    /// `METRICS_NAMESPACE`: the CloudWatch namespace. Without it, no metrics are written.
+    pub metrics_namespace: Option<String>,
+    /// `AWS_LAMBDA_MAX_CONCURRENCY`: how many events Lambda sends at once. 1 by default.
+    pub concurrency: usize,
+}
+
+impl Config {
+    /// Reads the configuration from the environment.
+    ///
+    /// # Errors
+    /// If a variable is missing or invalid, with a sentence that names it.
+    pub fn from_env() -> Result<Self, BoxError> {
+        Self::read(&variable)
+    }
+
+    fn read(variable: &impl Fn(&str) -> Option<String>) -> Result<Self, BoxError> {
+        let anonymous_operations = match variable("ANONYMOUS_OPERATIONS").as_deref() {
+            None | Some("allowed") => AnonymousOperations::Allowed,
+            Some("denied") => AnonymousOperations::Denied,
+            Some(other) => {
+                let rule = "must be `allowed` or `denied`";
+                return Err(format!("ANONYMOUS_OPERATIONS {rule}, not {other:?}.").into());
+            }
+        };
+        Ok(Self {
+            tables: TableNames::new(|table| required(variable, table.variable))?,
+            dynamodb: client_config(variable)?,
+            anonymous_operations,
+            key_cache: Duration::from_secs(number(variable, "KEY_CACHE_SECONDS", 60)?),
+            metrics_namespace: variable("METRICS_NAMESPACE"),
+            concurrency: number(variable, "AWS_LAMBDA_MAX_CONCURRENCY", 1)?,
+        })
+    }
+}
+
+fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientConfig, BoxError> {
+    let endpoint_url =
+        variable("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| variable("AWS_ENDPOINT_URL"));
+    let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+    if let Some(url) = endpoint_url.as_deref().filter(|url| !is_url(url)) {
+        let rule = "must be an http or https URL";
+        return Err(format!("AWS_ENDPOINT_URL_DYNAMODB {rule}, not {url:?}.").into());
+    }
+    let is_true = |name| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let access_key = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
+    let region = variable("AWS_DEFAULT_REGION");
+    Ok(ClientConfig {
+        region: Region::new(required(variable, "AWS_REGION").or_else(|error| region.ok_or(error))?),
+        endpoint_url,
+        use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
+        use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
+        certificates: variable("AWS_CA_BUNDLE").or_else(|| variable("SSL_CERT_FILE")),
+        credentials: access_key.map(|(id, secret)| {
+            let token = variable("AWS_SESSION_TOKEN");
+            Credentials::new(id, secret, token, None, "environment")
+        }),
+    })
+}
+
+fn required(variable: &impl Fn(&str) -> Option<String>, name: &str) -> Result<String, BoxError> {
+    variable(name).ok_or_else(|| format!("{name} is not set. It is required.").into())
+}
+
+fn number<N: FromStr>(
+    variable: &impl Fn(&str) -> Option<String>,
+    name: &str,
+    default: N,
+) -> Result<N, BoxError> {
+    let Some(value) = variable(name) else {
+        return Ok(default);
+    };
+    let number = value.parse();
+    number.map_err(|_| format!("{name} must be a whole number, not {value:?}.").into())
+}
+
+/// The configuration of the log. It cannot fail, so that the log can show why the rest does.
+pub struct LogConfig {
+    /// `AWS_LAMBDA_LOG_LEVEL`: the least severe level that is logged. INFO by default.
+    pub level: LevelFilter,
+    /// `AWS_LAMBDA_LOG_FORMAT`: `Text`, or JSON by default.
+    pub is_text: bool,
+}
+
+impl LogConfig {
+    /// Reads the configuration from the environment.
+    pub fn from_env() -> Self {
+        Self::read(variable)
+    }
+
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        Self {
+            level: match variable("AWS_LAMBDA_LOG_LEVEL").as_deref() {
+                Some("FATAL") => LevelFilter::ERROR,
+                Some(level) => level.parse().unwrap_or(LevelFilter::INFO),
+                None => LevelFilter::INFO,
+            },
+            is_text: variable("AWS_LAMBDA_LOG_FORMAT").as_deref() == Some("Text"),
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Table;
+
+    /// Reads a configuration of valid variables, with others in place of some. `None` is not set.
+    fn read(changes: &[(&str, Option<&str>)]) -> Result<Config, BoxError> {
+        Config::read(&|name: &str| {
+            if let Some((_, value)) = changes.iter().find(|(changed, _)| *changed == name) {
+                return value.map(str::to_owned);
+            }
+            let table = Table::ALL.iter().find(|table| table.variable == name);
+            let table = table.map(|table| table.logical_id.to_owned());
+            table.or_else(|| (name == "AWS_REGION").then(|| "eu-central-1".to_owned()))
+        })
+    }
+
+    #[test]
+    fn everything_but_tables_and_region_has_a_default() {
+        let config = read(&[]).unwrap();
+
+        assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
+        assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
+        assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
+        assert_eq!(config.key_cache, Duration::from_secs(60));
+        assert_eq!(config.metrics_namespace, None);
+        assert_eq!(config.concurrency, 1);
+        assert_eq!(config.dynamodb.endpoint_url, None);
+        assert_eq!(config.dynamodb.certificates, None);
+        assert!(config.dynamodb.credentials.is_none());
+        assert!(!config.dynamodb.use_fips && !config.dynamodb.use_dual_stack);
+    }
+
+    #[test]
+    fn every_variable_is_read() {
+        let config = read(&[
+            ("ANONYMOUS_OPERATIONS", Some("denied")),
+            ("KEY_CACHE_SECONDS", Some("0")),
+            ("METRICS_NAMESPACE", Some("a-stack")),
+            ("AWS_LAMBDA_MAX_CONCURRENCY", Some("64")),
+            ("AWS_ENDPOINT_URL_DYNAMODB", Some("http://127.0.0.1:8000")),
+            ("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1")),
+            ("AWS_USE_FIPS_ENDPOINT", Some("true")),
+            ("AWS_USE_DUALSTACK_ENDPOINT", Some("TRUE")),
+            ("AWS_CA_BUNDLE", Some("/bundle.pem")),
+            ("SSL_CERT_FILE", Some("/cert.pem")),
+            ("AWS_ACCESS_KEY_ID", Some("id")),
+            ("AWS_SECRET_ACCESS_KEY", Some("secret")),
+            ("AWS_SESSION_TOKEN", Some("token")),
+        ])
+        .unwrap();
+
+        assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
+        assert_eq!(config.key_cache, Duration::ZERO);
+        assert_eq!(config.metrics_namespace.as_deref(), Some("a-stack"));
+        assert_eq!(config.concurrency, 64);
+        let dynamodb = config.dynamodb;
+        assert_eq!(
+            dynamodb.endpoint_url.as_deref(),
+            Some("http://127.0.0.1:8000")
+        );
+        assert_eq!(dynamodb.certificates.as_deref(), Some("/bundle.pem"));
+        assert!(dynamodb.use_fips && dynamodb.use_dual_stack);
+        let credentials = dynamodb.credentials.unwrap();
+        assert_eq!(credentials.access_key_id(), "id");
+        assert_eq!(credentials.secret_access_key(), "secret");
+        assert_eq!(credentials.session_token(), Some("token"));
+    }
+
+    #[test]
+    fn general_variables_are_used_without_specific_ones() {
+        let config = read(&[
+            ("AWS_REGION", None),
+            ("AWS_DEFAULT_REGION", Some("us-east-1")),
+            ("AWS_ENDPOINT_URL", Some("https://localhost")),
+            ("SSL_CERT_FILE", Some("/cert.pem")),
+            ("AWS_ACCESS_KEY_ID", Some("an id without its secret")),
+        ])
+        .unwrap()
+        .dynamodb;
+
+        assert_eq!(config.region.as_ref(), "us-east-1");
+        assert_eq!(config.endpoint_url.as_deref(), Some("https://localhost"));
+        assert_eq!(config.certificates.as_deref(), Some("/cert.pem"));
+        assert!(config.credentials.is_none());
+    }
+
+    #[test]
+    fn an_error_names_the_variable_and_what_it_must_be() {
+        let mut rows = vec![
+            (
+                "ANONYMOUS_OPERATIONS",
+                Some("perhaps"),
+                "must be `allowed` or `denied`",
+            ),
+            (
+                "KEY_CACHE_SECONDS",
+                Some("a minute"),
+                "must be a whole number",
+            ),
+            ("KEY_CACHE_SECONDS", Some("-1"), "must be a whole number"),
+            (
+                "AWS_LAMBDA_MAX_CONCURRENCY",
+                Some("many"),
+                "must be a whole number",
+            ),
+            ("AWS_REGION", None, "is not set"),
+            (
+                "AWS_ENDPOINT_URL_DYNAMODB",
+                Some("127.0.0.1:8000"),
+                "must be an http or https URL",
+            ),
+        ];
+        rows.extend(
+            Table::ALL
+                .iter()
+                .map(|table| (table.variable, None, "is not set")),
+        );
+
+        for (variable, value, problem) in rows {
+            let error = read(&[(variable, value)]).err().unwrap().to_string();
+            assert!(
+                error.starts_with(&format!("{variable} {problem}")),
+                "{error}"
+            );
+            let value = value.map(|value| format!("{value:?}"));
+            assert!(value.is_none_or(|value| error.contains(&value)), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_log_has_a_level_and_a_format() {
+        let read = |level: &'static str, format: &'static str| {
+            LogConfig::read(|name| match name {
+                "AWS_LAMBDA_LOG_LEVEL" => Some(level.to_owned()),
+                "AWS_LAMBDA_LOG_FORMAT" => Some(format.to_owned()),
+                _ => None,
+            })
+        };
+
+        for (level, filter) in [
+            ("TRACE", LevelFilter::TRACE),
+            ("DEBUG", LevelFilter::DEBUG),
+            ("INFO", LevelFilter::INFO),
+            ("WARN", LevelFilter::WARN),
+            ("ERROR", LevelFilter::ERROR),
+            ("FATAL", LevelFilter::ERROR),
+            ("nonsense", LevelFilter::INFO),
+        ] {
+            assert_eq!(read(level, "JSON").level, filter, "{level}");
+        }
+        assert!(read("INFO", "Text").is_text);
+        assert!(!read("INFO", "JSON").is_text);
+        assert!(!LogConfig::read(|_| None).is_text);
+    }
+}

@@ -1,0 +1,53 @@
+//! The operations of the API.
+
+/// An operation of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(
+    missing_docs,
+    reason = "each variant has a file in `operations/` that describes it"
+)]
+pub enum Operation {
+    AddModels,
+    CreateTeam,
+    AddTeamUsers,
+    SetBotVoice,
+    CreateDataStore,
+    CreateLoggingInstance,
+}
+
+impl Operation {
+    /// Every operation. One that needs a record of another comes after it.
+    pub const ALL: &[Self] = &[
+        Self::AddModels,
+        Self::CreateTeam,
+        Self::AddTeamUsers,
+        Self::SetBotVoice,
+        Self::CreateDataStore,
+        Self::CreateLoggingInstance,
+    ];
+
+    /// The name in API keys, logs and metrics. It is also the `operationId` in `openapi.yaml` and
+    /// the name of the file in `events/`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AddModels => "add_models",
+            Self::CreateTeam => "create_team",
+            Self::AddTeamUsers => "add_team_users",
+            Self::SetBotVoice => "set_bot_voice",
+            Self::CreateDataStore => "create_data_store",
+            Self::CreateLoggingInstance => "create_logging_instance",
+        }
+    }
+
+    /// Whether callers without an API key may call it, because the contract shows it without an
+    /// `Authorization` header. A deployment can require a key all the same.
+    pub const fn allows_anonymous(self) -> bool {
+        match self {
+            Self::AddModels | Self::CreateDataStore => true,
+            Self::CreateTeam
+            | Self::AddTeamUsers
+            | Self::SetBotVoice
+            | Self::CreateLoggingInstance => false,
+        }
+    }
+}

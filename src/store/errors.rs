@@ -1,0 +1,318 @@
+//! Which failures of DynamoDB are retried, and what they mean for the caller.
+
+use std::{error::Error as StdError, time::Duration};
+
+use aws_sdk_dynamodb::{
+    config::{
+        Builder,
+        interceptors::InterceptorContext,
+        retry::{ClassifyRetry, RetryAction, RetryConfig},
+        timeout::TimeoutConfig,
+    },
+    error::{ProvideErrorMetadata, SdkError},
+    operation::{
+        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
+};
+use aws_smithy_runtime_api::client::{
+    interceptors::context::Error as OperationError, orchestrator::OrchestratorError,
+};
+
+use crate::error::Error;
+
+/// The timeout of one attempt, connecting included. The request's deadline limits all attempts.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// The maximum number of attempts, unless the request's deadline ends them earlier.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// The wait before the second attempt. It doubles for each further attempt, with full jitter.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+
+/// The maximum wait between two attempts.
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
+
+/// The error code of a write that conflicts with a transaction. The SDK does not retry it.
+const CONFLICT_CODE: &str = "TransactionConflictException";
+
+/// The other error codes after which the same request can succeed later.
+const TRANSIENT_CODES: [&str; 5] = [
+    "ExpiredTokenException", // the next execution environment has new credentials
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "TransactionInProgressException",
+];
+
+/// The reasons for a cancelled transaction after which the same transaction can succeed later.
+const TRANSIENT_REASONS: [&str; 3] = [
+    "TransactionConflict",
+    "ProvisionedThroughputExceeded",
+    "ThrottlingError",
+];
+
+/// The reason for a cancelled transaction whose condition failed.
+const CONDITION_FAILED: &str = "ConditionalCheckFailed";
+
+/// Sets the timeouts and retries of an SDK configuration.
+pub(super) fn with_retries(config: Builder) -> Builder {
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT);
+    let retries = RetryConfig::standard()
+        .with_max_attempts(MAX_ATTEMPTS)
+        .with_initial_backoff(INITIAL_BACKOFF)
+        .with_max_backoff(MAX_BACKOFF);
+    config
+        .timeout_config(timeouts.build())
+        .retry_config(retries)
+        .retry_classifier(TransientErrorClassifier)
+}
+
+/// The indexes of the actions whose condition failed, if a transaction was cancelled for that.
+pub(super) fn failed_conditions(error: &TransactWriteItemsError) -> Vec<usize> {
+    let reasons = reasons(error);
+    let indexes = 0..reasons.len();
+    indexes
+        .filter(|index| reasons[*index] == CONDITION_FAILED)
+        .collect()
+}
+
+/// Whether a transaction was cancelled only because of other writers or throttling.
+fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
+    let is_transient = |reason: &&str| TRANSIENT_REASONS.contains(reason);
+    failed_conditions(error).is_empty() && reasons(error).iter().any(is_transient)
+}
+
+/// The reasons for which a transaction was cancelled, in the order of its actions.
+fn reasons(error: &TransactWriteItemsError) -> Vec<&str> {
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+        return vec![];
+    };
+    let reasons = cancelled.cancellation_reasons().iter();
+    reasons
+        .map(|reason| reason.code().unwrap_or_default())
+        .collect()
+}
+
+/// Retries what the SDK does not retry by default: conflicts with other writers, and responses
+/// with a 2xx status that the SDK cannot parse, which a proxy may send.
+#[derive(Debug)]
+struct TransientErrorClassifier;
+
+impl ClassifyRetry for TransientErrorClassifier {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let error = context.output_or_error().and_then(Result::err);
+        let error = error.and_then(OrchestratorError::as_operation_error);
+        let response = context.response();
+        let is_success = response.is_some_and(|response| response.status().is_success());
+        if error.is_some_and(|error| is_success || is_conflict(error)) {
+            RetryAction::transient_error()
+        } else {
+            RetryAction::NoActionIndicated
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "conflicts and unparseable responses"
+    }
+}
+
+/// Whether a write lost against another writer.
+fn is_conflict(error: &OperationError) -> bool {
+    let transaction = error.downcast_ref::<TransactWriteItemsError>();
+    let update = || error.downcast_ref::<UpdateItemError>()?.code();
+    let put = || error.downcast_ref::<PutItemError>()?.code();
+    transaction.is_some_and(is_transient_cancellation)
+        || update().or_else(put) == Some(CONFLICT_CODE)
+}
+
+/// The error of a request that failed after all attempts.
+impl<E> From<SdkError<E>> for Error
+where
+    E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    fn from(error: SdkError<E>) -> Self {
+        let is_transient = match &error {
+            // The request could not be built.
+            SdkError::ConstructionFailure(_) => false,
+            // If it is neither the network nor a timeout, credentials or the endpoint are wrong.
+            SdkError::DispatchFailure(failure) => failure.is_io() || failure.is_timeout(),
+            SdkError::ServiceError(response) => {
+                let (status, error) = (response.raw().status(), response.err());
+                let code = error.code().unwrap_or_default();
+                let transaction = (error as &dyn StdError).downcast_ref();
+                // DynamoDB does not send an error with a 2xx status, but a proxy may.
+                status.is_server_error()
+                    || status.is_success()
+                    || code == CONFLICT_CODE
+                    || TRANSIENT_CODES.contains(&code)
+                    || transaction.is_some_and(is_transient_cancellation)
+            }
+            _ => true,
+        };
+        if is_transient {
+            Self::Unavailable(error.into())
+        } else {
+            Self::Internal(error.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use aws_sdk_dynamodb::{
+        config::http::{HttpRequest, HttpResponse},
+        error::ErrorMetadata,
+        types::{CancellationReason, error::TransactionCanceledException},
+    };
+    use aws_smithy_runtime_api::{
+        client::{interceptors::context::Input, result::ConnectorError},
+        http::StatusCode,
+    };
+    use aws_smithy_types::body::SdkBody;
+
+    use super::*;
+
+    fn put(code: &str) -> PutItemError {
+        PutItemError::generic(ErrorMetadata::builder().code(code).build())
+    }
+
+    fn cancelled(reasons: &[&str]) -> TransactWriteItemsError {
+        let reasons = reasons
+            .iter()
+            .map(|reason| CancellationReason::builder().code(*reason).build());
+        let exception = TransactionCanceledException::builder()
+            .set_cancellation_reasons(Some(reasons.collect()));
+        TransactWriteItemsError::TransactionCanceledException(exception.build())
+    }
+
+    fn response(status: u16) -> HttpResponse {
+        HttpResponse::new(StatusCode::try_from(status).unwrap(), SdkBody::empty())
+    }
+
+    /// Whether the caller gets a 503, which is safe to retry.
+    fn is_unavailable<E>(error: SdkError<E>) -> bool
+    where
+        E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
+    {
+        matches!(Error::from(error), Error::Unavailable(_))
+    }
+
+    #[test]
+    fn failed_conditions_are_found_by_their_index() {
+        let reasons = [
+            "None",
+            "ConditionalCheckFailed",
+            "TransactionConflict",
+            "ConditionalCheckFailed",
+        ];
+        assert_eq!(failed_conditions(&cancelled(&reasons)), [1, 3]);
+        assert!(failed_conditions(&cancelled(&["None", "TransactionConflict"])).is_empty());
+        let throttled = ErrorMetadata::builder().code("ThrottlingException").build();
+        assert!(failed_conditions(&TransactWriteItemsError::generic(throttled)).is_empty());
+    }
+
+    #[test]
+    fn errors_after_which_the_same_request_can_succeed_are_unavailable() {
+        for (status, code, expected) in [
+            (400, "ThrottlingException", true),
+            (400, "ProvisionedThroughputExceededException", true),
+            (400, "RequestLimitExceeded", true),
+            (400, "TransactionConflictException", true),
+            (400, "TransactionInProgressException", true),
+            (400, "ExpiredTokenException", true),
+            (500, "InternalServerError", true),
+            (503, "", true),
+            (200, "", true), // from a proxy
+            (400, "ValidationException", false),
+            (400, "ResourceNotFoundException", false),
+            (400, "AccessDeniedException", false),
+            (413, "", false),
+        ] {
+            let error = SdkError::service_error(put(code), response(status));
+            assert_eq!(is_unavailable(error), expected, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn a_cancelled_transaction_is_unavailable_only_because_of_others() {
+        for (reasons, expected) in [
+            (vec!["None", "TransactionConflict"], true),
+            (vec!["ThrottlingError"], true),
+            (vec!["ProvisionedThroughputExceeded", "None"], true),
+            (vec!["TransactionConflict", "ConditionalCheckFailed"], false),
+            (vec!["ValidationError"], false),
+            (vec![], false),
+        ] {
+            let error = SdkError::service_error(cancelled(&reasons), response(400));
+            assert_eq!(is_unavailable(error), expected, "{reasons:?}");
+        }
+    }
+
+    #[test]
+    fn network_failures_are_unavailable_and_invalid_requests_are_not() {
+        type Failure = SdkError<PutItemError>;
+        let io = || io::Error::from(io::ErrorKind::ConnectionReset).into();
+        assert!(is_unavailable(Failure::timeout_error("too slow")));
+        assert!(is_unavailable(Failure::dispatch_failure(
+            ConnectorError::io(io())
+        )));
+        assert!(is_unavailable(Failure::dispatch_failure(
+            ConnectorError::timeout(io())
+        )));
+        assert!(is_unavailable(Failure::response_error(
+            "incomplete",
+            response(200)
+        )));
+        assert!(!is_unavailable(Failure::dispatch_failure(
+            ConnectorError::user(io())
+        )));
+        assert!(!is_unavailable(Failure::construction_failure("invalid")));
+    }
+
+    fn is_retried(error: OperationError, status: u16) -> bool {
+        let mut context = InterceptorContext::new(Input::erase(()));
+        context.enter_serialization_phase();
+        let _ = context.take_input();
+        context.set_request(HttpRequest::new(SdkBody::empty()));
+        context.enter_before_transmit_phase();
+        context.enter_transmit_phase();
+        let _ = context.take_request();
+        context.set_response(response(status));
+        context.enter_before_deserialization_phase();
+        context.enter_deserialization_phase();
+        context.set_output_or_error(Err(OrchestratorError::operation(error)));
+        TransientErrorClassifier.classify_retry(&context) == RetryAction::transient_error()
+    }
+
+    #[test]
+    fn conflicts_and_unparseable_responses_are_retried() {
+        let conflict = || ErrorMetadata::builder().code(CONFLICT_CODE).build();
+        assert!(is_retried(
+            OperationError::erase(PutItemError::generic(conflict())),
+            400
+        ));
+        assert!(is_retried(
+            OperationError::erase(UpdateItemError::generic(conflict())),
+            400
+        ));
+        assert!(is_retried(
+            OperationError::erase(cancelled(&["TransactionConflict"])),
+            400
+        ));
+        assert!(is_retried(OperationError::erase(put("")), 200));
+
+        let failed = cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
+        assert!(!is_retried(OperationError::erase(failed), 400));
+        assert!(!is_retried(
+            OperationError::erase(put("ConditionalCheckFailedException")),
+            400
+        ));
+        assert!(!is_retried(
+            OperationError::erase(put("AccessDeniedException")),
+            400
+        ));
+    }
+}

@@ -1,0 +1,83 @@
+//! The tables, and the names that they have in a deployment.
+
+use std::collections::HashMap;
+
+/// A table of `template.yaml`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    /// The logical id in `template.yaml`.
+    pub logical_id: &'static str,
+    /// The environment variable with the table's name.
+    pub variable: &'static str,
+    /// The name of its records, in the plural, as `workspacectl list` uses it.
+    pub name: &'static str,
+    /// The attributes of the primary key: the partition key, then the sort key if there is one.
+    pub key: &'static [&'static str],
+    /// The identifiers that its partition key joins with `#`.
+    pub partition: &'static [&'static str],
+}
+
+#[rustfmt::skip] // keeps a table short
+#[allow(missing_docs, reason = "a table is named after its records")]
+impl Table {
+    pub const ORGANIZATIONS: Self = Self {
+        logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", name: "organizations",
+        key: &["org_id"], partition: &["org"],
+    };
+    pub const KEYS: Self = Self {
+        logical_id: "KeysTable", variable: "KEYS_TABLE", name: "keys",
+        key: &["key_id"], partition: &["key"],
+    };
+    pub const MODELS: Self = Self {
+        logical_id: "ModelsTable", variable: "MODELS_TABLE", name: "models",
+        key: &["org_id", "model"], partition: &["org"],
+    };
+    pub const TEAMS: Self = Self {
+        logical_id: "TeamsTable", variable: "TEAMS_TABLE", name: "teams",
+        key: &["project", "team_id"], partition: &["org", "project"],
+    };
+    pub const TEAM_MEMBERS: Self = Self {
+        logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", name: "members",
+        key: &["team", "user_id"], partition: &["org", "project", "team"],
+    };
+    pub const BOT_VOICES: Self = Self {
+        logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", name: "voices",
+        key: &["org_id", "bot_id"], partition: &["org"],
+    };
+    pub const DATA_STORES: Self = Self {
+        logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", name: "data-stores",
+        key: &["org_id", "data_store_id"], partition: &["org"],
+    };
+    pub const LOGGING_INSTANCES: Self = Self {
+        logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", name: "logging-instances",
+        key: &["org_id", "project_id"], partition: &["org"],
+    };
+
+    /// Every table.
+    pub const ALL: &[Self] = &[
+        Self::ORGANIZATIONS, Self::KEYS, Self::MODELS, Self::TEAMS,
+        Self::TEAM_MEMBERS, Self::BOT_VOICES, Self::DATA_STORES, Self::LOGGING_INSTANCES,
+    ];
+}
+
+/// The names of the tables in a deployment.
+#[derive(Debug, Clone)]
+pub struct TableNames(HashMap<&'static str, String>);
+
+impl TableNames {
+    /// Asks `name` for the name of each table.
+    ///
+    /// # Errors
+    /// The first error of `name`.
+    pub fn new<E>(name: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
+        let names = Table::ALL
+            .iter()
+            .map(|table| Ok((table.logical_id, name(*table)?)));
+        names.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The name of a table.
+    pub fn name(&self, table: Table) -> &str {
+        &self.0[table.logical_id]
+    }
+}

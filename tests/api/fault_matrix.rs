@@ -1,0 +1,234 @@
+//! Every operation under every fault of DynamoDB and the network: before and after the request is
+//! executed, for one request and for all of them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::config::retry::RetryPartition;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use workspace_local::dynamodb::action;
+use workspace_management::operation::Operation;
+
+use crate::{
+    operations::{Sample, Values, Write},
+    support::{
+        TestApp, TestConfig, config,
+        fault_injector::{FAULTS, Fault, FaultInjector, Phase},
+        iterations,
+        log_guard::send_checking_log,
+        operation_event, service,
+    },
+};
+
+/// A cell of the matrix.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    operation: Operation,
+    fault: Fault,
+    phase: Phase,
+    /// Whether writes fail, or the reads before them.
+    writes: bool,
+    /// Whether one request fails, or all of them.
+    once: bool,
+}
+
+fn matrix() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for operation in Operation::ALL {
+        for fault in FAULTS {
+            for phase in [Phase::BeforeExecution, Phase::AfterExecution] {
+                for (writes, once) in [(true, true), (true, false), (false, true), (false, false)] {
+                    // Reads do not conflict with other writers.
+                    if matches!(fault, Fault::Cancelled(..)) && !writes {
+                        continue;
+                    }
+                    cells.push(Cell {
+                        operation: *operation,
+                        fault: *fault,
+                        phase,
+                        writes,
+                        once,
+                    });
+                }
+            }
+        }
+    }
+    cells
+}
+
+type Records = BTreeMap<&'static str, Vec<Value>>;
+
+fn count(records: &Records) -> BTreeMap<&'static str, usize> {
+    let counts = records.iter();
+    counts
+        .map(|(table, records)| (*table, records.len()))
+        .collect()
+}
+
+impl Cell {
+    /// The status that the caller gets. The service retries transient faults while it has time.
+    fn expected_status(&self) -> u16 {
+        match (self.fault, self.once) {
+            (Fault::Late, _) => 204,
+            (
+                Fault::Status(
+                    _,
+                    "AccessDeniedException"
+                    | "ResourceNotFoundException"
+                    | "UnrecognizedClientException",
+                ),
+                _,
+            ) => 500,
+            (Fault::Status(_, "ExpiredTokenException"), _) => 503,
+            (_, true) => 204,
+            (_, false) => 503,
+        }
+    }
+
+    async fn check(self) {
+        let app = TestApp::new().await;
+        app.insert_demo_key().await;
+        app.prepare(self.operation).await;
+        let before = app.all_records().await;
+        let is_faulty = Arc::new(AtomicBool::new(true));
+        let injector = FaultInjector::new({
+            let is_faulty = is_faulty.clone();
+            move |request| {
+                let is_write = action(request) != "GetItem";
+                if is_write != self.writes {
+                    return None;
+                }
+                let fails = if self.once {
+                    is_faulty.swap(false, Ordering::Relaxed)
+                } else {
+                    is_faulty.load(Ordering::Relaxed)
+                };
+                fails.then_some((self.fault, self.phase))
+            }
+        })
+        .await;
+        let config = config(&app.endpoint)
+            .http_client(injector)
+            // By default, all clients of a process share one budget for retries.
+            .retry_partition(RetryPartition::new(format!("{self:?}")));
+        let service = service(config, app.tables.clone(), TestConfig::default());
+        let event = operation_event(self.operation);
+        let time_limit = Duration::from_millis(if self.once { 10_000 } else { 2_300 });
+
+        let response = send_checking_log(&service, &event, time_limit).await;
+
+        assert_eq!(response.status, self.expected_status(), "{response:?}");
+        let has_retry_after = response.headers.contains_key("retry-after");
+        assert_eq!(has_retry_after, response.status == 503, "{response:?}");
+        let body = json!(response.body).to_string();
+        for internal in [
+            "Exception",
+            "InternalServerError",
+            "127.0.0.1",
+            "test-",
+            "table",
+            "html",
+        ] {
+            assert!(!body.contains(internal), "{internal} in {body}");
+        }
+        let after = app.all_records().await;
+        let is_written =
+            response.status == 204 || (self.writes && self.phase == Phase::AfterExecution);
+        if !is_written {
+            assert_eq!(after, before);
+        }
+
+        // The client repeats the request.
+        is_faulty.store(false, Ordering::Relaxed);
+        let time_limit = Duration::from_secs(10);
+        send_checking_log(&service, &event, time_limit)
+            .await
+            .assert_success();
+        let effect = app.all_records().await;
+        assert_eq!(count(&effect), self.expected_counts(&before), "{effect:?}");
+        if is_written {
+            assert_eq!(effect, after);
+        }
+        send_checking_log(&service, &event, time_limit)
+            .await
+            .assert_success();
+        assert_eq!(app.all_records().await, effect);
+    }
+
+    /// How many records each table has after the event.
+    fn expected_counts(&self, before: &Records) -> BTreeMap<&'static str, usize> {
+        let mut counts = count(before);
+        let written = Sample::of(self.operation, &Values::example()).records;
+        for record in written {
+            *counts.get_mut(record.table.name).unwrap() += 1;
+        }
+        counts
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_responds_and_loses_nothing_under_every_fault() {
+    // By default, a selection with every operation, fault and phase.
+    let step = iterations(5, 1) as usize;
+    let cells: Vec<_> = matrix().into_iter().step_by(step).collect();
+    let total = cells.len();
+    let failures: Vec<String> = stream::iter(cells)
+        .map(async |cell| {
+            let failure = tokio::spawn(cell.check()).await.err()?;
+            let panic = failure.into_panic();
+            let message = panic.downcast_ref::<String>();
+            let message = message.map_or("panicked", String::as_str);
+            Some(format!("{cell:?}: {message}"))
+        })
+        .buffer_unordered(48)
+        .filter_map(async |failure| failure)
+        .collect()
+        .await;
+    println!("{total} cells, {} failed", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Another record with the same key makes the condition fail.
+#[tokio::test]
+async fn a_failed_condition_changes_nothing() {
+    for operation in Operation::ALL {
+        let sample = Sample::of(*operation, &Values::example());
+        let has_content = sample.records[0].content != json!({});
+        if sample.write == Write::Replace || !has_content {
+            continue;
+        }
+        let app = TestApp::new().await;
+        app.insert_demo_team().await;
+        let acme = app.key_holder("acme").await;
+        acme.post(&sample.path, sample.body.clone())
+            .await
+            .assert_success();
+        let stored = &sample.records[0];
+        let records = app.records(stored.table).await;
+        let mut other = records
+            .into_iter()
+            .find(|record| stored.is_key_of(record))
+            .unwrap();
+        for (name, value) in stored.content.as_object().unwrap() {
+            other[name] = match value {
+                Value::String(text) => json!(format!("another {text}")),
+                Value::Number(number) => json!(number.as_u64().unwrap() + 1),
+                value => panic!("{value} has no counterpart here: add one"),
+            };
+        }
+        app.insert(stored.table, other).await;
+        let before = app.all_records().await;
+
+        let response = acme.post(&sample.path, sample.body.clone()).await;
+
+        assert_eq!(response.status, 409, "{operation:?}: {response:?}");
+        assert_eq!(app.all_records().await, before, "{operation:?}");
+    }
+}

@@ -1,0 +1,122 @@
+//! The function's IAM policy allows the actions that the code uses, and no other.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::json;
+use workspace_local::dynamodb::action;
+use workspace_management::{operation::Operation, store::Table};
+
+use crate::{
+    operations::{Sample, Values},
+    support::{
+        TestApp, TestConfig, config,
+        fault_injector::{Fault, FaultInjector, Phase, tables},
+        operation_event, send, service,
+    },
+    template::{referenced, template},
+};
+
+/// Each action that the policy allows, with the table on which it does.
+fn allowed_actions() -> BTreeSet<(String, String)> {
+    let template = template();
+    let policies = &template["Resources"]["Function"]["Properties"]["Policies"];
+    let policies = policies.as_sequence().unwrap().iter();
+    let statements = policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap());
+    let mut allowed = BTreeSet::new();
+    for statement in statements {
+        assert_eq!(statement["Effect"], "Allow");
+        let action = statement["Action"].as_str().unwrap();
+        let action = action.strip_prefix("dynamodb:").unwrap();
+        for resource in statement["Resource"].as_sequence().unwrap() {
+            allowed.insert((action.to_owned(), referenced(resource)));
+        }
+    }
+    allowed
+}
+
+/// The action for which a request needs a permission. A transaction needs those of its actions, and
+/// the service sends only updates in transactions.
+fn permission(action: &str) -> &str {
+    match action {
+        "TransactWriteItems" => "UpdateItem",
+        action => action,
+    }
+}
+
+#[tokio::test]
+async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
+    let app = TestApp::new().await;
+    app.insert_demo_team().await;
+    let one_entry = Values {
+        entries: vec![("ada".to_owned(), 1)],
+        ..Values::example()
+    };
+    let client = app.key_holder("acme").await;
+    for operation in Operation::ALL {
+        for values in [&one_entry, &Values::example()] {
+            let sample = Sample::of(*operation, values);
+            client
+                .post(&sample.path, sample.body.clone())
+                .await
+                .assert_success();
+            if operation.allows_anonymous() {
+                // Reads the organization. The response depends on the operation.
+                app.anonymous().post(&sample.path, sample.body).await;
+            }
+        }
+    }
+
+    let logical_id = |name: &str| {
+        let mut tables = Table::ALL.iter();
+        let table = tables.find(|table| app.tables.name(**table) == name);
+        table.unwrap().logical_id.to_owned()
+    };
+    let mut used = BTreeSet::new();
+    for (action, tables) in app.requests.take() {
+        let action = permission(&action).to_owned();
+        used.extend(tables.iter().map(|name| (action.clone(), logical_id(name))));
+    }
+    assert_eq!(used, allowed_actions());
+}
+
+/// The DynamoDB engine does not evaluate policies, so a layer in front of it does.
+#[tokio::test]
+async fn an_operation_fails_without_any_one_of_the_permissions() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    app.insert_demo_team().await;
+
+    for (denied_action, logical_id) in allowed_actions() {
+        let table = Table::ALL.iter();
+        let table = table.copied().find(|table| table.logical_id == logical_id);
+        let denied_table = app.tables.name(table.unwrap()).to_owned();
+        let denied = denied_action.clone();
+        let policy = FaultInjector::new(move |request| {
+            let is_denied =
+                permission(action(request)) == denied && tables(request).contains(&denied_table);
+            let fault = Fault::Status(400, "AccessDeniedException");
+            is_denied.then_some((fault, Phase::BeforeExecution))
+        })
+        .await;
+        let mut failed = Vec::new();
+        for operation in Operation::ALL {
+            // A new service for each operation, because caches make reads unnecessary.
+            let config = config(&app.endpoint).http_client(policy.clone());
+            let service = service(config, app.tables.clone(), TestConfig::default());
+            let mut events = vec![operation_event(*operation)];
+            if operation.allows_anonymous() {
+                events.push(operation_event(*operation));
+                events[1]["headers"] = json!({});
+            }
+            for event in events {
+                let response = send(&service, &event, Duration::from_secs(10)).await;
+                if response.status == 500 {
+                    failed.push(*operation);
+                }
+            }
+        }
+        println!("without {denied_action} on {logical_id}: {failed:?} fail");
+        let is_needed = !failed.is_empty();
+        assert!(is_needed, "{denied_action} on {logical_id} is not needed");
+    }
+}

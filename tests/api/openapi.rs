@@ -1,0 +1,284 @@
+//! `openapi.yaml` describes what the service does: its routes, credentials, bodies and limits.
+//!
+//! A unit test in `src/lambda/response.rs` compares the examples of the problems.
+
+use serde_json::{Value, json};
+use workspace_management::operation::Operation;
+
+use crate::{
+    support::{TestApp, TestResponse},
+    template::declared_route,
+};
+
+fn contract() -> Value {
+    yaml_serde::from_str(include_str!("../../openapi.yaml")).unwrap()
+}
+
+/// The target of a `$ref`, or the value itself.
+fn resolve<'a>(contract: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str() {
+        Some(reference) => {
+            let pointer = reference.strip_prefix('#').unwrap();
+            resolve(contract, contract.pointer(pointer).expect(reference))
+        }
+        None => value,
+    }
+}
+
+/// The path of an operation and its description.
+fn find(contract: &Value, operation: Operation) -> (&str, &Value) {
+    let mut paths = contract["paths"].as_object().unwrap().iter();
+    let found = paths.find(|(_, item)| item["post"]["operationId"] == operation.name());
+    let (path, item) =
+        found.unwrap_or_else(|| panic!("openapi.yaml has no operationId {}", operation.name()));
+    (path, &item["post"])
+}
+
+/// The path with the example of each parameter.
+fn with_examples(contract: &Value, path: &str) -> String {
+    let parameters = contract["components"]["parameters"].as_object().unwrap();
+    parameters
+        .values()
+        .fold(path.to_owned(), |path, parameter| {
+            let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
+            path.replace(&placeholder, parameter["example"].as_str().unwrap())
+        })
+}
+
+#[test]
+fn the_contract_has_the_routes_and_parameters_of_the_template() {
+    let contract = contract();
+    let paths = contract["paths"].as_object().unwrap();
+    assert_eq!(paths.len(), Operation::ALL.len());
+
+    for operation in Operation::ALL {
+        let (path, description) = find(&contract, *operation);
+        assert_eq!(
+            ("POST".to_owned(), path.to_owned()),
+            declared_route(*operation)
+        );
+        let parameters = description["parameters"].as_array().unwrap().iter();
+        let parameters: Vec<_> = parameters
+            .map(|parameter| resolve(&contract, parameter))
+            .map(|parameter| {
+                assert_eq!(
+                    (&parameter["in"], &parameter["required"]),
+                    (&json!("path"), &json!(true))
+                );
+                format!("{{{}}}", parameter["name"].as_str().unwrap())
+            })
+            .collect();
+        let segments = path.split('/');
+        let in_path: Vec<_> = segments
+            .filter(|segment| segment.starts_with('{'))
+            .collect();
+        assert_eq!(parameters, in_path, "{operation:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_contract_shows_which_operations_allow_anonymous_callers() {
+    let contract = contract();
+    let app = TestApp::new().await;
+
+    for operation in Operation::ALL {
+        let (path, description) = find(&contract, *operation);
+        let security = description["security"].as_array().unwrap();
+        let allows_anonymous = security.contains(&json!({}));
+        assert_eq!(
+            allows_anonymous,
+            operation.allows_anonymous(),
+            "{operation:?}"
+        );
+        let path = with_examples(&contract, path);
+        let response = app.anonymous().post(&path, json!({})).await;
+        let expected = if allows_anonymous { 422 } else { 401 };
+        assert_eq!(response.status, expected, "{operation:?}");
+    }
+}
+
+/// A value at a place in the body, and whether the contract allows it.
+struct Case {
+    pointer: String,
+    value: Value,
+    is_valid: bool,
+}
+
+fn is_type(schema: &Value, name: &str) -> bool {
+    let types = schema["type"].as_array();
+    schema["type"] == name || types.is_some_and(|types| types.contains(&json!(name)))
+}
+
+/// Values at each limit of a schema and just beyond it.
+fn cases(contract: &Value, schema: &Value, pointer: &str, example: &Value) -> Vec<Case> {
+    let mut schema = resolve(contract, schema).clone();
+    for part in schema["allOf"].clone().as_array().into_iter().flatten() {
+        let part = resolve(contract, part).as_object().unwrap().clone();
+        schema.as_object_mut().unwrap().extend(part);
+    }
+    if is_type(&schema, "object") {
+        let properties = schema["properties"].as_object().unwrap().iter();
+        return properties
+            .flat_map(|(name, property)| {
+                let pointer = format!("{pointer}/{name}");
+                cases(contract, property, &pointer, &example[name])
+            })
+            .collect();
+    }
+    let mut values = vec![
+        (Value::Null, is_type(&schema, "null")),
+        (json!({ "other": [] }), false),
+    ];
+    if is_type(&schema, "string") {
+        values.extend(string_cases(&schema, pointer));
+    } else if is_type(&schema, "integer") {
+        let limit = |name: &str| schema[name].as_i64().unwrap();
+        let (min, max) = (limit("minimum"), limit("maximum"));
+        values.extend([(json!(min), true), (json!(max), true)]);
+        values.extend([(json!(min - 1), false), (json!(max + 1), false)]);
+        values.extend([json!(1.5), json!("1"), json!(true)].map(|value| (value, false)));
+    } else if is_type(&schema, "boolean") {
+        values.extend([(json!(true), true), (json!(false), true)]);
+        values.extend([(json!("true"), false), (json!(0), false)]);
+    } else if is_type(&schema, "array") {
+        values.extend(array_cases(&schema, example));
+    }
+    let case = |(value, is_valid)| Case {
+        pointer: pointer.to_owned(),
+        value,
+        is_valid,
+    };
+    let mut cases_here: Vec<_> = values.into_iter().map(case).collect();
+    if is_type(&schema, "array") {
+        let pointer = format!("{pointer}/0");
+        cases_here.extend(cases(contract, &schema["items"], &pointer, &example[0]));
+    }
+    cases_here
+}
+
+fn string_cases(schema: &Value, pointer: &str) -> Vec<(Value, bool)> {
+    let max = schema["maxLength"].as_u64().unwrap() as usize;
+    let min = schema["minLength"].as_u64().unwrap_or(0);
+    let is_description = schema["default"] == "";
+    let mut values = vec![
+        (json!("x".repeat(max)), true),
+        (json!("x".repeat(max + 1)), false),
+        (json!("é".repeat(max - 1) + "x"), true),
+        (json!(""), min == 0),
+        (json!("x\u{0}"), false),
+        (json!("x\u{9f}"), false),
+        (json!("x\ny"), is_description),
+        (json!(1), false),
+    ];
+    if pointer.ends_with("Name") {
+        // Only names that become an id need a letter or a digit.
+        values.push((json!(" \u{3000} "), false));
+        values.push((json!("!?"), pointer == "/projectName"));
+    }
+    values
+}
+
+fn array_cases(schema: &Value, example: &Value) -> Vec<(Value, bool)> {
+    let max = schema["maxItems"].as_u64().unwrap() as usize;
+    let entries = |count: usize| {
+        let entry = |number: usize| {
+            let mut entry = example[0].clone();
+            let texts = entry.as_object_mut().unwrap().values_mut();
+            for text in texts.filter(|value| value.is_string()) {
+                *text = json!(format!("entry-{number}"));
+            }
+            entry
+        };
+        Value::from_iter((0..count).map(entry))
+    };
+    let counts = [(0, false), (1, true), (max, true), (max + 1, false)];
+    let values = counts.map(|(count, is_valid)| (entries(count), is_valid));
+    let mut values = values.to_vec();
+    values.push((json!({}), false));
+    values
+}
+
+#[tokio::test]
+async fn bodies_are_accepted_and_rejected_as_the_contract_describes() {
+    let contract = contract();
+    let app = TestApp::new().await;
+    app.insert_demo_team().await;
+    let acme = app.key_holder("acme").await;
+    let mut count = 0;
+
+    for operation in Operation::ALL {
+        let (path, description) = find(&contract, *operation);
+        let path = with_examples(&contract, path);
+        let content = resolve(&contract, &description["requestBody"]);
+        let content = &content["content"]["application/json"];
+        let (schema, example) = (resolve(&contract, &content["schema"]), &content["example"]);
+        let mut cases = cases(&contract, schema, "", example);
+        let whole_body = |value, is_valid| Case {
+            pointer: String::new(),
+            value,
+            is_valid,
+        };
+        cases.push(whole_body(example.clone(), true));
+        for property in schema["properties"].as_object().unwrap().keys() {
+            let mut without = example.clone();
+            without.as_object_mut().unwrap().remove(property);
+            let required = schema["required"].as_array().unwrap();
+            cases.push(whole_body(without, !required.contains(&json!(property))));
+        }
+        count += cases.len();
+        for case in cases {
+            let mut body = example.clone();
+            *body.pointer_mut(&case.pointer).unwrap() = case.value;
+
+            let response = acme.post(&path, body.clone()).await;
+
+            // A valid body can conflict with the record of a previous case.
+            let expected: &[u16] = if case.is_valid { &[204, 409] } else { &[422] };
+            let text = format!("{operation:?} {} {body}: {response:?}", case.pointer);
+            assert!(expected.contains(&response.status), "{text}");
+            let documented = &description["responses"][response.status.to_string()];
+            assert!(documented.is_object(), "{text}");
+            if response.status == 422 {
+                let prefix = format!("#{}", case.pointer);
+                let violations = response.violations();
+                let mut violations = violations.iter();
+                assert!(violations.all(|found| found.starts_with(&prefix)), "{text}");
+            }
+        }
+    }
+
+    println!("{count} bodies");
+}
+
+#[tokio::test]
+async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
+    let contract = contract();
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
+
+    for operation in Operation::ALL {
+        let (path, description) = find(&contract, *operation);
+        for parameter in description["parameters"].as_array().unwrap() {
+            let parameter = resolve(&contract, parameter);
+            let schema = resolve(&contract, &parameter["schema"]);
+            let max = schema["maxLength"].as_u64().unwrap() as usize;
+            let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
+            for (value, is_valid) in [
+                ("x".repeat(max), true),
+                ("x".repeat(max + 1), false),
+                ("A0._~:@-".to_owned(), true),
+                (String::new(), false),
+                ("a%20b".to_owned(), false),
+                ("%C3%A9".to_owned(), false),
+            ] {
+                let path = with_examples(&contract, &path.replace(&placeholder, &value));
+                let response: TestResponse = acme.post(&path, json!({})).await;
+                let is_malformed = response.code() == "malformed_path";
+                assert_eq!(
+                    is_malformed, !is_valid,
+                    "{operation:?} {path}: {response:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! One file for each operation: what it stores, what it rejects, and a [`Sample`].
+//!
+//! The tests that cover every operation (fault matrix, simulation, properties, changed fields) need
+//! nothing else to cover a new one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use workspace_management::{operation::Operation, store::Table};
+
+use crate::support::TestApp;
+
+mod add_models;
+mod add_team_users;
+mod create_data_store;
+mod create_logging_instance;
+mod create_team;
+mod set_bot_voice;
+
+/// The values from which a [`Sample`] is made.
+#[derive(Debug, Clone)]
+pub struct Values {
+    /// A name with an ASCII letter.
+    pub name: String,
+    pub description: String,
+    pub flag: bool,
+    /// The entries of an array: a name and a number.
+    pub entries: Vec<(String, u64)>,
+    /// The id of a team in the project `apollo` of `acme`.
+    pub team: String,
+}
+
+impl Values {
+    /// Values for tests that need only one sample. The demo team is `team`.
+    pub fn example() -> Self {
+        Self {
+            name: "Papers".to_owned(),
+            description: "Reads papers".to_owned(),
+            flag: true,
+            entries: vec![("ada".to_owned(), 1), ("grace".to_owned(), 2)],
+            team: "research-team".to_owned(),
+        }
+    }
+}
+
+/// A valid request of the organization `acme`, and what it stores.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    pub path: String,
+    pub body: Value,
+    pub records: Vec<Stored>,
+    pub write: Write,
+    /// The record without which the response is 404.
+    pub requires: Option<Stored>,
+}
+
+/// A record, without its audit attributes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    pub table: Table,
+    /// The attributes of the key. An id that is derived from a name is in lower case, which is its
+    /// slug only if the name is a single word of ASCII letters and digits.
+    pub key: Value,
+    pub content: Value,
+}
+
+/// What a request does if its records exist.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Write {
+    /// Succeeds if the content and the caller are the same. Otherwise it is a 409.
+    Create,
+    /// Succeeds if the content is the same. Otherwise it is a 409.
+    Add,
+    /// Replaces the content.
+    Replace,
+}
+
+impl Sample {
+    pub fn of(operation: Operation, values: &Values) -> Self {
+        let sample = match operation {
+            Operation::AddModels => add_models::sample,
+            Operation::CreateTeam => create_team::sample,
+            Operation::AddTeamUsers => add_team_users::sample,
+            Operation::SetBotVoice => set_bot_voice::sample,
+            Operation::CreateDataStore => create_data_store::sample,
+            Operation::CreateLoggingInstance => create_logging_instance::sample,
+        };
+        sample(values)
+    }
+}
+
+impl Stored {
+    pub fn new(table: Table, key: Value, content: Value) -> Self {
+        Self {
+            table,
+            key,
+            content,
+        }
+    }
+
+    /// Whether a record has this key.
+    pub fn is_key_of(&self, record: &Value) -> bool {
+        contains(record, &self.key)
+    }
+
+    /// Whether a record has this content.
+    pub fn is_content_of(&self, record: &Value) -> bool {
+        contains(record, &self.content)
+    }
+}
+
+fn contains(record: &Value, attributes: &Value) -> bool {
+    let mut attributes = attributes.as_object().unwrap().iter();
+    attributes.all(|(name, value)| record[name] == *value)
+}
+
+/// Every body that differs from `body` in one value, with the pointer of that value.
+fn changed_bodies(body: &Value) -> Vec<(String, Value)> {
+    let mut bodies = Vec::new();
+    let members: Vec<(String, &Value)> = match body {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), value))
+            .collect(),
+        Value::Array(entries) => entries
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| (index.to_string(), entry))
+            .collect(),
+        Value::String(text) => return vec![(String::new(), json!(format!("{text}x")))],
+        Value::Number(number) => return vec![(String::new(), json!(number.as_u64().unwrap() + 1))],
+        Value::Bool(flag) => return vec![(String::new(), json!(!flag))],
+        Value::Null => panic!("a sample contains null"),
+    };
+    for (name, value) in members {
+        for (pointer, changed) in changed_bodies(value) {
+            let mut other = body.clone();
+            *other.pointer_mut(&format!("/{name}")).unwrap() = changed;
+            bodies.push((format!("/{name}{pointer}"), other));
+        }
+    }
+    bodies
+}
+
+/// A field that a comparison forgets would make the changed request succeed without an effect.
+#[tokio::test]
+async fn a_request_that_differs_in_one_field_is_not_taken_for_a_repeated_one() {
+    let values = Values::example();
+    for operation in Operation::ALL {
+        let sample = Sample::of(*operation, &values);
+        let bodies = changed_bodies(&sample.body);
+        assert!(!bodies.is_empty(), "{operation:?}");
+        for (pointer, changed) in bodies {
+            let app = TestApp::new().await;
+            app.insert_demo_team().await;
+            let acme = app.key_holder("acme").await;
+            acme.post(&sample.path, sample.body.clone())
+                .await
+                .assert_success();
+            let before = app.all_records().await;
+            acme.post(&sample.path, sample.body.clone())
+                .await
+                .assert_success();
+            assert_eq!(app.all_records().await, before, "{operation:?}");
+
+            let response = acme.post(&sample.path, changed.clone()).await;
+
+            let after = app.all_records().await;
+            let case = format!("{operation:?} {pointer}: {changed}: {response:?}");
+            match response.status {
+                204 => assert!(after != before, "{case}: {after:?}"),
+                409 => assert!(after == before, "{case}: {after:?}"),
+                _ => panic!("{case}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_sample_stores_its_records() {
+    let values = Values::example();
+    for operation in Operation::ALL {
+        let app = TestApp::new().await;
+        app.insert_demo_team().await;
+        let before = app.all_records().await;
+        let sample = Sample::of(*operation, &values);
+
+        let acme = app.key_holder("acme").await;
+        acme.post(&sample.path, sample.body.clone())
+            .await
+            .assert_success();
+
+        let mut stored = BTreeMap::new();
+        for (table, records) in app.all_records().await {
+            let new = records
+                .into_iter()
+                .filter(|record| !before[table].contains(record));
+            stored.insert(table, new.collect::<Vec<_>>());
+        }
+        for expected in &sample.records {
+            let records = stored.get_mut(expected.table.name).unwrap();
+            let index = records
+                .iter()
+                .position(|record| expected.is_key_of(record) && expected.is_content_of(record));
+            let index = index.unwrap_or_else(|| panic!("{expected:?} is not in {records:?}"));
+            records.remove(index);
+        }
+        let unexpected: Vec<_> = stored.into_values().flatten().collect();
+        assert!(unexpected.is_empty(), "{operation:?}: {unexpected:?}");
+    }
+}

@@ -1,0 +1,297 @@
+//! Any input gets a response that a client can read, and accepted input is stored as it was sent.
+//!
+//! A failure prints its seed, which replays it: `PROPTEST_RNG_SEED=... cargo test --test api
+//! properties`.
+
+use std::{cell::Cell, collections::BTreeMap, env, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use proptest::{
+    collection::{btree_map, vec},
+    prelude::*,
+    sample::{Index, select},
+    test_runner::{Config, RngSeed, TestRunner},
+};
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use workspace_local::tables::{sdk_config, table_names};
+use workspace_management::{operation::Operation, service::Service, store::Table};
+
+use crate::{
+    operations::{Sample, Values, Write},
+    support::{
+        TestConfig, TestResponse, event, iterations, log_guard::send_checking_log, operation_event,
+        service, unique_bytes, unreliable_dynamodb::UnreliableDynamoDb,
+    },
+};
+
+/// The service with a DynamoDB in the same process, for tests that are not async.
+struct BlockingApp {
+    runtime: Runtime,
+    dynamodb: UnreliableDynamoDb,
+    service: Service,
+    headers: BTreeMap<String, String>,
+}
+
+impl BlockingApp {
+    fn new() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let dynamodb = runtime.block_on(UnreliableDynamoDb::new());
+        dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
+        let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
+        dynamodb.put(Table::TEAMS, team);
+        let key = dynamodb.issue_key("acme", 1);
+        let config = sdk_config("http://dynamodb").http_client(dynamodb.clone());
+        Self {
+            runtime,
+            dynamodb,
+            service: service(config, table_names(), TestConfig::default()),
+            headers: [("authorization".to_owned(), format!("Bearer {key}"))].into(),
+        }
+    }
+
+    /// Sends an event. The response must not be a failure of the service, and the log must not
+    /// contain a secret of the event.
+    fn send(&self, event: &Value) -> Result<TestResponse, TestCaseError> {
+        let response = send_checking_log(&self.service, event, Duration::from_secs(10));
+        let response = self.runtime.block_on(response);
+        prop_assert!(response.status < 500, "{response:?}");
+        Ok(response)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Result<TestResponse, TestCaseError> {
+        let body = body.to_string();
+        self.send(&event("POST", path, &self.headers, Some(&body)))
+    }
+}
+
+/// Checks a property for many random values.
+fn check<S: Strategy>(
+    strategy: S,
+    property: impl Fn(&BlockingApp, S::Value) -> Result<(), TestCaseError>,
+) {
+    let seed = match env::var("PROPTEST_RNG_SEED") {
+        Ok(seed) => seed.parse().expect("PROPTEST_RNG_SEED must be a number"),
+        Err(_) => u64::from_be_bytes(unique_bytes()),
+    };
+    let config = Config {
+        cases: iterations(1_000, 10_000),
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..Config::default()
+    };
+    println!("{} cases from PROPTEST_RNG_SEED={seed}", config.cases);
+    let app = BlockingApp::new();
+    let result = TestRunner::new(config).run(&strategy, |value| property(&app, value));
+    if let Err(failure) = result {
+        panic!("PROPTEST_RNG_SEED={seed} replays this failure: {failure}");
+    }
+}
+
+fn operations() -> impl Strategy<Value = Operation> {
+    select(Operation::ALL)
+}
+
+/// The path of an operation, for records that exist.
+fn paths() -> impl Strategy<Value = String> {
+    operations().prop_map(|operation| {
+        let event = operation_event(operation);
+        event["rawPath"].as_str().unwrap().to_owned()
+    })
+}
+
+fn text() -> impl Strategy<Value = String> {
+    vec(any::<char>(), 0..40).prop_map(|characters| characters.into_iter().collect())
+}
+
+/// The names of all members in the bodies of `events/`.
+fn member_names() -> Vec<String> {
+    fn collect(value: &Value, names: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    names.push(name.clone());
+                    collect(value, names);
+                }
+            }
+            Value::Array(entries) => entries.iter().for_each(|entry| collect(entry, names)),
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    for operation in Operation::ALL {
+        let event = operation_event(*operation);
+        let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
+        collect(&serde_json::from_slice(&body).unwrap(), &mut names);
+    }
+    names
+}
+
+/// An object whose members mostly have the names of the bodies' members.
+fn object_like_a_body() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    let names = member_names();
+    let object = move |value: BoxedStrategy<Value>| {
+        let name = prop_oneof![9 => select(names.clone()), 1 => text()];
+        btree_map(name, value, 0..5).prop_map(Value::from_iter)
+    };
+    let nested = object.clone();
+    let any_value = leaf.boxed().prop_recursive(3, 32, 5, move |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..5).prop_map(Value::from),
+            nested(inner.boxed())
+        ]
+        .boxed()
+    });
+    object(any_value.boxed())
+}
+
+/// The event with one of its values replaced. `place` selects a member on each level.
+fn with_replaced_value(mut event: Value, place: &[Index], replacement: Value) -> Value {
+    let mut target = &mut event;
+    for index in place {
+        let names: Vec<_> = target
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys().cloned())
+            .collect();
+        if !names.is_empty() {
+            target = &mut target[index.get(&names)];
+        }
+    }
+    *target = replacement;
+    event
+}
+
+#[test]
+fn any_bytes_can_be_the_body() {
+    let bytes = prop_oneof![
+        vec(any::<u8>(), 0..200),
+        object_like_a_body().prop_map(|object| {
+            let mut half = object.to_string().into_bytes();
+            half.truncate(half.len() / 2);
+            half
+        })
+    ];
+    check((paths(), bytes), |app, (path, bytes)| {
+        let mut event = event("POST", &path, &app.headers, Some(&STANDARD.encode(bytes)));
+        event["isBase64Encoded"] = json!(true);
+        app.send(&event).map(drop)
+    });
+}
+
+#[test]
+fn any_text_can_be_the_path() {
+    let segments = [
+        "api",
+        "v1",
+        "org",
+        "project",
+        "bot",
+        "playground",
+        "voice",
+        "%",
+        "%41",
+        "%FF",
+        "..",
+    ];
+    let segment = prop_oneof![select(segments.to_vec()).prop_map(str::to_owned), text()];
+    let path = vec(segment, 0..9).prop_map(|segments| format!("/{}", segments.join("/")));
+    check(prop_oneof![path, text()], |app, path| {
+        app.post(&path, &json!({})).map(drop)
+    });
+}
+
+#[test]
+fn any_text_can_be_a_header() {
+    let names = [
+        "authorization",
+        "Authorization",
+        "content-type",
+        "content-length",
+    ];
+    let name = prop_oneof![select(names.to_vec()).prop_map(str::to_owned), text()];
+    let value = prop_oneof![text(), text().prop_map(|text| format!("Bearer wsk_{text}"))];
+    let headers = btree_map(name, value, 0..6);
+    check((paths(), headers), |app, (path, headers)| {
+        app.send(&event("POST", &path, &headers, Some("{}")))
+            .map(drop)
+    });
+}
+
+#[test]
+fn any_object_can_be_the_body() {
+    check((paths(), object_like_a_body()), |app, (path, body)| {
+        app.post(&path, &body).map(drop)
+    });
+}
+
+#[test]
+fn any_json_can_be_the_event() {
+    let place = vec(any::<Index>(), 1..4);
+    check(
+        (operations(), place, object_like_a_body(), any::<bool>()),
+        |app, (operation, place, json, is_whole_event)| {
+            let event = if is_whole_event {
+                json
+            } else {
+                with_replaced_value(operation_event(operation), &place, json)
+            };
+            app.send(&event).map(drop)
+        },
+    );
+}
+
+/// A text that most fields accept: mostly ASCII letters, without control characters.
+fn field() -> impl Strategy<Value = String> {
+    let is_allowed = |character: &char| !character.is_control();
+    let any_character = any::<char>().prop_filter("no control character", is_allowed);
+    let character = prop_oneof![3 => proptest::char::range('a', 'z'), 1 => any_character];
+    vec(character, 1..30).prop_map(|characters| characters.into_iter().collect())
+}
+
+#[test]
+fn accepted_values_are_stored_as_they_were_sent() {
+    let values = (field(), field(), 0_u64..1 << 53, any::<bool>());
+    let values = values.prop_map(|(name, description, number, flag)| Values {
+        name: name.clone(),
+        description,
+        flag,
+        entries: vec![(name, number)],
+        team: "research-team".to_owned(),
+    });
+    let accepted = Cell::new(0);
+    check((operations(), values), |app, (operation, values)| {
+        let sample = Sample::of(operation, &values);
+        let response = app.post(&sample.path, &sample.body)?;
+
+        let expected = &sample.records[0];
+        let records = app.dynamodb.records(expected.table);
+        let mut stored = records.iter();
+        let stored = stored.find(|record| record["request_id"].is_string());
+        let Some(stored) = stored else {
+            // For example, the name has no letter.
+            prop_assert_eq!(response.status, 422, "{:?}", response);
+            return Ok(());
+        };
+        prop_assert_eq!(response.status, 204, "{:?}", response);
+        prop_assert!(expected.is_content_of(stored), "{expected:?}: {stored}");
+        let partition = expected.table.key[0];
+        prop_assert_eq!(&stored[partition], &expected.key[partition]);
+        // The id of a created record is a slug.
+        if sample.write != Write::Create {
+            prop_assert!(expected.is_key_of(stored), "{expected:?}: {stored}");
+        }
+        app.dynamodb.delete(expected.table, stored);
+        accepted.set(accepted.get() + 1);
+        Ok(())
+    });
+    println!("{} of them accepted", accepted.get());
+    assert!(accepted.get() > iterations(800, 8_000));
+}

@@ -1,0 +1,63 @@
+//! How many requests an operation sends to DynamoDB. The number does not depend on the machine.
+
+use std::time::Duration;
+
+use workspace_management::operation::Operation;
+
+use crate::{
+    operations::{Sample, Values},
+    support::{TestApp, operation_event, send},
+};
+
+#[tokio::test]
+async fn a_warm_operation_sends_one_request_to_dynamodb() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+
+    for operation in Operation::ALL {
+        let event = operation_event(*operation);
+        let service = app.fresh_service();
+        let mut requests = Vec::new();
+        for _ in 0..3 {
+            let response = send(&service, &event, Duration::from_secs(10)).await;
+            response.assert_success();
+            requests.push(app.requests.take_actions());
+        }
+
+        // The API key or the organization, and what the operation requires.
+        let values = Values::example();
+        let reads = 1 + usize::from(Sample::of(*operation, &values).requires.is_some());
+        let [first, warm @ ..] = &requests[..] else {
+            unreachable!()
+        };
+        assert_eq!(first.len(), reads + 1, "{operation:?}: {first:?}");
+        assert!(
+            first[..reads].iter().all(|action| action == "GetItem"),
+            "{first:?}"
+        );
+        for warm in warm {
+            assert_eq!(warm.len(), 1, "{operation:?}: {warm:?}");
+            assert_ne!(warm[0], "GetItem", "{operation:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_organizations_and_teams_are_read_again_after_their_time_in_the_cache() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    for operation in Operation::ALL {
+        app.send(operation_event(*operation)).await.assert_success();
+    }
+    app.requests.take();
+
+    for operation in Operation::ALL {
+        app.advance_clock(Duration::from_secs(60));
+        app.send(operation_event(*operation)).await.assert_success();
+
+        let actions = app.requests.take_actions();
+        let reads = actions.iter().filter(|action| *action == "GetItem").count();
+        assert_eq!(reads, actions.len() - 1, "{operation:?}: {actions:?}");
+        assert!(reads > 0, "{operation:?}: {actions:?}");
+    }
+}

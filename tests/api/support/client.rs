@@ -1,0 +1,117 @@
+//! Requests and responses, as a client sends and sees them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{TestApp, event};
+
+/// A caller of a [`TestApp`].
+#[derive(Clone)]
+pub struct TestClient<'a> {
+    pub app: &'a TestApp,
+    pub headers: BTreeMap<String, String>,
+}
+
+impl<'a> TestClient<'a> {
+    pub fn new(app: &'a TestApp) -> Self {
+        Self {
+            app,
+            headers: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a header to every request.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> TestResponse {
+        self.post_text(path, &body.to_string()).await
+    }
+
+    pub async fn post_text(&self, path: &str, body: &str) -> TestResponse {
+        self.app
+            .send(event("POST", path, &self.headers, Some(body)))
+            .await
+    }
+
+    /// Repeats a request until the response is not a 503.
+    pub async fn post_with_retries(&self, path: &str, body: Value) -> TestResponse {
+        loop {
+            let response = self.post(path, body.clone()).await;
+            if response.status != 503 {
+                return response;
+            }
+        }
+    }
+}
+
+/// A response, as a client sees it.
+#[derive(Debug, Clone)]
+pub struct TestResponse {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    /// The problem document. `None` if the response has no body.
+    pub body: Option<Value>,
+}
+
+impl TestResponse {
+    /// Reads a response from what the function returns to Lambda, and checks what all responses
+    /// have in common.
+    pub fn read(response: Value) -> Self {
+        let response = Self {
+            status: response["statusCode"].as_u64().expect("a status") as u16,
+            headers: serde_json::from_value(response["headers"].clone()).expect("headers"),
+            body: response["body"]
+                .as_str()
+                .map(|body| serde_json::from_str(body).expect("a JSON body")),
+        };
+        let request_id = response.headers.get("x-request-id");
+        assert!(request_id.is_some(), "{response:?}");
+        match &response.body {
+            None => {
+                assert_eq!(response.status, 204, "{response:?}");
+                assert_eq!(response.headers.len(), 1, "{response:?}");
+            }
+            Some(problem) => {
+                assert_eq!(response.headers["content-type"], "application/problem+json");
+                assert_eq!(problem["status"], response.status);
+                assert_eq!(problem["request_id"].as_str(), request_id.map(|id| &**id));
+                for member in ["type", "title", "detail", "code"] {
+                    assert!(problem[member].is_string(), "{member} of {problem}");
+                }
+            }
+        }
+        response
+    }
+
+    #[track_caller]
+    pub fn assert_success(&self) {
+        assert_eq!(self.status, 204, "{self:?}");
+    }
+
+    #[track_caller]
+    pub fn assert_problem(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.code()), (status, code), "{self:?}");
+    }
+
+    /// The code of the problem. Empty if the response has no body.
+    pub fn code(&self) -> &str {
+        let problem = self.body.as_ref();
+        problem.map_or("", |problem| problem["code"].as_str().unwrap())
+    }
+
+    /// The violations, each as its pointer and its detail.
+    pub fn violations(&self) -> Vec<String> {
+        let problem = self.body.as_ref().expect("a problem");
+        let violations = problem["errors"].as_array();
+        let violations = violations.unwrap_or_else(|| panic!("no violations in {problem}"));
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        violations
+            .iter()
+            .map(|found| format!("{} {}", text(&found["pointer"]), text(&found["detail"])))
+            .collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! A layer between the SDK and DynamoDB that makes chosen requests fail as DynamoDB or the network
+//! would.
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use aws_sdk_dynamodb::config::{
+    HttpClient, RuntimeComponents,
+    http::{HttpRequest, HttpResponse},
+};
+use aws_smithy_http_client::{
+    Connector,
+    tls::{Provider, rustls_provider::CryptoMode},
+};
+use aws_smithy_runtime_api::{
+    client::{
+        http::{HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+        result::ConnectorError,
+    },
+    http::StatusCode,
+};
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpSocket},
+};
+use workspace_local::dynamodb::action;
+
+/// How a request to DynamoDB fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// DynamoDB responds with a status and an error code.
+    Status(u16, &'static str),
+    /// DynamoDB cancels a transaction for a reason. For a single write, it responds with the status
+    /// and the error code instead.
+    Cancelled(&'static str, (u16, &'static str)),
+    /// The connection is refused.
+    Refused,
+    /// The connection is reset after the request.
+    Reset,
+    /// The connection is closed in the middle of the response.
+    HalfResponse,
+    /// The TLS handshake fails.
+    NoTls,
+    /// No response arrives.
+    NoResponse,
+    /// The response is late, but within the timeout of an attempt.
+    Late,
+    /// The response has a 200 status and is HTML.
+    Html,
+}
+
+/// Every fault of the matrix.
+pub const FAULTS: &[Fault] = &[
+    Fault::Status(500, "InternalServerError"),
+    Fault::Status(503, "ServiceUnavailable"),
+    Fault::Status(400, "ThrottlingException"),
+    Fault::Status(400, "ProvisionedThroughputExceededException"),
+    Fault::Status(400, "RequestLimitExceeded"),
+    Fault::Cancelled("TransactionConflict", (400, "TransactionConflictException")),
+    Fault::Cancelled("ThrottlingError", (400, "ThrottlingException")),
+    Fault::Cancelled(
+        "ProvisionedThroughputExceeded",
+        (400, "ProvisionedThroughputExceededException"),
+    ),
+    Fault::Status(400, "TransactionInProgressException"),
+    Fault::Status(400, "AccessDeniedException"),
+    Fault::Status(400, "ResourceNotFoundException"),
+    Fault::Status(400, "ExpiredTokenException"),
+    Fault::Status(400, "UnrecognizedClientException"),
+    Fault::Refused,
+    Fault::Reset,
+    Fault::HalfResponse,
+    Fault::NoTls,
+    Fault::NoResponse,
+    Fault::Late,
+    Fault::Html,
+];
+
+/// Whether DynamoDB executes the request before it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    BeforeExecution,
+    AfterExecution,
+}
+
+/// Chooses the requests that fail.
+pub trait Plan: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static {}
+
+impl<F: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static> Plan for F {}
+
+/// An HTTP client for the SDK that makes requests fail according to a plan.
+#[derive(Clone)]
+pub struct FaultInjector {
+    network: SharedHttpConnector,
+    plan: Arc<dyn Plan>,
+    faulty: Arc<FaultyListeners>,
+}
+
+/// Addresses at which connections fail.
+struct FaultyListeners {
+    /// Bound, so that no other process uses the port, but not listening.
+    closed: TcpSocket,
+    reset: SocketAddr,
+    half_response: SocketAddr,
+    no_response: SocketAddr,
+}
+
+impl FaultInjector {
+    pub async fn new(plan: impl Plan) -> Self {
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let faulty = FaultyListeners {
+            closed,
+            reset: faulty_listener(Fault::Reset).await,
+            half_response: faulty_listener(Fault::HalfResponse).await,
+            no_response: faulty_listener(Fault::NoResponse).await,
+        };
+        let network = Connector::builder()
+            .tls_provider(Provider::rustls(CryptoMode::Ring))
+            .build();
+        Self {
+            network: SharedHttpConnector::new(network),
+            plan: Arc::new(plan),
+            faulty: Arc::new(faulty),
+        }
+    }
+
+    /// The result of a request that fails.
+    async fn inject(
+        &self,
+        fault: Fault,
+        mut request: HttpRequest,
+    ) -> Result<HttpResponse, ConnectorError> {
+        let (scheme, address) = match fault {
+            Fault::Cancelled(reason, _) if action(&request) == "TransactWriteItems" => {
+                return Ok(http_response(
+                    400,
+                    cancellation(&request, reason).to_string(),
+                ));
+            }
+            Fault::Status(status, code) | Fault::Cancelled(_, (status, code)) => {
+                let body = json!({ "__type": qualified(code) }).to_string();
+                return Ok(http_response(status, body));
+            }
+            Fault::Html => return Ok(http_response(200, "<html>It works!</html>".to_owned())),
+            Fault::Late => unreachable!("late responses are not failures"),
+            Fault::Refused => ("http", self.faulty.closed.local_addr().unwrap()),
+            Fault::Reset => ("http", self.faulty.reset),
+            Fault::HalfResponse => ("http", self.faulty.half_response),
+            Fault::NoResponse => ("http", self.faulty.no_response),
+            Fault::NoTls => ("https", self.faulty.half_response),
+        };
+        request.set_uri(format!("{scheme}://{address}/")).unwrap();
+        self.network.call(request).await
+    }
+
+    async fn delay(
+        &self,
+        request: HttpRequest,
+        phase: Phase,
+    ) -> Result<HttpResponse, ConnectorError> {
+        let delay = tokio::time::sleep(Duration::from_millis(300));
+        if phase == Phase::BeforeExecution {
+            delay.await;
+            return self.network.call(request).await;
+        }
+        let response = self.network.call(request).await;
+        delay.await;
+        response
+    }
+}
+
+impl fmt::Debug for FaultInjector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("FaultInjector")
+    }
+}
+
+impl HttpClient for FaultInjector {
+    fn http_connector(
+        &self,
+        _: &HttpConnectorSettings,
+        _: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for FaultInjector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let injector = self.clone();
+        HttpConnectorFuture::new(async move {
+            let Some((fault, phase)) = (injector.plan)(&request) else {
+                return injector.network.call(request).await;
+            };
+            if fault == Fault::Late {
+                return injector.delay(request, phase).await;
+            }
+            if phase == Phase::AfterExecution {
+                let copy = request.try_clone().expect("the body is in memory");
+                injector.network.call(copy).await?;
+            }
+            injector.inject(fault, request).await
+        })
+    }
+}
+
+/// The tables that a request names, sorted.
+pub fn tables(request: &HttpRequest) -> Vec<String> {
+    let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap();
+    let table_name = |request: &Value| request["TableName"].as_str().map(str::to_owned);
+    let actions = body["TransactItems"].as_array().into_iter().flatten();
+    let actions = actions.flat_map(|action| action.as_object().unwrap().values());
+    let mut tables: Vec<_> = table_name(&body)
+        .into_iter()
+        .chain(actions.filter_map(table_name))
+        .collect();
+    tables.sort();
+    tables.dedup();
+    tables
+}
+
+/// An error code as DynamoDB sends it.
+fn qualified(code: &str) -> String {
+    format!("com.amazonaws.dynamodb.v20120810#{code}")
+}
+
+/// A cancellation that gives a reason for the last action.
+fn cancellation(request: &HttpRequest, reason: &str) -> Value {
+    let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+    let actions = body["TransactItems"].as_array().unwrap().len();
+    let mut reasons = vec![json!({ "Code": "None" }); actions];
+    *reasons.last_mut().unwrap() = json!({ "Code": reason, "Message": "another writer" });
+    json!({
+        "__type": qualified("TransactionCanceledException"),
+        "message": "Transaction cancelled",
+        "CancellationReasons": reasons,
+    })
+}
+
+pub fn http_response(status: u16, body: String) -> HttpResponse {
+    HttpResponse::new(StatusCode::try_from(status).unwrap(), SdkBody::from(body))
+}
+
+/// Listens on a free port. Every connection fails.
+async fn faulty_listener(fault: Fault) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut buffer = [0; 64 * 1024];
+                let _ = stream.read(&mut buffer).await;
+                match fault {
+                    Fault::Reset => stream.set_zero_linger().unwrap(),
+                    Fault::HalfResponse => {
+                        let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
+                        let _ = stream.write_all(half).await;
+                    }
+                    // Keeps the connection open until the client closes it.
+                    _ => while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {},
+                }
+            });
+        }
+    });
+    address
+}

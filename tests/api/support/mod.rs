@@ -1,0 +1,453 @@
+//! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
+//!
+//! - [`TestApp`] is the service with a DynamoDB of its own, in which the organization `acme` is
+//!   registered. It issues API keys, reads records, and moves its clock instead of waiting.
+//! - [`TestClient`] sends requests to a `TestApp` as one caller, with one set of headers.
+//! - [`TestResponse`] is a response as a client sees it. Reading one checks what all responses have
+//!   in common.
+//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB.
+//! - [`fault_injector::FaultInjector`] makes chosen requests to DynamoDB fail.
+//! - [`unreliable_dynamodb::UnreliableDynamoDb`] makes random ones fail, and needs no network: with
+//!   tokio's paused clock, a simulation of minutes runs in milliseconds.
+//! - [`log_guard::send_checking_log`] sends an event and fails if the log contains an API key, a
+//!   body or a name. Tests call it where they check that; others do not look at the log.
+//!
+//! ```ignore
+//! let app = TestApp::new().await;
+//! let acme = app.key_holder("acme").await;
+//!
+//! let response = acme.post("/api/v1/org/acme/dataStores/create", json!({ "dataStoreName": "a" })).await;
+//!
+//! response.assert_success();
+//! assert_eq!(app.only_record(Table::DATA_STORES).await["data_store_name"], "a");
+//! ```
+//!
+//! `TEST_DYNAMODB_ENDPOINT` runs the tests on another DynamoDB than the embedded one, with the
+//! region and credentials of the environment. `STRESS=full` runs the long version of the tests that
+//! have one.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    client::Waiters as _,
+    config::{Builder, Credentials, Region},
+    types::AttributeValue,
+};
+use lambda_http::{Context, LambdaEvent};
+use serde_json::{Value, json, value::to_raw_value};
+use workspace_local::{
+    demo::{DEMO_KEY, DEMO_ORGANIZATION, key_record},
+    dynamodb::DynamoDb,
+    events,
+    gateway::http_event,
+    tables::{create_missing, sdk_config},
+};
+use workspace_management::{
+    api_key::{ApiKey, KeyRecord},
+    auth::AnonymousOperations,
+    operation::Operation,
+    service::{Service, TIMEOUT},
+    store::{Store, Table, TableNames},
+};
+
+pub mod client;
+pub mod fault_injector;
+pub mod log_guard;
+pub mod recorder;
+pub mod unreliable_dynamodb;
+
+pub use client::{TestClient, TestResponse};
+pub use recorder::RequestRecorder;
+
+/// The deployment's parameters that tests change.
+#[derive(Clone, Copy)]
+pub struct TestConfig {
+    pub anonymous_operations: AnonymousOperations,
+    pub key_cache: Duration,
+}
+
+impl Default for TestConfig {
+    fn default() -> Self {
+        Self {
+            anonymous_operations: AnonymousOperations::Allowed,
+            key_cache: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The service, and a DynamoDB with tables of its own.
+pub struct TestApp {
+    pub service: Service,
+    pub dynamodb: Client,
+    pub endpoint: String,
+    pub tables: TableNames,
+    /// The requests of `service`.
+    pub requests: RequestRecorder,
+    /// How far the clock is ahead of the machine's.
+    ahead: Mutex<Duration>,
+}
+
+impl TestApp {
+    /// An app in which the organization `acme` is registered.
+    pub async fn new() -> Self {
+        Self::with_config(TestConfig::default()).await
+    }
+
+    pub async fn with_config(test_config: TestConfig) -> Self {
+        let endpoint = dynamodb_endpoint().await;
+        let tables = unique_table_names();
+        let dynamodb = Client::from_conf(config(&endpoint).build());
+        create_missing(&dynamodb, &tables)
+            .await
+            .expect("DynamoDB creates the tables");
+        if endpoint.starts_with("https:") {
+            // AWS creates tables in the background.
+            for table in Table::ALL {
+                let exists = dynamodb.wait_until_table_exists();
+                let exists = exists.table_name(tables.name(*table));
+                exists.wait(Duration::from_secs(120)).await.unwrap();
+            }
+        }
+        let requests = RequestRecorder::default();
+        let config = config(&endpoint).interceptor(requests.clone());
+        let app = Self {
+            service: service(config, tables.clone(), test_config),
+            dynamodb,
+            endpoint,
+            tables,
+            requests,
+            ahead: Mutex::default(),
+        };
+        app.register(DEMO_ORGANIZATION).await;
+        app
+    }
+
+    /// Another service on the same tables, with empty caches.
+    pub fn fresh_service(&self) -> Service {
+        let config = config(&self.endpoint).interceptor(self.requests.clone());
+        service(config, self.tables.clone(), TestConfig::default())
+    }
+
+    /// Moves the clock of the app forward.
+    pub fn advance_clock(&self, time: Duration) {
+        *self.ahead.lock().unwrap() += time;
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now() + *self.ahead.lock().unwrap()
+    }
+
+    pub async fn register(&self, organization: &str) {
+        self.insert(Table::ORGANIZATIONS, json!({ "org_id": organization }))
+            .await;
+    }
+
+    /// Stores the record of the API key that the files in `events/` contain.
+    pub async fn insert_demo_key(&self) {
+        let record = key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo");
+        self.insert(Table::KEYS, json!(record)).await;
+    }
+
+    /// Stores the team that the event of `add_team_users` names.
+    pub async fn insert_demo_team(&self) {
+        let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
+        self.insert(Table::TEAMS, team).await;
+    }
+
+    pub async fn insert(&self, table: Table, record: Value) {
+        self.dynamodb
+            .put_item()
+            .table_name(self.tables.name(table))
+            .set_item(Some(serde_dynamo::to_item(record).unwrap()))
+            .send()
+            .await
+            .unwrap();
+    }
+
+    /// A caller without a credential.
+    pub fn anonymous(&self) -> TestClient<'_> {
+        TestClient::new(self)
+    }
+
+    /// A caller with a new API key that may call every operation.
+    pub async fn key_holder(&self, organization: &str) -> TestClient<'_> {
+        self.with_key(&self.issue_key(organization, |_| {}).await)
+    }
+
+    /// A caller with an API key.
+    pub fn with_key(&self, key: &str) -> TestClient<'_> {
+        self.anonymous()
+            .header("authorization", &format!("Bearer {key}"))
+    }
+
+    /// Issues an API key. `change` changes its record before it is stored.
+    pub async fn issue_key(
+        &self,
+        organization: &str,
+        change: impl FnOnce(&mut KeyRecord),
+    ) -> String {
+        let key = unique_key();
+        self.insert_key(&key, organization, change).await;
+        key
+    }
+
+    /// Stores the record of an API key. `change` changes it before.
+    pub async fn insert_key(
+        &self,
+        key: &str,
+        organization: &str,
+        change: impl FnOnce(&mut KeyRecord),
+    ) {
+        let mut record = key_record(key, organization, "test");
+        change(&mut record);
+        self.insert(Table::KEYS, json!(record)).await;
+    }
+
+    pub async fn revoke_key(&self, key: &str) {
+        let revoked_at = AttributeValue::S("2026-01-02T00:00:00Z".to_owned());
+        self.dynamodb
+            .update_item()
+            .table_name(self.tables.name(Table::KEYS))
+            .key("key_id", AttributeValue::S(key_id(key)))
+            .update_expression("SET revoked_at = :revoked_at")
+            .expression_attribute_values(":revoked_at", revoked_at)
+            .send()
+            .await
+            .unwrap();
+    }
+
+    /// The records of a table, sorted by their key.
+    pub async fn records(&self, table: Table) -> Vec<Value> {
+        let items = self
+            .dynamodb
+            .scan()
+            .consistent_read(true)
+            .table_name(self.tables.name(table))
+            .into_paginator()
+            .items()
+            .send();
+        let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
+        let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
+        records.sort_by_key(|record| {
+            let key = table.key.iter();
+            key.map(|name| record[*name].to_string())
+                .collect::<Vec<_>>()
+        });
+        records
+    }
+
+    /// The only record of a table.
+    pub async fn only_record(&self, table: Table) -> Value {
+        let mut records = self.records(table).await;
+        assert_eq!(records.len(), 1, "{}: {records:?}", table.name);
+        records.remove(0)
+    }
+
+    /// The records of every table that operations write to, by the table's name.
+    pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
+        let mut all = BTreeMap::new();
+        for table in written_tables() {
+            all.insert(table.name, self.records(table).await);
+        }
+        all
+    }
+
+    /// Sends the events of the operations that precede one, whose records it may need.
+    pub async fn prepare(&self, operation: Operation) {
+        for (preceding, event) in events::all() {
+            if preceding == operation {
+                return;
+            }
+            self.send(parse(event)).await.assert_success();
+        }
+    }
+
+    pub async fn delete_table(&self, table: Table) {
+        self.dynamodb
+            .delete_table()
+            .table_name(self.tables.name(table))
+            .send()
+            .await
+            .unwrap();
+    }
+
+    pub async fn send(&self, event: Value) -> TestResponse {
+        TestResponse::read(self.send_raw(event).await)
+    }
+
+    /// Sends an event and returns the response as Lambda gets it.
+    pub async fn send_raw(&self, event: Value) -> Value {
+        let event = invocation(&event, self.now(), TIMEOUT);
+        json!(self.service.handle_at(event, self.now()).await)
+    }
+}
+
+/// The tables that operations write to.
+pub fn written_tables() -> impl Iterator<Item = Table> {
+    let is_written = |table: &Table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table);
+    Table::ALL.iter().copied().filter(is_written)
+}
+
+pub fn service(config: Builder, tables: TableNames, test_config: TestConfig) -> Service {
+    let store = Store::new(config, tables, test_config.key_cache);
+    Service::new(store, test_config.anonymous_operations, None)
+}
+
+/// Sends an event to a service that has a limited time for it.
+pub async fn send(service: &Service, event: &Value, time_limit: Duration) -> TestResponse {
+    let now = SystemTime::now();
+    let response = service
+        .handle_at(invocation(event, now, time_limit), now)
+        .await;
+    TestResponse::read(json!(response))
+}
+
+/// What the Lambda runtime passes to the function.
+pub fn invocation(
+    event: &Value,
+    now: SystemTime,
+    time_limit: Duration,
+) -> LambdaEvent<Box<serde_json::value::RawValue>> {
+    let mut context = Context::default();
+    context.request_id = "lambda-request".to_owned();
+    let deadline = (now + time_limit).duration_since(UNIX_EPOCH);
+    context.deadline = deadline.unwrap().as_millis() as u64;
+    LambdaEvent::new(to_raw_value(event).unwrap(), context)
+}
+
+/// An event of an HTTP API, with a body of text.
+pub fn event(
+    method: &str,
+    path: &str,
+    headers: &BTreeMap<String, String>,
+    body: Option<&str>,
+) -> Value {
+    http_event(method, path, headers, body.map(str::as_bytes))
+}
+
+/// The event of an operation in `events/`.
+pub fn operation_event(operation: Operation) -> Value {
+    parse(events::get(operation))
+}
+
+pub fn parse(json: &str) -> Value {
+    serde_json::from_str(json).unwrap()
+}
+
+/// The DynamoDB of `TEST_DYNAMODB_ENDPOINT`, or an embedded one for the calling test.
+async fn dynamodb_endpoint() -> String {
+    if let Ok(endpoint) = env::var("TEST_DYNAMODB_ENDPOINT") {
+        return endpoint;
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    tokio::spawn(dynamodb.serve(listener, std::future::pending()));
+    format!("http://{address}")
+}
+
+/// The region and the credentials for the DynamoDB, as environment variables.
+pub fn aws_variables() -> BTreeMap<&'static str, String> {
+    let names = [
+        "AWS_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+    ];
+    let local = ["us-east-1", "local", "local"];
+    if env::var("TEST_DYNAMODB_ENDPOINT").is_ok() && env::var(names[1]).is_ok() {
+        let present = |name| Some((name, env::var(name).ok()?));
+        names.into_iter().filter_map(present).collect()
+    } else {
+        names.into_iter().zip(local.map(str::to_owned)).collect()
+    }
+}
+
+/// The SDK configuration for the DynamoDB.
+pub fn config(endpoint: &str) -> Builder {
+    let mut variables = aws_variables();
+    let mut take = |name| variables.remove(name);
+    let region = take("AWS_REGION").expect("AWS_REGION is set");
+    let id = take("AWS_ACCESS_KEY_ID").expect("AWS_ACCESS_KEY_ID is set");
+    let secret = take("AWS_SECRET_ACCESS_KEY").expect("AWS_SECRET_ACCESS_KEY is set");
+    let token = take("AWS_SESSION_TOKEN");
+    sdk_config(endpoint)
+        .region(Region::new(region))
+        .credentials_provider(Credentials::new(id, secret, token, None, "test"))
+}
+
+/// Table names that no other test uses, so that tests can share a DynamoDB.
+pub fn unique_table_names() -> TableNames {
+    let prefix = u64::from_be_bytes(unique_bytes());
+    TableNames::new(|table| Ok::<_, ()>(format!("test-{prefix:x}-{}", table.logical_id))).unwrap()
+}
+
+/// Eight bytes that are different for each call, also in other processes.
+pub fn unique_bytes() -> [u8; 8] {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let unique = (since_epoch.as_nanos() as u64) << 16
+        ^ u64::from(std::process::id()) << 32
+        ^ u64::from(COUNT.fetch_add(1, Ordering::Relaxed));
+    unique.to_be_bytes()
+}
+
+/// A well-formed API key that has no record.
+pub fn unique_key() -> String {
+    ApiKey::generate(unique_bytes(), [[7; 16]; 2])
+}
+
+/// Two well-formed API keys with the same id and different secrets.
+pub fn keys_with_same_id() -> [String; 2] {
+    let id = unique_bytes();
+    [7, 8].map(|byte| ApiKey::generate(id, [[byte; 16]; 2]))
+}
+
+pub fn key_id(key: &str) -> String {
+    ApiKey::parse(key).unwrap().id().to_owned()
+}
+
+/// The number of iterations of a test: few by default, or all with `STRESS=full`.
+pub fn iterations(default: u32, full: u32) -> u32 {
+    match env::var("STRESS").as_deref() {
+        Err(_) => default,
+        Ok("full") => full,
+        Ok(other) => panic!("STRESS must be `full` or not set, not {other:?}"),
+    }
+}
+
+/// Sends each body. The service must reject it with exactly these violations, and store nothing.
+pub async fn assert_rejected(path: &str, table: Table, rows: &[(&str, Value, &[&str])]) {
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
+    for (description, body, violations) in rows {
+        let response = acme.post(path, body.clone()).await;
+        assert_eq!(
+            (response.status, response.code()),
+            (422, "invalid_body"),
+            "{description}: {body}: {response:?}"
+        );
+        assert_eq!(response.violations(), *violations, "{description}: {body}");
+    }
+    assert_eq!(app.records(table).await, [] as [Value; 0]);
+}
+
+/// Checks the audit attributes of a record that was just created.
+#[track_caller]
+pub fn assert_created_by(record: &Value, creator: &str) {
+    assert_eq!(record["created_by"], creator, "{record}");
+    assert_eq!(record["request_id"], "gateway-request", "{record}");
+    let created_at = record["created_at"].as_str().unwrap_or_default();
+    let created_at = humantime::parse_rfc3339(created_at).expect("created_at is a time");
+    let age = SystemTime::now().duration_since(created_at).unwrap();
+    assert!(age < Duration::from_secs(60), "{record}");
+}

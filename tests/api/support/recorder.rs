@@ -1,0 +1,48 @@
+//! The requests that the service sends to DynamoDB.
+
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::{
+    config::{
+        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
+    },
+    error::BoxError,
+};
+use workspace_local::dynamodb::action;
+
+use super::fault_injector::tables;
+
+/// Records each request of an SDK client: its action, and the names of its tables.
+#[derive(Debug, Clone, Default)]
+pub struct RequestRecorder(Arc<Mutex<Vec<(String, Vec<String>)>>>);
+
+impl RequestRecorder {
+    /// Returns the requests since the last call.
+    pub fn take(&self) -> Vec<(String, Vec<String>)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    /// Returns the actions of the requests since the last call.
+    pub fn take_actions(&self) -> Vec<String> {
+        let requests = self.take().into_iter();
+        requests.map(|(action, _)| action).collect()
+    }
+}
+
+impl Intercept for RequestRecorder {
+    fn name(&self) -> &'static str {
+        "request recorder"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request();
+        let recorded = (action(request).to_owned(), tables(request));
+        self.0.lock().unwrap().push(recorded);
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! `template.yaml` declares the routes, tables and settings that the code expects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use workspace_local::tables::TEMPLATE;
+use workspace_management::{operation::Operation, service::TIMEOUT, store::Table};
+use yaml_serde::Value;
+
+use crate::support::{TestApp, event, operation_event};
+
+pub fn template() -> Value {
+    yaml_serde::from_str(TEMPLATE).unwrap()
+}
+
+/// The logical id that a `!Ref`, or a `!GetAtt` of its ARN, refers to.
+pub fn referenced(value: &Value) -> String {
+    let Value::Tagged(tagged) = value else {
+        panic!("{value:?} is not a reference")
+    };
+    let id = tagged.value.as_str().unwrap();
+    id.trim_end_matches(".Arn").to_owned()
+}
+
+/// The method and the path of each route that the template declares, by the name of its operation.
+pub fn declared_routes() -> BTreeMap<String, (String, String)> {
+    let template = template();
+    let events = &template["Resources"]["Function"]["Properties"]["Events"];
+    let route = |(name, event): (&Value, &Value)| {
+        assert_eq!(event["Type"], "HttpApi");
+        let text = |property: &str| event["Properties"][property].as_str().unwrap().to_owned();
+        (
+            snake_case(name.as_str().unwrap()),
+            (text("Method"), text("Path")),
+        )
+    };
+    events.as_mapping().unwrap().iter().map(route).collect()
+}
+
+fn snake_case(camel: &str) -> String {
+    let mut snake = String::new();
+    for character in camel.chars() {
+        if character.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(character.to_lowercase());
+    }
+    snake
+}
+
+/// The route of an operation.
+pub fn declared_route(operation: Operation) -> (String, String) {
+    let name = operation.name();
+    let route = declared_routes().remove(name);
+    route.unwrap_or_else(|| panic!("template.yaml has no event for the operation {name}"))
+}
+
+#[test]
+fn the_template_has_an_event_for_each_operation_and_no_other() {
+    let names = Operation::ALL.iter().map(|operation| operation.name());
+    let names: BTreeSet<_> = names.map(str::to_owned).collect();
+    let routes: BTreeSet<_> = declared_routes().into_keys().collect();
+    assert_eq!(routes, names);
+}
+
+#[test]
+fn the_files_in_events_have_the_routes_of_the_template() {
+    for operation in Operation::ALL {
+        let event = operation_event(*operation);
+        let (method, route) = declared_route(*operation);
+        let route_key = format!("{method} {route}");
+        assert_eq!(event["routeKey"], route_key, "{operation:?}");
+        assert_eq!(event["requestContext"]["routeKey"], route_key);
+        assert_eq!(event["requestContext"]["http"]["method"], method);
+        let mut path = route;
+        for (parameter, value) in event["pathParameters"].as_object().unwrap() {
+            path = path.replace(&format!("{{{parameter}}}"), value.as_str().unwrap());
+        }
+        assert_eq!(event["rawPath"], path, "{operation:?}");
+        assert_eq!(event["requestContext"]["http"]["path"], path);
+        assert_eq!(event["headers"]["content-type"], "*/*");
+        assert_eq!(event["isBase64Encoded"], true);
+    }
+}
+
+#[tokio::test]
+async fn the_router_has_the_routes_of_the_template() {
+    let app = TestApp::new().await;
+
+    for operation in Operation::ALL {
+        let (_, path) = declared_route(*operation);
+        let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
+        let get = event("GET", &path, &Default::default(), None);
+        let response = app.send(get).await;
+        response.assert_problem(405, "method_not_allowed");
+
+        // A key that is allowed to call only this operation identifies it.
+        let name = operation.name().to_owned();
+        let key = app
+            .issue_key("acme", |key| key.operations = Some(vec![name]))
+            .await;
+        let response = app.with_key(&key).post(&path, json!({})).await;
+        response.assert_problem(422, "invalid_body");
+    }
+}
+
+#[test]
+fn the_template_throttles_anonymous_operations_below_the_others() {
+    let template = template();
+    let api = &template["Resources"]["Api"]["Properties"];
+    let rate = |settings: &Value| settings["ThrottlingRateLimit"].as_u64().unwrap();
+
+    let throttled = api["RouteSettings"].as_mapping().unwrap();
+
+    let default = rate(&api["DefaultRouteSettings"]);
+    assert!(throttled.values().all(|settings| rate(settings) < default));
+    let throttled: BTreeSet<_> = throttled
+        .keys()
+        .map(|route| route.as_str().unwrap().to_owned())
+        .collect();
+    let anonymous = Operation::ALL.iter();
+    let anonymous = anonymous.filter(|operation| operation.allows_anonymous());
+    let anonymous = anonymous.map(|operation| {
+        let (method, path) = declared_route(*operation);
+        format!("{method} {path}")
+    });
+    assert_eq!(throttled, anonymous.collect());
+}
+
+#[test]
+fn the_timeout_is_that_of_the_template() {
+    let timeout = &template()["Globals"]["Function"]["Timeout"];
+    assert_eq!(timeout.as_u64().unwrap(), TIMEOUT.as_secs());
+}
+
+#[test]
+fn the_template_declares_the_tables_of_the_code_and_their_variables() {
+    let template = template();
+    let variables = &template["Resources"]["Function"]["Properties"]["Environment"]["Variables"];
+    let resources = template["Resources"].as_mapping().unwrap().iter();
+    let declared = resources.filter(|(_, resource)| resource["Type"] == "AWS::DynamoDB::Table");
+    let declared: BTreeSet<_> = declared.map(|(id, _)| id.as_str().unwrap()).collect();
+    let expected = Table::ALL.iter().map(|table| table.logical_id);
+    assert_eq!(declared, expected.collect());
+
+    for table in Table::ALL {
+        let properties = &template["Resources"][table.logical_id]["Properties"];
+        let key = properties["KeySchema"].as_sequence().unwrap().iter();
+        let key: Vec<_> = key
+            .map(|attribute| attribute["AttributeName"].as_str().unwrap())
+            .collect();
+        assert_eq!(key, table.key, "{}", table.logical_id);
+        let variable = &variables[table.variable];
+        assert_eq!(referenced(variable), table.logical_id);
+        let output = &template["Outputs"][table.logical_id]["Value"];
+        assert_eq!(referenced(output), table.logical_id);
+    }
+}
+
+#[test]
+fn the_environment_file_for_cargo_lambda_has_every_table() {
+    let file = include_str!("../../events/local.env");
+
+    for table in Table::ALL {
+        let line = format!("{}={}", table.variable, table.logical_id);
+        let has_line = file.lines().any(|other| other == line);
+        assert!(has_line, "events/local.env has no line {line}");
+    }
+}

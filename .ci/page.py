@@ -1,4 +1,4 @@
-"""Tries the page of `cargo serve` in a headless Chromium, as a newcomer and as one without a mouse would.
+"""Tests the page of `cargo serve` in headless Chromium, with the mouse and with the keyboard only.
 
 usage: page.py URL [SCREENSHOT.png]
 """
@@ -9,7 +9,7 @@ import sys
 from playwright.sync_api import expect, sync_playwright
 
 OPERATIONS = [
-    # tag, operation, kind of record, how many records it makes
+    # tag, operation, kind of record, number of records that it creates
     ("organization", "add_models", "models", 2),
     ("project", "create_team", "teams", 1),
     ("project", "add_team_users", "members", 2),
@@ -39,17 +39,17 @@ def status_in(opened):
 
 
 def press(page, target, name):
-    """Goes to an element by the keyboard alone, and presses it."""
+    """Moves the focus to an element with the Tab key and presses Enter."""
     for _ in range(200):
         if target.evaluate("target => target === document.activeElement"):
             page.keyboard.press("Enter")
             return
         page.keyboard.press("Tab")
-    sys.exit(f"the keyboard does not reach {name}")
+    sys.exit(f"{name} cannot be reached with the keyboard")
 
 
 def execute(page, tag, operation):
-    """Opens an operation, sends its request and waits for the answer; its block and the status."""
+    """Opens an operation, sends its request and waits. Returns its block and the response status."""
     opened = block(page, tag, operation)
     if not opened.locator(".execute").count():
         opened.locator(".opblock-summary-control").first.click()
@@ -79,11 +79,11 @@ with sync_playwright() as playwright:
 
     for tag, operation, kind, count in OPERATIONS:
         _, status = execute(page, tag, operation)
-        assert status == "204", f"{operation} answers {status}"
+        assert status == "204", f"{operation} returned {status}"
         rows = page.locator(f"table[data-kind={kind}] tbody tr")
         expect(rows).to_have_count(count)
         expect(page.locator("#news")).to_contain_text("New:")
-        passed(f"{operation} answers 204, and {count} of {kind} appear")
+        passed(f"{operation} returns 204, and the page shows the new {kind} ({count})")
         if operation == "create_team":
             expect(rows.first).to_contain_text("research-team")
             if screenshot:
@@ -95,7 +95,7 @@ with sync_playwright() as playwright:
     assert status == "204", status
     expect(page.locator("#news")).to_have_text("The last request changed nothing.")
     expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
-    passed("a repeat changes nothing")
+    passed("a repeated request changes nothing")
 
     opened.locator("textarea.body-param__text").fill('{"teamName": "", "teamDescription": 7}')
     opened.locator("button.execute").click()
@@ -104,8 +104,8 @@ with sync_playwright() as playwright:
     for pointer in ["#/teamName", "#/teamDescription"]:
         expect(live).to_contain_text(pointer)
     expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
-    passed("a bad body shows both of its violations, and stores nothing")
-    # The browser itself tells of an answer that is no success.
+    passed("an invalid body shows both violations and stores nothing")
+    # The browser logs every unsuccessful response itself.
     complaints[:] = [text for text in complaints if "422" not in text]
 
     page.reload()
@@ -116,22 +116,22 @@ with sync_playwright() as playwright:
     expect(button).to_be_visible()
     press(page, button, "Execute")
     expect(status_in(opened)).to_contain_text("204")
-    passed("an operation is opened and sent by the keyboard alone")
+    passed("an operation can be opened and executed with the keyboard")
 
     light = luminance(page)
     page.emulate_media(color_scheme="dark")
     assert light > 200 and luminance(page) < 80, (light, luminance(page))
-    passed("it is light where that is preferred, and dark where that is")
+    passed("the page follows the preferred color scheme")
 
     page.set_viewport_size({"width": 360, "height": 740})
     width = page.evaluate("document.scrollingElement.scrollWidth")
-    assert width <= 360, f"{width} pixels wide on a phone"
+    assert width <= 360, f"the page is {width} pixels wide on a phone"
     expect(page.locator("#stored")).to_be_visible()
-    passed("nothing is cut off at a phone's width")
+    passed("the page fits the width of a phone")
 
     assert not elsewhere, elsewhere
-    passed("nothing was asked of another server")
+    passed("no requests were sent to other servers")
     assert not complaints, complaints
-    passed("the browser had nothing to complain of")
+    passed("the browser console shows no errors")
     browser.close()
 print(f"page: {checks} passed")

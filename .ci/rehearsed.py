@@ -1,4 +1,4 @@
-"""Looks at what a stack on moto really has of its template: what can be made there must have been.
+"""Checks that a stack on moto contains every resource of its template that moto supports.
 
 usage: rehearsed.py STACK TRANSLATED.json
 """
@@ -34,11 +34,11 @@ tables = {value for name, value in configured["Environment"]["Variables"].items(
 wrong = [
     sentence
     for holds, sentence in [
-        (configured["Runtime"] == "provided.al2023", "the function has another runtime"),
-        (configured["Handler"] == "bootstrap", "the function has another handler"),
-        (configured["Role"] == role, "the function has another role"),
-        (len(permissions) == routes == 6, "not every route may call the function"),
-        (tables == {present[name] for name, kind in declared.items() if kind == "AWS::DynamoDB::Table"}, "the function has other tables"),
+        (configured["Runtime"] == "provided.al2023", "the function's runtime is not provided.al2023"),
+        (configured["Handler"] == "bootstrap", "the function's handler is not bootstrap"),
+        (configured["Role"] == role, "the function's role is not FunctionRole"),
+        (len(permissions) == routes == 6, "not all six routes have permission to invoke the function"),
+        (tables == {present[name] for name, kind in declared.items() if kind == "AWS::DynamoDB::Table"}, "the function's variables do not match the tables"),
     ]
     if not holds
 ]
@@ -46,4 +46,4 @@ for kind, count in sorted(Counter(declared[name] for name in declared.keys() & p
     print(f"{count:3} {kind}")
 print(f"{len(permissions):3} AWS::Lambda::Permission")
 if missing or wrong:
-    sys.exit(f"not made: {missing}; wrong: {wrong}")
+    sys.exit(f"missing resources: {missing}; failed checks: {wrong}")

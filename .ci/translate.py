@@ -1,4 +1,4 @@
-"""Prints the CloudFormation template that a SAM template becomes on AWS, as JSON, without asking AWS.
+"""Translates a SAM template to CloudFormation, as AWS does on deployment. Prints JSON. Works offline.
 
 usage: translate.py template.yaml
 """
@@ -12,7 +12,7 @@ from samtranslator.translator.translator import Translator
 
 with open(sys.argv[1], encoding="utf-8") as file:
     template = yaml_parse(file.read())
-# `sam package` uploads the code first; where it did not, an address stands for that.
+# If `sam package` has not uploaded the code yet, a placeholder URI is used.
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function" and not resource["Properties"]["CodeUri"].startswith("s3://"):
         resource["Properties"]["CodeUri"] = "s3://bucket/key"

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub(crate) mod doctor;
+pub(crate) mod env;
 pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod orgs;

@@ -24,6 +24,8 @@ pub(crate) struct Deployment {
     pub(crate) name: String,
     /// Whether the tables are on AWS and should therefore have backups and deletion protection.
     pub(crate) is_on_aws: bool,
+    /// The address of its DynamoDB if it is the local service.
+    pub(crate) local_endpoint: Option<String>,
     api: Api,
 }
 
@@ -57,6 +59,7 @@ impl Deployment {
                 tables: stack_tables(&cloudformation, stack).await?,
                 name: format!("stack {stack}"),
                 is_on_aws: true,
+                local_endpoint: None,
                 api: Api::Stack(Box::new(cloudformation), stack.to_owned()),
             });
         }
@@ -72,6 +75,7 @@ impl Deployment {
                 })?,
                 name: "tables from the environment variables".to_owned(),
                 is_on_aws: endpoint().is_none(),
+                local_endpoint: None,
                 api: Api::Unknown,
             });
         }
@@ -85,6 +89,7 @@ impl Deployment {
             tables: table_names(),
             name: format!("local DynamoDB at {endpoint}"),
             is_on_aws: false,
+            local_endpoint: Some(endpoint.to_owned()),
             api: Api::Local,
         }
     }

@@ -105,6 +105,9 @@ enum OnDeployment {
     /// Check that the tables match the template and that the API responds
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
+    /// Print the environment variables with which the function uses the tables
+    #[command(after_help = commands::env::EXAMPLES)]
+    Env,
 }
 
 #[tokio::main]
@@ -150,6 +153,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         OnDeployment::Keys(command) => keys::run(command, &deployment, json).await,
         OnDeployment::List(options) => list::run(options, &deployment, json).await,
         OnDeployment::Doctor(options) => doctor::run(options, &deployment, json).await,
+        OnDeployment::Env => commands::env::run(&deployment, json),
     }
     .with_context(|| deployment.name.clone())
 }

@@ -156,14 +156,3 @@ fn the_template_declares_the_tables_of_the_code_and_their_variables() {
         assert_eq!(referenced(output), table.logical_id);
     }
 }
-
-#[test]
-fn the_environment_file_for_cargo_lambda_has_every_table() {
-    let file = include_str!("../../events/local.env");
-
-    for table in Table::ALL {
-        let line = format!("{}={}", table.variable, table.logical_id);
-        let has_line = file.lines().any(|other| other == line);
-        assert!(has_line, "events/local.env has no line {line}");
-    }
-}

@@ -4,6 +4,7 @@
 mod deployments;
 mod doctor;
 mod durability;
+mod env;
 mod help;
 mod json;
 mod keys;

@@ -1,0 +1,40 @@
+//! `env`: the environment variables with which the function uses a deployment's tables.
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use workspace_management::store::Table;
+
+use crate::{deployment::Deployment, output::print};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl env > target/local.env
+  cargo lambda watch --env-file target/local.env";
+
+/// Prints a line `NAME=value` for each variable, or a JSON object.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn run(deployment: &Deployment, json: bool) -> Result<()> {
+    let tables = Table::ALL.iter();
+    let tables = tables.map(|table| (table.variable, deployment.tables.name(*table)));
+    // A local DynamoDB accepts any region and credentials.
+    let local = deployment.local_endpoint.as_deref().map(|endpoint| {
+        [
+            ("AWS_ENDPOINT_URL_DYNAMODB", endpoint),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+        ]
+    });
+    let variables = tables.chain(local.into_iter().flatten());
+    if json {
+        let object = variables.map(|(name, value)| (name.to_owned(), json!(value)));
+        return print(&serde_json::to_string_pretty(
+            &object.collect::<Map<String, Value>>(),
+        )?);
+    }
+    variables
+        .map(|(name, value)| format!("{name}={value}"))
+        .try_for_each(|line| print(&line))
+}

@@ -5,7 +5,7 @@
 //! everything before it: the function rejects a mistyped key without a read, and scanners can find
 //! published keys.
 
-use std::{fmt::Write as _, time::SystemTime};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -106,12 +106,14 @@ pub struct SecretDigest(String);
 
 impl SecretDigest {
     fn of(secret: &str) -> Self {
-        let mut hex = String::with_capacity(64);
-        for byte in Sha256::digest(secret) {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-        }
-        Self(hex)
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let bytes = Sha256::digest(secret);
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        Self(
+            digits
+                .map(|digit| char::from(DIGITS[usize::from(digit)]))
+                .collect(),
+        )
     }
 
     /// Compares two digests in constant time.

@@ -1,4 +1,4 @@
-//! Authentication and authorization: from the `Authorization` header to a [`Caller`].
+//! Authenticates and authorizes a request: turns its `Authorization` header into a [`Caller`].
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api_key::{ApiKey, KeyRecord},
     body::{self, Violations},
-    error::{Credential, Error, Result},
+    error::{CredentialProblem, Error, Result},
     operation::Operation,
     request::Request,
     store::{Store, timestamp},
@@ -21,7 +21,7 @@ const ANONYMOUS: &str = "anonymous";
 /// Whether anonymous callers may call the operations that allow them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousOperations {
-    /// For registered organizations, as the contract shows.
+    /// Allowed for registered organizations, as in the contract (`openapi.yaml`).
     Allowed,
     /// Every operation requires an API key.
     Denied,
@@ -29,7 +29,8 @@ pub enum AnonymousOperations {
 
 /// A caller who may call the requested operation for one organization.
 ///
-/// Only [`Call::authorize`] creates one, so no operation runs without authorization.
+/// Every operation requires one and only [`Call::authorize`] creates one, so that `route` cannot
+/// forget to authorize a request.
 pub(crate) struct Caller {
     /// The organization whose records the caller may write.
     pub(crate) organization: Identifier,
@@ -60,7 +61,8 @@ impl Caller {
     }
 }
 
-/// When, by whom and in which request a record was created.
+/// When, by whom and in which request a record was created. The `request_id` of a bot's voice is
+/// that of the last change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
@@ -71,21 +73,23 @@ pub(crate) struct Audit {
     pub(crate) request_id: String,
 }
 
-/// A request on its way to an operation.
+/// A request, what is needed to authorize it, and what the log shows about it.
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a Store,
     pub(crate) anonymous_operations: AnonymousOperations,
     pub(crate) request: Request<'a>,
     /// The operation that the path names.
     pub(crate) operation: Option<Operation>,
-    /// The organization and the id of the API key, or of the anonymous caller, as soon as they are
-    /// known. The log shows them even if the request is rejected.
-    pub(crate) identity: Option<(String, String)>,
+    /// The organization of the API key or of the anonymous caller. Like `key_id`, it is set as soon
+    /// as it is known, so that the log of a rejected request has it.
+    pub(crate) organization: Option<String>,
+    /// The id of the API key, or `anonymous`.
+    pub(crate) key_id: Option<String>,
 }
 
 impl Call<'_> {
-    /// Decides whether the sender of the request may call an operation. `organization` is the one
-    /// in the path, if the path has one.
+    /// Checks the method, and whether the sender of the request may call an operation.
+    /// `organization` is the one in the path, if the path has one.
     ///
     /// # Errors
     /// [`Error::MethodNotAllowed`], [`Error::Unauthenticated`], [`Error::OtherOrganization`],
@@ -102,9 +106,11 @@ impl Call<'_> {
         let Some(key) = self.verified_key().await? else {
             return self.authorize_anonymous(operation, organization).await;
         };
-        self.identity = Some((key.org_id.clone(), key.key_id.clone()));
-        let own = Identifier::new(&key.org_id);
-        let own = own.ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
+        self.organization = Some(key.org_id.clone());
+        self.key_id = Some(key.key_id.clone());
+        let Some(own) = Identifier::new(&key.org_id) else {
+            return Err(Error::internal("the API key has an invalid org_id"));
+        };
         if organization.is_some_and(|organization| *organization != own) {
             return Err(Error::OtherOrganization);
         }
@@ -121,24 +127,22 @@ impl Call<'_> {
     ) -> Result<Caller> {
         let is_allowed = operation.allows_anonymous()
             && self.anonymous_operations == AnonymousOperations::Allowed;
-        let organization = organization
-            .filter(|_| is_allowed)
-            .ok_or(Error::Unauthenticated(Credential::Missing))?;
+        let (true, Some(organization)) = (is_allowed, organization) else {
+            return Err(Error::Unauthenticated(CredentialProblem::Missing));
+        };
         let now = self.request.received_at;
         if !self.store.organization_exists(organization, now).await? {
             return Err(Error::NoSuchOrganization);
         }
-        let caller = Caller::new(organization.clone(), ANONYMOUS, &self.request);
-        self.identity = Some((organization.as_str().to_owned(), caller.id.clone()));
-        Ok(caller)
+        self.organization = Some(organization.as_str().to_owned());
+        self.key_id = Some(ANONYMOUS.to_owned());
+        Ok(Caller::new(organization.clone(), ANONYMOUS, &self.request))
     }
 
     /// The record of the API key, if it is valid. `None` if the request has no credential.
     async fn verified_key(&self) -> Result<Option<Arc<KeyRecord>>> {
-        let (now, rejected) = (
-            self.request.received_at,
-            Error::Unauthenticated(Credential::Rejected),
-        );
+        let now = self.request.received_at;
+        let rejected = Error::Unauthenticated(CredentialProblem::Rejected);
         let credential = match *self.request.authorization {
             [] => return Ok(None),
             [value] => bearer_token(value),
@@ -147,7 +151,7 @@ impl Call<'_> {
         let Some(key) = credential.and_then(ApiKey::parse) else {
             return Err(rejected);
         };
-        match self.store.key(key.id(), now).await? {
+        match self.store.api_key(key.id(), now).await? {
             Some(record)
                 if key.digest().matches(&record.secret_sha256) && record.is_valid_at(now) =>
             {
@@ -157,7 +161,7 @@ impl Call<'_> {
         }
     }
 
-    /// Parses the body. Operations do so after authorization, so that only callers see violations.
+    /// Parses the body. `route` does so after authorization: others see no violations.
     pub(crate) fn body<T: Deserr<Violations>>(&self) -> Result<T> {
         body::parse(&self.request.body)
     }

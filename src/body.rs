@@ -1,4 +1,4 @@
-//! The body: from JSON to a request, or to a list of every violation.
+//! Parses a JSON body into the request of an operation, or into a list of every violation.
 //!
 //! `serde` would stop at the first violation and accept an array in place of an object. `deserr`
 //! checks the whole body.
@@ -80,14 +80,14 @@ impl DeserializeError for Violations {
                 let expected = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, expected, at)
             }
-            // No request type causes another error.
+            // Our types cause no other error: unknown members are allowed.
             _ => Self::one(at, "is not allowed"),
         };
         Self::merge(earlier, found, at)
     }
 }
 
-/// The violation of a value that has another JSON type than the accepted one.
+/// The violation of a value whose JSON type is not the accepted one.
 pub(crate) fn type_mismatch<V: IntoValue>(
     actual: &Value<V>,
     accepted: ValueKind,
@@ -106,8 +106,8 @@ pub(crate) fn type_mismatch<V: IntoValue>(
     Violations::one(at, format!("must be {expected}, but is {actual}"))
 }
 
-/// The characters that a URI fragment contains unescaped (RFC 3986, section 2.3).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+/// The characters to percent-encode: all but the unreserved ones (RFC 3986, section 2.3).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -120,7 +120,7 @@ fn pointer(at: ValuePointerRef) -> String {
         ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
         ValuePointerRef::Key { key, prev } => {
             let key = key.replace('~', "~0").replace('/', "~1");
-            let key = utf8_percent_encode(&key, UNRESERVED);
+            let key = utf8_percent_encode(&key, ESCAPED);
             format!("{}/{key}", pointer(*prev))
         }
     }

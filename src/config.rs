@@ -1,4 +1,4 @@
-//! The configuration: every environment variable that the function reads.
+//! Reads the configuration from environment variables. No other module of the crate does.
 
 use std::{env, str::FromStr, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     store::{TableNames, client::ClientConfig},
 };
 
-/// The configuration of the function, without that of its log. An empty variable counts as not set.
+/// The configuration of the function, except for its log. An empty variable counts as not set.
 pub struct Config {
     /// The names of the tables: `TEAMS_TABLE` and so on. Required.
     pub tables: TableNames,
@@ -46,8 +46,9 @@ impl Config {
                 return Err(format!("ANONYMOUS_OPERATIONS {rule}, not {other:?}.").into());
             }
         };
+        let tables = TableNames::new(|table| variable(table.variable).ok_or(table.variable));
         Ok(Self {
-            tables: TableNames::new(|table| required(variable, table.variable))?,
+            tables: tables.map_err(|name| format!("{name} is required but not set."))?,
             dynamodb: client_config(variable)?,
             anonymous_operations,
             key_cache: Duration::from_secs(number(variable, "KEY_CACHE_SECONDS", 60)?),
@@ -58,19 +59,19 @@ impl Config {
 }
 
 fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientConfig, BoxError> {
-    let endpoint_url =
-        variable("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| variable("AWS_ENDPOINT_URL"));
+    let endpoint_variables = ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"];
+    let mut endpoints = endpoint_variables.iter();
+    let endpoint = endpoints.find_map(|name| Some((name, variable(name)?)));
     let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-    if let Some(url) = endpoint_url.as_deref().filter(|url| !is_url(url)) {
-        let rule = "must be an http or https URL";
-        return Err(format!("AWS_ENDPOINT_URL_DYNAMODB {rule}, not {url:?}.").into());
+    if let Some((name, url)) = endpoint.as_ref().filter(|(_, url)| !is_url(url)) {
+        return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
     }
     let is_true = |name| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let access_key = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
-    let region = variable("AWS_DEFAULT_REGION");
+    let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     Ok(ClientConfig {
-        region: Region::new(required(variable, "AWS_REGION").or_else(|error| region.ok_or(error))?),
-        endpoint_url,
+        region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
+        endpoint_url: endpoint.map(|(_, url)| url),
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
         certificates: variable("AWS_CA_BUNDLE").or_else(|| variable("SSL_CERT_FILE")),
@@ -81,23 +82,18 @@ fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientCon
     })
 }
 
-fn required(variable: &impl Fn(&str) -> Option<String>, name: &str) -> Result<String, BoxError> {
-    variable(name).ok_or_else(|| format!("{name} is not set. It is required.").into())
-}
-
 fn number<N: FromStr>(
     variable: &impl Fn(&str) -> Option<String>,
     name: &str,
     default: N,
 ) -> Result<N, BoxError> {
-    let Some(value) = variable(name) else {
-        return Ok(default);
-    };
-    let number = value.parse();
-    number.map_err(|_| format!("{name} must be a whole number, not {value:?}.").into())
+    variable(name).map_or(Ok(default), |value| {
+        let error = |_| format!("{name} must be a whole number, not {value:?}.").into();
+        value.parse().map_err(error)
+    })
 }
 
-/// The configuration of the log. It cannot fail, so that the log can show why the rest does.
+/// The configuration of the log. Reading it cannot fail, so that errors in [`Config`] are logged.
 pub struct LogConfig {
     /// `AWS_LAMBDA_LOG_LEVEL`: the least severe level that is logged. INFO by default.
     pub level: LevelFilter,
@@ -132,7 +128,7 @@ mod tests {
     use super::*;
     use crate::store::Table;
 
-    /// Reads a configuration of valid variables, with others in place of some. `None` is not set.
+    /// Reads a valid configuration with changed variables. `None` unsets a variable.
     fn read(changes: &[(&str, Option<&str>)]) -> Result<Config, BoxError> {
         Config::read(&|name: &str| {
             if let Some((_, value)) = changes.iter().find(|(changed, _)| *changed == name) {
@@ -233,7 +229,12 @@ mod tests {
                 Some("many"),
                 "must be a whole number",
             ),
-            ("AWS_REGION", None, "is not set"),
+            ("AWS_REGION", None, "is required but not set"),
+            (
+                "AWS_ENDPOINT_URL",
+                Some("localhost"),
+                "must be an http or https URL",
+            ),
             (
                 "AWS_ENDPOINT_URL_DYNAMODB",
                 Some("127.0.0.1:8000"),
@@ -243,7 +244,7 @@ mod tests {
         rows.extend(
             Table::ALL
                 .iter()
-                .map(|table| (table.variable, None, "is not set")),
+                .map(|table| (table.variable, None, "is required but not set")),
         );
 
         for (variable, value, problem) in rows {

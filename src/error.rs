@@ -1,31 +1,31 @@
-//! Every reason for which a request fails.
+//! Why a request can fail.
 
 use std::error::Error as StdError;
 
 /// Why a request was rejected or failed.
 ///
-/// There is a variant for each decision that a client can make. `Display` is the text that the
-/// caller reads. The cause, if there is one, is the `source` and is only logged.
+/// There is a variant for each case that a client may handle differently. `Display` is the text
+/// that the caller reads. The cause, if there is one, is the `source` and is only logged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The event is not an HTTP request, or its body is not the base64 that it should be.
+    /// The event is not an HTTP request, or its body is marked as base64 but does not decode.
     #[error("The event is not an HTTP request, or its body is not valid base64.")]
     MalformedEvent,
-    /// A path parameter is empty, too long, or contains a character that is not allowed: its name
-    /// in the contract and its maximum length.
+    /// A path parameter is empty, too long, or contains a character that is not allowed. Has the
+    /// parameter's name and its maximum length.
     #[error("The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ -")]
     MalformedPath(&'static str, usize),
     /// The body is not JSON, with the parser's reason.
     #[error("The request body is not JSON: {0}.")]
     NotJson(String),
-    /// The credential is missing, malformed, unknown, expired or revoked. Callers get the same
-    /// text for each, so that a stolen key reveals nothing.
+    /// The credential is missing, malformed, unknown, expired or revoked. The text is the same for
+    /// each, so that it does not reveal whether a key exists.
     #[error("A valid API key is required. Send `Authorization: Bearer <key>`.")]
-    Unauthenticated(Credential),
+    Unauthenticated(CredentialProblem),
     /// The API key belongs to another organization.
     #[error("This API key belongs to another organization than the one in the path.")]
     OtherOrganization,
-    /// The API key is not allowed to call this operation, by its name.
+    /// The API key is not allowed to call the operation of this name.
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
     /// No operation has this path.
@@ -37,7 +37,7 @@ pub(crate) enum Error {
     /// The team was not created.
     #[error("This team does not exist in the project.")]
     NoSuchTeam,
-    /// The path of an operation, with another method than POST.
+    /// The path belongs to an operation, but the method is not POST.
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
     /// A record with the same key exists and differs.
@@ -45,7 +45,7 @@ pub(crate) enum Error {
         "This resource already exists with different content or was created by another caller. Nothing was changed."
     )]
     NameTaken,
-    /// A model exists with another `id`.
+    /// A model exists with a different `id`.
     #[error("At least one of the models already exists with a different `id`. Nothing was added.")]
     ModelTaken,
     /// The body is too large, with the maximum size in bytes.
@@ -66,7 +66,7 @@ pub(crate) enum Error {
 /// What is wrong with a credential. The challenge in the response depends on it (RFC 6750,
 /// section 3).
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Credential {
+pub(crate) enum CredentialProblem {
     Missing,
     Rejected,
 }
@@ -118,8 +118,7 @@ impl Error {
         let mut link = self.source()?;
         let mut chain = link.to_string();
         while let Some(next) = link.source() {
-            chain.push_str(": ");
-            chain.push_str(&next.to_string());
+            chain += &format!(": {next}");
             link = next;
         }
         Some(chain)

@@ -1,20 +1,22 @@
-//! An HTTP API that records the configuration of an AI workspace, as one AWS Lambda function that
-//! writes to DynamoDB.
+//! An HTTP API that records the configuration of an AI workspace in DynamoDB: an organization's chat
+//! models, teams and members, bot voices, data stores and logging instances. It runs as one AWS
+//! Lambda function. `openapi.yaml` is the contract with its clients.
 //!
 //! # Components
 //!
-//! | module | task |
+//! | module | responsibility |
 //! |---|---|
 //! | [`config`] | reads the environment variables |
-//! | [`service`] | turns an event into a response, with a timeout, a line in the log and metrics |
+//! | [`service`] | handles an event: timeout, log, metrics |
 //! | [`lambda`] | reads the events and writes the responses of API Gateway, load balancers and function URLs |
-//! | `router` | finds the operation for a path |
-//! | [`operation`] | lists the operations |
+//! | `request` | the HTTP request in an event |
+//! | `router` | routes a path to its operation |
+//! | [`operation`] | lists the operations, with their names |
 //! | `operations` | implements them, one file each |
 //! | [`auth`], [`api_key`] | verify the API key and decide what the caller may do |
 //! | `body`, [`values`], `unique_list` | turn JSON into a valid request, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with retries and caches |
-//! | `error` | lists the reasons for which a request fails |
+//! | `error` | lists why a request can fail |
 //! | [`metrics`] | writes CloudWatch metrics |
 //!
 //! # One request
@@ -24,13 +26,14 @@
 //!
 //! 1. API Gateway invokes the function with an event. [`service::Service::handle`] parses it
 //!    (`lambda/event.rs`) and starts the timeout.
-//! 2. `route` matches the path with `create_team` and parses `acme` and `apollo`.
-//! 3. `auth` reads the record of the API key, from the cache if possible, and compares the hash of
-//!    the secret. The key belongs to `acme` and is allowed to call `create_team`, so the result is
+//! 2. `route` matches the path to `create_team`, with the organization `acme` and the project
+//!    `apollo`.
+//! 3. `auth` reads the record of the API key, from the cache if possible. It checks the hash of the
+//!    secret, the expiry, the organization and the operations that the key may call. The result is
 //!    a `Caller`.
-//! 4. `body` parses the JSON. A violation would end the request here with a 422.
-//! 5. `create_team` writes the team `research-team` if no record has its key. If one has, the
-//!    operation compares the two: a repeated request succeeds, any other fails with a 409.
+//! 4. `body` parses the JSON. Invalid JSON ends the request with a 400, and violations with a 422.
+//! 5. `create_team` writes the team `research-team`, unless it exists. If it exists, the operation
+//!    compares the two: a repeated request of the same caller succeeds, and any other gets a 409.
 //! 6. `lambda/response.rs` turns the outcome into a 204 without a body, or into a problem document
 //!    with the status of the error.
 

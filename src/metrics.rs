@@ -70,12 +70,9 @@ impl Metrics {
     }
 
     fn line(&self, measurement: &Measurement) -> String {
-        let counts = || {
-            let counts = COUNTS
-                .iter()
-                .filter(|(_, is_counted)| is_counted(measurement));
-            counts.map(|(name, _)| name)
-        };
+        let counts = COUNTS
+            .iter()
+            .filter(|(_, is_counted)| is_counted(measurement));
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut line = String::with_capacity(768);
         // Writing to a string cannot fail.
@@ -85,7 +82,7 @@ impl Metrics {
             timestamp.map_or(0, |timestamp| timestamp.as_millis()),
             self.namespace,
         );
-        for name in counts() {
+        for (name, _) in counts.clone() {
             let _ = write!(line, r#",{{"Name":"{name}","Unit":"Count"}}"#);
         }
         let _ = write!(
@@ -94,7 +91,7 @@ impl Metrics {
             measurement.operation.map_or(NO_OPERATION, Operation::name),
             measurement.latency.as_secs_f64() * 1000.0,
         );
-        for name in counts() {
+        for (name, _) in counts {
             let _ = write!(line, r#","{name}":1"#);
         }
         line.push_str("}\n");

@@ -1,4 +1,4 @@
-//! The operations: one file each. They do not depend on HTTP or on DynamoDB's attribute values.
+//! Implements the operations: one file each, without HTTP and without DynamoDB's attribute values.
 
 pub(crate) mod add_models;
 pub(crate) mod add_team_users;

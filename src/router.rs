@@ -1,4 +1,4 @@
-//! The API on one screen: from the path to the operation.
+//! Routes a path to its operation. This is the whole API on one screen.
 
 use crate::{
     auth::Call,
@@ -12,11 +12,11 @@ use crate::{
     values::{Identifier, ModelType},
 };
 
-/// Runs the operation that the path of a request names.
+/// Finds the operation for the path of a request, authorizes the caller and runs the operation.
 #[rustfmt::skip] // keeps each step on one line
 pub(crate) async fn route(call: &mut Call<'_>) -> Result<()> {
     let store = call.store;
-    let path = std::mem::take(&mut call.request.path);
+    let path = std::mem::take(&mut call.request.path); // `authorize` borrows the rest
     let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
     match *path {
         ["api", "v1", "org", org, "addModelsToOrg", model_type] => {

@@ -1,4 +1,5 @@
-//! The service: an event in, a response out. No event makes it fail or end the process.
+//! Handles an event: runs its request with a timeout, logs it and returns the response. A request
+//! that panics gets a 500.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -25,10 +26,10 @@ use crate::{
 /// The function's timeout in `template.yaml`. It limits requests that have no deadline.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The part of Lambda's time that is left for sending the response.
+/// The time before Lambda's deadline that is reserved for sending the response.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
 
-/// The service: every operation, on one store.
+/// The service: every operation, with one store.
 pub struct Service {
     store: Store,
     anonymous_operations: AnonymousOperations,
@@ -73,7 +74,8 @@ impl Service {
                     anonymous_operations: self.anonymous_operations,
                     request,
                     operation: None,
-                    identity: None,
+                    organization: None,
+                    key_id: None,
                 };
                 // On the heap, because the futures of the SDK are large.
                 let work = Box::pin(route(&mut call));
@@ -87,8 +89,7 @@ impl Service {
             latency: started.elapsed(),
             cold_start,
         };
-        let identity = call.as_ref().and_then(|call| call.identity.as_ref());
-        log_request(&event, &context, identity, &outcome, &measurement);
+        log_request(&event, &context, call.as_ref(), &outcome, &measurement);
         if let Some(metrics) = &self.metrics {
             metrics.write(&measurement);
         }
@@ -99,7 +100,7 @@ impl Service {
 /// Runs a request with a timeout, and turns a panic into [`Error::Internal`].
 async fn with_timeout(work: impl Future<Output = Result<()>>, time: Duration) -> Result<()> {
     if time.is_zero() {
-        // `timeout` polls the work before it checks the time.
+        // `timeout` polls the work before it checks the time, so it could still send a write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
     match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {
@@ -120,7 +121,7 @@ fn remaining_time(context: &Context, now: SystemTime) -> Duration {
 fn log_request(
     event: &Event,
     context: &Context,
-    identity: Option<&(String, String)>,
+    call: Option<&Call<'_>>,
     outcome: &Result<()>,
     measurement: &Measurement,
 ) {
@@ -133,8 +134,8 @@ fn log_request(
                 operation = measurement.operation.map(|operation| operation.name()),
                 status = measurement.status,
                 code = error.map(|error| error.code_and_title().0),
-                organization = identity.map(|(organization, _)| organization),
-                key_id = identity.map(|(_, key_id)| key_id),
+                organization = call.and_then(|call| call.organization.as_deref()),
+                key_id = call.and_then(|call| call.key_id.as_deref()),
                 request_id,
                 trace_id = context.xray_trace_id,
                 amzn_trace_id = event.amzn_trace_id(),

@@ -1,5 +1,7 @@
-//! The records in DynamoDB. Every write can be repeated: a retry whose first attempt was written
-//! but not confirmed succeeds.
+//! Reads and writes records: the items of the DynamoDB tables.
+//!
+//! Writes are idempotent. If the response to a write is lost, the retry finds what the first
+//! attempt stored: [`Store::insert`] returns it, and an [`Update`] has the same effect twice.
 
 use std::{
     collections::HashMap,
@@ -10,8 +12,7 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     config::Builder,
-    error::SdkError,
-    operation::put_item::PutItemError,
+    operation::{put_item::PutItemError, update_item::UpdateItemError},
     types::{
         AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
         Update as UpdateItem,
@@ -33,59 +34,65 @@ mod tables;
 use cache::Cache;
 pub use tables::{Table, TableNames};
 
-/// The maximum time for which an organization or a team is cached.
-const MAX_EXISTENCE_CACHE: Duration = Duration::from_secs(60);
+/// How long organizations and teams are cached at most.
+const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
 
-/// An update of one record, as DynamoDB reads it.
+/// DynamoDB's expressions for updating a record. They are applied to one record or to several.
 pub(crate) struct Update {
     pub(crate) table: Table,
-    /// Every attribute of the record that is not part of its key is a value: `:name`.
+    /// The value of each attribute that is not part of the key is bound to `:<attribute>`. DynamoDB
+    /// rejects an update that does not use every value.
     pub(crate) expression: &'static str,
-    /// What an existing record must fulfil. A record that does not is a conflict.
+    /// A record whose condition fails is a conflict. DynamoDB evaluates the condition also if the
+    /// record does not exist, which `attribute_not_exists(<key>) OR` allows.
     pub(crate) condition: Option<&'static str>,
     /// Placeholders for attributes whose names DynamoDB reserves, such as `("#type", "type")`.
     pub(crate) names: &'static [(&'static str, &'static str)],
 }
 
-/// A time as records contain it: RFC 3339, in UTC, with milliseconds.
+/// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
 type Item = HashMap<String, AttributeValue>;
 
-/// The tables, through the client of the AWS SDK.
+/// Reads and writes the tables.
 pub struct Store {
     client: Client,
     tables: TableNames,
-    keys: Cache<Arc<KeyRecord>>,
+    api_keys: Cache<Arc<KeyRecord>>,
     organizations: Cache<()>,
     teams: Cache<()>,
 }
 
 impl Store {
-    /// Creates a store from an SDK configuration with an endpoint and credentials. The store sets
+    /// Creates a store from an SDK configuration with a region and credentials. The store sets
     /// timeouts and retries itself.
     ///
-    /// API keys are cached for `key_cache`; organizations and teams too, but for at most 60 s.
-    pub fn new(config: Builder, tables: TableNames, key_cache: Duration) -> Self {
+    /// API keys are cached for `cache_ttl`; organizations and teams too, but for at most 60 s.
+    pub fn new(config: Builder, tables: TableNames, cache_ttl: Duration) -> Self {
         Self {
             client: Client::from_conf(errors::with_retries(config).build()),
             tables,
-            keys: Cache::new(key_cache),
-            organizations: Cache::new(key_cache.min(MAX_EXISTENCE_CACHE)),
-            teams: Cache::new(key_cache.min(MAX_EXISTENCE_CACHE)),
+            api_keys: Cache::new(cache_ttl),
+            organizations: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),
+            teams: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),
         }
     }
 
     /// The record of an API key.
-    pub(crate) async fn key(&self, id: &str, now: SystemTime) -> Result<Option<Arc<KeyRecord>>> {
+    pub(crate) async fn api_key(
+        &self,
+        id: &str,
+        now: SystemTime,
+    ) -> Result<Option<Arc<KeyRecord>>> {
         let read = async {
             let item = self.read(Table::KEYS, &[id]).await?;
             let record = item.map(serde_dynamo::from_item).transpose();
             Ok(record.map_err(Error::internal)?.map(Arc::new))
         };
-        self.keys.get_or_read(id, now, read).await
+        self.api_keys.get_or_read(id, now, read).await
     }
 
     /// Whether an organization is registered.
@@ -99,14 +106,14 @@ impl Store {
             .await
     }
 
-    /// Whether a team exists. `project` is the partition key of its table.
+    /// Whether a team exists. `project_key` is the partition key of its project.
     pub(crate) async fn team_exists(
         &self,
-        project: &str,
+        project_key: &str,
         team: &Identifier,
         now: SystemTime,
     ) -> Result<bool> {
-        let key = [project, team.as_str()];
+        let key = [project_key, team.as_str()];
         self.exists(&self.teams, Table::TEAMS, &key, now).await
     }
 
@@ -117,7 +124,7 @@ impl Store {
         key: &[&str],
         now: SystemTime,
     ) -> Result<bool> {
-        let read = async { Ok(self.read(table, key).await?.map(drop)) };
+        let read = async { Ok(self.read(table, key).await?.map(|_| ())) };
         let found = cache.get_or_read(&key.join("#"), now, read).await?;
         Ok(found.is_some())
     }
@@ -132,8 +139,8 @@ impl Store {
         Ok(response.item)
     }
 
-    /// Writes a record if none has its key. Otherwise it changes nothing and returns the existing
-    /// record. One request.
+    /// Writes a record unless one with its key exists. Returns the existing record, unchanged, or
+    /// `None` if the new one was written. Sends one request, apart from retries.
     pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
@@ -158,13 +165,14 @@ impl Store {
             return Err(error.into());
         };
         let existing = failure.item().cloned();
-        let existing = existing.ok_or_else(|| Error::internal("DynamoDB sent no existing item"))?;
-        let existing = serde_dynamo::from_item(existing).map_err(Error::internal)?;
-        Ok(Some(existing))
+        let existing = existing.ok_or_else(|| Error::internal("DynamoDB returned no item"))?;
+        let existing = serde_dynamo::from_item(existing);
+        existing.map(Some).map_err(Error::internal)
     }
 
-    /// Applies an update to 1 to 100 records: to all of them, or to none if one is a conflict.
-    /// Returns the indexes of the conflicts that DynamoDB reports. One request.
+    /// Applies an update to 1 to 100 records: to all of them, or to none if there is a conflict.
+    /// Returns the indexes of the conflicts that DynamoDB reports. Sends one request, apart from
+    /// retries.
     pub(crate) async fn update<R: Serialize>(
         &self,
         update: &Update,
@@ -173,8 +181,9 @@ impl Store {
         let updates = records.iter().map(|record| self.bind(update, record));
         let updates: Vec<UpdateItem> = updates.collect::<Result<_, _>>()?;
         match <[UpdateItem; 1]>::try_from(updates) {
+            // Costs half of a transaction.
             Ok([update]) => self.update_one(update).await,
-            Err(updates) => self.update_all(updates).await,
+            Err(updates) => self.update_in_transaction(updates).await,
         }
     }
 
@@ -210,18 +219,16 @@ impl Store {
             .set_expression_attribute_values(update.expression_attribute_values)
             .send()
             .await;
-        match result {
-            Ok(_) => Ok(vec![]),
-            Err(SdkError::ServiceError(error))
-                if error.err().is_conditional_check_failed_exception() =>
-            {
-                Ok(vec![0])
-            }
-            Err(error) => Err(error.into()),
-        }
+        let Err(error) = result else {
+            return Ok(vec![]);
+        };
+        let service_error = error.as_service_error();
+        let is_conflict =
+            service_error.is_some_and(UpdateItemError::is_conditional_check_failed_exception);
+        is_conflict.then(|| vec![0]).ok_or_else(|| error.into())
     }
 
-    async fn update_all(&self, updates: Vec<UpdateItem>) -> Result<Vec<usize>> {
+    async fn update_in_transaction(&self, updates: Vec<UpdateItem>) -> Result<Vec<usize>> {
         let actions = updates
             .into_iter()
             .map(|update| TransactWriteItem::builder().update(update).build());

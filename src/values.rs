@@ -10,7 +10,7 @@ use crate::{
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive.
 ///
-/// `#` is not allowed, so keys can join identifiers with it.
+/// `#` is not allowed, so it is a safe separator between identifiers in a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PathSegment<const MAX: usize>(String);
@@ -61,7 +61,7 @@ impl<const MAX: usize> SingleLine<MAX> {
             text.contains(char::is_control)
                 .then(|| "must not contain control characters".to_owned()),
         ];
-        valid_unless(violations, || Self(text.to_owned()))
+        ok_unless(violations, || Self(text.to_owned()))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -75,7 +75,7 @@ fn too_long(text: &str, max: usize) -> Option<String> {
 }
 
 /// The value, or every violation.
-fn valid_unless<T>(
+fn ok_unless<T>(
     violations: impl IntoIterator<Item = Option<String>>,
     value: impl FnOnce() -> T,
 ) -> Result<T, Vec<String>> {
@@ -87,7 +87,7 @@ fn valid_unless<T>(
     }
 }
 
-/// A name: a line of 1 to 100 characters, without the white space around it.
+/// A name: a line of 1 to 100 characters. Surrounding white space is trimmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DisplayName(SingleLine<100>);
 
@@ -101,7 +101,7 @@ impl DisplayName {
     }
 }
 
-/// A name, and the slug that becomes the record's id: "My TEam Näme" has the slug `my-team-name`.
+/// A name, and the slug that becomes the record's id: "My Team Näme" has the slug `my-team-name`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameWithSlug {
     name: DisplayName,
@@ -117,12 +117,13 @@ impl NameWithSlug {
         let slug = slug::slugify(name.0.as_str());
         let (length, max) = (slug.len(), Self::MAX_SLUG);
         let violations = [
+            // An emoji has a slug (🎉 is `tada`), and some letters have none.
             (slug.is_empty() || !text.contains(char::is_alphanumeric))
                 .then(|| "must contain a letter or a digit".to_owned()),
             (length > max)
                 .then(|| format!("produces an id of {length} characters; the maximum is {max}")),
         ];
-        valid_unless(violations, || Self { name, slug })
+        ok_unless(violations, || Self { name, slug })
     }
 
     /// The slug (lower-case ASCII letters, digits and single hyphens), then the name.
@@ -131,7 +132,8 @@ impl NameWithSlug {
     }
 }
 
-/// A description: 0 to 1,000 characters. Line breaks and tabs are the only control characters.
+/// A description: 0 to 1,000 characters. Line breaks and tabs are the only control characters
+/// allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Description(String);
 
@@ -146,7 +148,7 @@ impl Description {
                 "must not contain control characters other than line breaks and tabs".to_owned()
             }),
         ];
-        valid_unless(violations, || Self(text.to_owned()))
+        ok_unless(violations, || Self(text.to_owned()))
     }
 
     pub(crate) fn into_string(self) -> String {
@@ -160,15 +162,12 @@ impl Description {
 #[serde(transparent)]
 pub(crate) struct ModelNumber(u64);
 
-impl ModelNumber {
-    const MAX: u64 = (1 << 53) - 1;
-}
-
 impl Deserr<Violations> for ModelNumber {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
+        const MAX: u64 = (1 << 53) - 1;
         let number = match value {
             Value::Integer(number) => Some(number),
             // 3.0 is an integer, as in JSON Schema.
@@ -176,10 +175,10 @@ impl Deserr<Violations> for ModelNumber {
             Value::NegativeInteger(_) | Value::Float(_) => None,
             other => return Err(type_mismatch(&other, ValueKind::Integer, at)),
         };
-        let number = number.filter(|number| *number <= Self::MAX);
-        number.map(Self).ok_or_else(|| {
-            Violations::one(at, format!("must be an integer from 0 to {}", Self::MAX))
-        })
+        let number = number.filter(|number| *number <= MAX);
+        number
+            .map(Self)
+            .ok_or_else(|| Violations::one(at, format!("must be an integer from 0 to {MAX}")))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The event: a request from an HTTP API (payload 2.0), a REST API (payload 1.0), a load balancer
-//! or a function URL.
+//! Reads the event: a request from an HTTP API (payload 2.0), a REST API (payload 1.0), a load
+//! balancer or a function URL.
 //!
-//! `lambda_http` is not used for this, because it panics at some events and keeps only the last of
+//! `lambda_http` is not used for this, because it panics on some events and keeps only the last of
 //! two `Authorization` headers.
 
 use std::{borrow::Cow, collections::HashMap, time::SystemTime};
@@ -12,7 +12,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use crate::request::Request;
 
-/// Where an event comes from. Each source reads responses of its own form.
+/// Where an event comes from. Each source expects its own response format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventSource {
     /// An HTTP API or a function URL. Also an unrecognized source.
@@ -25,9 +25,9 @@ pub(crate) enum EventSource {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Event {
-    /// Of HTTP APIs and function URLs.
+    /// Sent by HTTP APIs and function URLs.
     raw_path: Option<String>,
-    /// Of REST APIs and load balancers, like `http_method`.
+    /// Sent by REST APIs and load balancers, like `http_method`.
     path: Option<String>,
     http_method: Option<String>,
     headers: Option<HashMap<String, String>>,
@@ -43,9 +43,9 @@ pub(crate) struct Event {
 struct RequestContext {
     request_id: Option<String>,
     stage: Option<String>,
-    /// Of HTTP APIs and function URLs.
+    /// Sent by HTTP APIs and function URLs.
     http: Option<Http>,
-    /// Of load balancers.
+    /// Sent by load balancers.
     elb: Option<IgnoredAny>,
 }
 
@@ -55,7 +55,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. JSON of another form becomes an event without a request.
+    /// Parses an event. JSON of any other shape becomes an event without a request.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -90,17 +90,18 @@ impl Event {
 
     /// The percent-decoded segments of the path, without the stage that some sources add.
     ///
-    /// Decoding once is safe if the source has decoded the path too: identifiers contain no `%`.
+    /// If the source has decoded the path already, decoding it again is harmless: valid
+    /// identifiers contain no `%`.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let path = path.strip_prefix('/').unwrap_or(path);
         let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
         let mut segments: Vec<_> = path.split('/').map(decode).collect();
-        // A stage can be named `api` or `v1`.
-        let is_complete = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
+        // A path without a stage keeps its first segment, even if the stage is named `api`.
+        let has_no_stage = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
         let context = self.request_context.as_ref();
         let stage = context.and_then(|context| context.stage.as_deref());
-        if !is_complete && stage == Some(&*segments[0]) {
+        if !has_no_stage && stage == Some(&*segments[0]) {
             segments.remove(0);
         }
         Some(segments)
@@ -112,7 +113,7 @@ impl Event {
         let values = self.header_values("x-amzn-trace-id").into_iter();
         let mut fields = values.flat_map(|value| value.split(';'));
         let root = fields.find_map(|field| field.trim().strip_prefix("Root="))?;
-        is_hex_groups(root, &[1, 8, 24]).then_some(root)
+        (root.starts_with("1-") && is_hex_groups(root, &[1, 8, 24])).then_some(root)
     }
 
     /// The `traceparent` header (W3C Trace Context, section 3.2), if it is well-formed. Only the
@@ -213,6 +214,7 @@ mod tests {
             "Root=",
             "Root=1-67891233-Papers",
             &format!("Root={root}0"),
+            &format!("Root=a{}", &root[1..]),
             root,
         ] {
             assert_eq!(trace(value).amzn_trace_id(), None, "{value}");

@@ -12,7 +12,7 @@ use lambda_http::{
 use serde::Serialize;
 
 use super::event::EventSource;
-use crate::error::{Credential, Error, Result, Violation};
+use crate::error::{CredentialProblem, Error, Result, Violation};
 
 /// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER: u16 = 1;
@@ -93,10 +93,10 @@ impl EventResponse {
 fn error_header(error: &Error) -> Option<(HeaderName, HeaderValue)> {
     Some(match error {
         // RFC 6750, section 3.1: no error code if the request has no credential.
-        Error::Unauthenticated(Credential::Missing) => {
+        Error::Unauthenticated(CredentialProblem::Missing) => {
             (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
         }
-        Error::Unauthenticated(Credential::Rejected) => {
+        Error::Unauthenticated(CredentialProblem::Rejected) => {
             let challenge = HeaderValue::from_static("Bearer error=\"invalid_token\"");
             (header::WWW_AUTHENTICATE, challenge)
         }
@@ -161,7 +161,7 @@ mod tests {
         vec![
             Error::MalformedPath("org_id", 128),
             Error::NotJson("it is empty".to_owned()),
-            Error::Unauthenticated(Credential::Rejected),
+            Error::Unauthenticated(CredentialProblem::Rejected),
             Error::OtherOrganization,
             Error::OperationNotAllowed("create_team"),
             Error::NoSuchOrganization,
@@ -222,12 +222,12 @@ mod tests {
     fn errors_have_the_headers_that_clients_act_on() {
         for (error, name, value) in [
             (
-                Error::Unauthenticated(Credential::Missing),
+                Error::Unauthenticated(CredentialProblem::Missing),
                 "www-authenticate",
                 "Bearer",
             ),
             (
-                Error::Unauthenticated(Credential::Rejected),
+                Error::Unauthenticated(CredentialProblem::Rejected),
                 "www-authenticate",
                 "Bearer error=\"invalid_token\"",
             ),

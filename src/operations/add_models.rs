@@ -15,6 +15,7 @@ use crate::{
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct AddModels {
+    // Spelled as in the contract.
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
     models: UniqueList<SelectedModel>,
 }
@@ -22,7 +23,9 @@ pub(crate) struct AddModels {
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
 struct SelectedModel {
+    /// The number that the client gives to the model.
     id: ModelNumber,
+    /// The model itself, such as `gpt-4o`.
     modelid: ModelId,
 }
 
@@ -35,13 +38,14 @@ impl Keyed for SelectedModel {
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
-    /// `<model type>#<modelid>`.
+    /// The sort key: `<model type>#<modelid>`.
     model: String,
     id: ModelNumber,
     #[serde(flatten)]
     audit: &'a Audit,
 }
 
+/// A model that exists with the same `id` keeps its audit attributes.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
     expression: "SET id = :id, created_at = if_not_exists(created_at, :created_at), \
@@ -51,7 +55,7 @@ const ADD_MODEL: Update = Update {
     names: &[],
 };
 
-/// Adds all models, or none if one of them exists with another `id`.
+/// Adds all models, or none if one of them exists with a different `id`.
 pub(crate) async fn add_models(
     store: &Store,
     caller: &Caller,

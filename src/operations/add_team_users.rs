@@ -42,6 +42,7 @@ struct TeamMember<'a> {
     audit: &'a Audit,
 }
 
+/// A user who is a member already keeps their audit attributes.
 const ADD_MEMBER: Update = Update {
     table: Table::TEAM_MEMBERS,
     expression: "SET created_at = if_not_exists(created_at, :created_at), \
@@ -51,7 +52,7 @@ const ADD_MEMBER: Update = Update {
     names: &[],
 };
 
-/// Adds all users to a team that exists.
+/// Adds all users to a team, which must exist.
 pub(crate) async fn add_team_users(
     store: &Store,
     caller: &Caller,
@@ -59,12 +60,12 @@ pub(crate) async fn add_team_users(
     team: &Identifier,
     request: AddTeamUsers,
 ) -> Result<()> {
-    let project = project_key(&caller.organization, project);
+    let project_key = project_key(&caller.organization, project);
     let now = caller.received_at;
-    if !store.team_exists(&project, team, now).await? {
+    if !store.team_exists(&project_key, team, now).await? {
         return Err(Error::NoSuchTeam);
     }
-    let team = format!("{project}#{}", team.as_str());
+    let team = format!("{project_key}#{}", team.as_str());
     let audit = caller.audit();
     let members = request.users.iter().map(|user| TeamMember {
         team: &team,

@@ -20,6 +20,7 @@ pub(crate) struct CreateDataStore {
     description: Option<Description>,
 }
 
+// The defaults allow for stored records that lack an attribute.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct DataStore {
@@ -32,7 +33,7 @@ struct DataStore {
     audit: Audit,
 }
 
-/// Creates a data store under the slug of its name.
+/// Creates a data store. Its id is the slug of its name.
 pub(crate) async fn create_data_store(
     store: &Store,
     caller: &Caller,
@@ -47,10 +48,10 @@ pub(crate) async fn create_data_store(
         audit: caller.audit(),
     };
     match store.insert(Table::DATA_STORES, &data_store).await? {
-        Some(other)
-            if other.data_store_name != data_store.data_store_name
-                || other.data_store_description != data_store.data_store_description
-                || other.audit.created_by != data_store.audit.created_by =>
+        Some(existing)
+            if existing.data_store_name != data_store.data_store_name
+                || existing.data_store_description != data_store.data_store_description
+                || existing.audit.created_by != data_store.audit.created_by =>
         {
             Err(Error::NameTaken)
         }

@@ -19,6 +19,7 @@ pub(crate) struct CreateLoggingInstance {
     project_name: DisplayName,
 }
 
+// The defaults allow for stored records that lack an attribute.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LoggingInstance {
@@ -43,9 +44,9 @@ pub(crate) async fn create_logging_instance(
         audit: caller.audit(),
     };
     match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
-        Some(other)
-            if other.project_name != instance.project_name
-                || other.audit.created_by != instance.audit.created_by =>
+        Some(existing)
+            if existing.project_name != instance.project_name
+                || existing.audit.created_by != instance.audit.created_by =>
         {
             Err(Error::NameTaken)
         }

@@ -21,6 +21,7 @@ pub(crate) struct CreateTeam {
     description: Option<Description>,
 }
 
+// The defaults allow for stored records that lack an attribute.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Team {
@@ -34,7 +35,7 @@ struct Team {
     audit: Audit,
 }
 
-/// Creates a team under the slug of its name.
+/// Creates a team. Its id is the slug of its name. Projects are not registered, so any id is valid.
 pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller,
@@ -50,10 +51,10 @@ pub(crate) async fn create_team(
         audit: caller.audit(),
     };
     match store.insert(Table::TEAMS, &team).await? {
-        Some(other)
-            if other.team_name != team.team_name
-                || other.team_description != team.team_description
-                || other.audit.created_by != team.audit.created_by =>
+        Some(existing)
+            if existing.team_name != team.team_name
+                || existing.team_description != team.team_description
+                || existing.audit.created_by != team.audit.created_by =>
         {
             Err(Error::NameTaken)
         }

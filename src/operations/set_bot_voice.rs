@@ -32,7 +32,7 @@ struct BotVoice<'a> {
     audit: Audit,
 }
 
-/// The condition prevents a repeated request from changing `updated_at`.
+/// The condition prevents a repeated request of the same caller from changing `updated_at`.
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
@@ -46,7 +46,8 @@ const SET_VOICE: Update = Update {
     names: &[("#type", "type")],
 };
 
-/// Sets the voice of a bot of the caller's organization. The last write wins.
+/// Sets the voice of a bot in the caller's organization. Bots are not registered, so any id is
+/// valid. The last write that reaches DynamoDB wins, even if its request was received earlier.
 pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller,
@@ -63,7 +64,7 @@ pub(crate) async fn set_bot_voice(
         updated_by: audit.created_by.clone(),
         audit,
     };
-    // A conflict means that the bot has this voice already.
+    // A conflict means that the same caller has set this voice already.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(())
 }

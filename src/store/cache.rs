@@ -1,4 +1,4 @@
-//! A cache of records that were read.
+//! A cache in memory, with a time to live.
 
 use std::{
     collections::HashMap,
@@ -8,12 +8,12 @@ use std::{
 
 use crate::error::Result;
 
-/// The maximum number of entries. A full cache is cleared: entries are cheap to read again.
+/// The maximum number of entries. A full cache is cleared, because entries are cheap to read again.
 const CAPACITY: usize = 10_000;
 
 /// Records by their key. It never caches that a record is absent.
 pub(super) struct Cache<R> {
-    /// The time for which an entry is used. Zero disables the cache.
+    /// How long an entry is used. Zero disables the cache.
     ttl: Duration,
     entries: Mutex<HashMap<String, Entry<R>>>,
 }
@@ -34,8 +34,8 @@ impl<R: Clone> Cache<R> {
 
     /// The cached record, or else what `read` returns.
     ///
-    /// `now` must be taken before `read` sends its request: an entry is then never used for longer
-    /// than the time to live after the record was current.
+    /// `now` must be taken before `read` sends its request, so that no entry is used longer than
+    /// the time to live after it was read.
     pub(super) async fn get_or_read(
         &self,
         key: &str,
@@ -65,12 +65,13 @@ impl<R: Clone> Cache<R> {
             return;
         }
         let mut entries = self.entries();
-        if entries.len() >= CAPACITY {
+        if entries.len() >= CAPACITY && !entries.contains_key(key) {
             entries.clear();
         }
         entries.insert(key.to_owned(), Entry { record, read_at });
     }
 
+    /// A panic cannot leave the map half changed, so a poisoned lock is fine.
     fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry<R>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

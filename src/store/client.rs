@@ -1,8 +1,8 @@
-//! The connection to DynamoDB.
+//! Connects to DynamoDB.
 //!
 //! The SDK's default configuration would read files, gather entropy for 33 ms and parse every root
-//! certificate of the system. The function uses what Lambda passes in variables, `ring`, and
-//! Amazon's root certificates.
+//! certificate of the system. The function takes region and credentials from Lambda's environment
+//! variables instead, and uses `ring` with only Amazon's root certificates.
 
 use std::{fs, time::Duration};
 
@@ -24,23 +24,23 @@ use tokio::time::timeout;
 use crate::error::BoxError;
 
 /// The root certificates of AWS's endpoints: the four of Amazon Trust Services, and the Starfield
-/// root that cross-signed them. The first one expires in 2037.
+/// root that cross-signed them. The earliest expiry is in 2037.
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
-/// The timeout for opening a connection.
+/// The timeout for opening a connection, and for the health check that opens the first one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How to connect to DynamoDB.
 pub struct ClientConfig {
     pub(crate) region: Region,
-    /// Another endpoint than the region's.
+    /// An endpoint to use instead of the region's.
     pub(crate) endpoint_url: Option<String>,
     pub(crate) use_fips: bool,
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) certificates: Option<String>,
-    /// Without them, the SDK looks for credentials in the profile, web identity, container and
-    /// SnapStart, and refreshes them before they expire.
+    /// Without them, the SDK uses its default chain (profile, web identity, container; SnapStart
+    /// uses the last one) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -58,8 +58,9 @@ impl ClientConfig {
         // One connector for everything: by default the SDK creates several, each of which parses
         // the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        let default_url = (is_public(&self.region) && !self.use_fips && !self.use_dual_stack)
-            .then(|| format!("https://dynamodb.{}.amazonaws.com", self.region));
+        let default_url =
+            (uses_amazon_roots(&self.region) && !self.use_fips && !self.use_dual_stack)
+                .then(|| format!("https://dynamodb.{}.amazonaws.com", self.region));
         if let Some(url) = self.endpoint_url.as_ref().or(default_url.as_ref()) {
             preconnect(&connector, url).await;
         }
@@ -84,13 +85,14 @@ impl ClientConfig {
     }
 }
 
-/// Whether a region is public or in GovCloud. Only their endpoints use Amazon's root certificates.
-fn is_public(region: &Region) -> bool {
-    let areas = [
+/// Whether the endpoints of a region use Amazon's root certificates: the public regions and
+/// GovCloud.
+fn uses_amazon_roots(region: &Region) -> bool {
+    let prefixes = [
         "af-", "ap-", "ca-", "eu-", "il-", "me-", "mx-", "sa-", "us-",
     ];
     let region = region.as_ref();
-    areas.iter().any(|area| region.starts_with(area)) && !region.contains("-iso")
+    prefixes.iter().any(|prefix| region.starts_with(prefix)) && !region.contains("-iso")
 }
 
 /// Opens a connection with an unsigned `GET /`, DynamoDB's health check.
@@ -115,7 +117,7 @@ fn connector(region: &Region, certificates: Option<&str>) -> Result<SharedHttpCo
             let pem = fs::read(file).map_err(|error| format!("Cannot read {file}: {error}"))?;
             TrustStore::empty().with_pem_certificate(pem)
         }
-        None if is_public(region) => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
+        None if uses_amazon_roots(region) => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
         None => TrustStore::default(),
     };
     let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT);
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn amazons_roots_are_used_in_public_regions_and_govcloud() {
         for region in ["us-east-1", "eu-central-1", "mx-central-1", "us-gov-west-1"] {
-            assert!(is_public(&Region::new(region)), "{region}");
+            assert!(uses_amazon_roots(&Region::new(region)), "{region}");
         }
         for region in [
             "cn-north-1",
@@ -147,7 +149,7 @@ mod tests {
             "eu-isoe-west-1",
             "eusc-de-east-1",
         ] {
-            assert!(!is_public(&Region::new(region)), "{region}");
+            assert!(!uses_amazon_roots(&Region::new(region)), "{region}");
         }
     }
 }

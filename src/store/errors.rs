@@ -21,20 +21,22 @@ use aws_smithy_runtime_api::client::{
 
 use crate::error::Error;
 
-/// The timeout of one attempt, connecting included. The request's deadline limits all attempts.
+/// The timeout of one attempt, including connecting. The request's deadline limits all attempts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The maximum number of attempts, unless the request's deadline ends them earlier.
+/// The maximum number of attempts. The request's deadline can end them earlier, and so can the
+/// SDK's retry quota, which many failures in one process use up.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The wait before the second attempt. It doubles for each further attempt, with full jitter.
+/// The maximum wait before the second attempt. It doubles for each further attempt, and the actual
+/// wait is random (full jitter).
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// The maximum wait between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The error code of a write that conflicts with a transaction. The SDK does not retry it.
-const CONFLICT_CODE: &str = "TransactionConflictException";
+/// The error code of a write that lost to a concurrent transaction. The SDK does not retry it.
+const TRANSACTION_CONFLICT: &str = "TransactionConflictException";
 
 /// The other error codes after which the same request can succeed later.
 const TRANSIENT_CODES: [&str; 5] = [
@@ -52,7 +54,7 @@ const TRANSIENT_REASONS: [&str; 3] = [
     "ThrottlingError",
 ];
 
-/// The reason for a cancelled transaction whose condition failed.
+/// The cancellation reason of an action whose condition failed.
 const CONDITION_FAILED: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
@@ -68,7 +70,7 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .retry_classifier(TransientErrorClassifier)
 }
 
-/// The indexes of the actions whose condition failed, if a transaction was cancelled for that.
+/// The indexes of the actions whose condition failed, if a transaction was cancelled for that reason.
 pub(super) fn failed_conditions(error: &TransactWriteItemsError) -> Vec<usize> {
     let reasons = reasons(error);
     let indexes = 0..reasons.len();
@@ -77,7 +79,8 @@ pub(super) fn failed_conditions(error: &TransactWriteItemsError) -> Vec<usize> {
         .collect()
 }
 
-/// Whether a transaction was cancelled only because of other writers or throttling.
+/// Whether a transaction was cancelled because of other writers or throttling, and no condition
+/// failed.
 fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
     let is_transient = |reason: &&str| TRANSIENT_REASONS.contains(reason);
     failed_conditions(error).is_empty() && reasons(error).iter().any(is_transient)
@@ -94,8 +97,9 @@ fn reasons(error: &TransactWriteItemsError) -> Vec<&str> {
         .collect()
 }
 
-/// Retries what the SDK does not retry by default: conflicts with other writers, and responses
-/// with a 2xx status that the SDK cannot parse, which a proxy may send.
+/// Retries what the SDK does not retry by default: writes that lost to other writers, cancelled
+/// transactions that were throttled, and responses with a 2xx status that the SDK cannot parse,
+/// which a proxy may send.
 #[derive(Debug)]
 struct TransientErrorClassifier;
 
@@ -105,7 +109,7 @@ impl ClassifyRetry for TransientErrorClassifier {
         let error = error.and_then(OrchestratorError::as_operation_error);
         let response = context.response();
         let is_success = response.is_some_and(|response| response.status().is_success());
-        if error.is_some_and(|error| is_success || is_conflict(error)) {
+        if error.is_some_and(|error| is_success || is_transient_write_error(error)) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -113,20 +117,20 @@ impl ClassifyRetry for TransientErrorClassifier {
     }
 
     fn name(&self) -> &'static str {
-        "conflicts and unparseable responses"
+        "transient writes and unparseable responses"
     }
 }
 
-/// Whether a write lost against another writer.
-fn is_conflict(error: &OperationError) -> bool {
+/// Whether a write lost to another writer, or its transaction was throttled.
+fn is_transient_write_error(error: &OperationError) -> bool {
     let transaction = error.downcast_ref::<TransactWriteItemsError>();
     let update = || error.downcast_ref::<UpdateItemError>()?.code();
     let put = || error.downcast_ref::<PutItemError>()?.code();
     transaction.is_some_and(is_transient_cancellation)
-        || update().or_else(put) == Some(CONFLICT_CODE)
+        || update().or_else(put) == Some(TRANSACTION_CONFLICT)
 }
 
-/// The error of a request that failed after all attempts.
+/// The error of a request after its last attempt.
 impl<E> From<SdkError<E>> for Error
 where
     E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
@@ -135,16 +139,17 @@ where
         let is_transient = match &error {
             // The request could not be built.
             SdkError::ConstructionFailure(_) => false,
-            // If it is neither the network nor a timeout, credentials or the endpoint are wrong.
+            // Otherwise, the credentials or the endpoint are probably misconfigured.
             SdkError::DispatchFailure(failure) => failure.is_io() || failure.is_timeout(),
             SdkError::ServiceError(response) => {
                 let (status, error) = (response.raw().status(), response.err());
                 let code = error.code().unwrap_or_default();
-                let transaction = (error as &dyn StdError).downcast_ref();
+                let transaction =
+                    (error as &dyn StdError).downcast_ref::<TransactWriteItemsError>();
                 // DynamoDB does not send an error with a 2xx status, but a proxy may.
                 status.is_server_error()
                     || status.is_success()
-                    || code == CONFLICT_CODE
+                    || code == TRANSACTION_CONFLICT
                     || TRANSIENT_CODES.contains(&code)
                     || transaction.is_some_and(is_transient_cancellation)
             }
@@ -288,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_and_unparseable_responses_are_retried() {
-        let conflict = || ErrorMetadata::builder().code(CONFLICT_CODE).build();
+    fn transient_writes_and_unparseable_responses_are_retried() {
+        let conflict = || ErrorMetadata::builder().code(TRANSACTION_CONFLICT).build();
         assert!(is_retried(
             OperationError::erase(PutItemError::generic(conflict())),
             400

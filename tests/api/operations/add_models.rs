@@ -1,4 +1,4 @@
-//! `add_models`.
+//! Tests of `add_models`, which adds chat models to an organization.
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -8,6 +8,7 @@ use crate::support::{TestApp, assert_created_by, assert_rejected};
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
 
+/// A body that adds models with these ids and names.
 fn models(models: &[(u64, &str)]) -> Value {
     let models: Vec<_> = models
         .iter()
@@ -39,14 +40,13 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn add_models_writes_a_record_for_each_model() {
+async fn stores_a_record_for_each_model() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
 
-    app.anonymous()
-        .post(PATH, models(&[(2, "b"), (1, "a")]))
-        .await
-        .assert_success();
+    let response = anonymous.post(PATH, models(&[(2, "b"), (1, "a")])).await;
 
+    response.assert_success();
     let records = app.records(Table::MODELS).await;
     assert_eq!(records.len(), 2);
     for (record, (model, id)) in records.iter().zip([("chat#a", 1), ("chat#b", 2)]) {
@@ -57,157 +57,167 @@ async fn add_models_writes_a_record_for_each_model() {
     }
 }
 
+/// A transaction costs twice as much as an update.
 #[tokio::test]
-async fn add_models_writes_one_model_with_one_update_and_more_with_one_transaction() {
+async fn uses_a_transaction_only_for_several_models() {
     let app = TestApp::new().await;
-    app.anonymous()
-        .post(PATH, models(&[(1, "a")]))
-        .await
-        .assert_success();
-    app.requests.take();
+    let anonymous = app.anonymous();
 
-    app.anonymous()
-        .post(PATH, models(&[(2, "b")]))
-        .await
-        .assert_success();
-    app.anonymous()
-        .post(PATH, models(&[(3, "c"), (4, "d")]))
-        .await
-        .assert_success();
+    for body in [models(&[(1, "a")]), models(&[(2, "b"), (3, "c")])] {
+        anonymous.post(PATH, body).await.assert_success();
+    }
 
     let actions = app.requests.take_actions();
-    assert_eq!(actions, ["UpdateItem", "TransactWriteItems"]);
+    assert_eq!(actions, ["GetItem", "UpdateItem", "TransactWriteItems"]);
 }
 
 #[tokio::test]
-async fn add_models_adds_what_is_new_and_keeps_what_is_there() {
+async fn adds_new_models_and_leaves_existing_ones_unchanged() {
     let app = TestApp::new().await;
-    app.anonymous()
-        .post(PATH, models(&[(1, "a")]))
-        .await
-        .assert_success();
-    let first = app.only_record(Table::MODELS).await;
+    let (acme, anonymous) = (app.key_holder("acme").await, app.anonymous());
+    let one_model = models(&[(1, "a")]);
+    let response = anonymous.post(PATH, one_model.clone()).await;
+    response.assert_success();
+    let existing = app.only_record(Table::MODELS).await;
 
-    app.anonymous()
-        .post(PATH, models(&[(1, "a")]))
-        .await
-        .assert_success();
-    app.key_holder("acme")
-        .await
-        .post(PATH, models(&[(1, "a"), (2, "b")]))
-        .await
-        .assert_success();
+    let response = anonymous.post(PATH, one_model).await;
+    response.assert_success();
+    let response = acme.post(PATH, models(&[(1, "a"), (2, "b")])).await;
+    response.assert_success();
 
     let records = app.records(Table::MODELS).await;
     assert_eq!(records.len(), 2);
-    assert_eq!(records[0], first);
+    assert_eq!(records[0], existing);
 }
 
 #[tokio::test]
-async fn add_models_adds_none_if_one_is_there_with_another_id() {
+async fn returns_409_and_adds_nothing_when_a_model_exists_with_another_id() {
     let app = TestApp::new().await;
-    app.anonymous()
-        .post(PATH, models(&[(1, "a")]))
-        .await
-        .assert_success();
-    let first = app.only_record(Table::MODELS).await;
+    let anonymous = app.anonymous();
+    let response = anonymous.post(PATH, models(&[(1, "a")])).await;
+    response.assert_success();
+    let existing = app.only_record(Table::MODELS).await;
 
-    app.anonymous()
-        .post(PATH, models(&[(2, "a")]))
-        .await
-        .assert_problem(409, "model_taken");
-    app.anonymous()
-        .post(PATH, models(&[(3, "b"), (2, "a"), (4, "c")]))
-        .await
-        .assert_problem(409, "model_taken");
+    for body in [models(&[(2, "a")]), models(&[(3, "b"), (2, "a"), (4, "c")])] {
+        let response = anonymous.post(PATH, body).await;
+        response.assert_problem(409, "model_taken");
+    }
 
-    assert_eq!(app.only_record(Table::MODELS).await, first);
+    assert_eq!(app.only_record(Table::MODELS).await, existing);
 }
 
 #[tokio::test]
-async fn add_models_keeps_model_types_apart() {
+async fn stores_models_of_different_types_separately() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
+    let image_path = "/api/v1/org/acme/addModelsToOrg/image";
 
-    app.anonymous()
-        .post(PATH, models(&[(1, "a")]))
-        .await
-        .assert_success();
-    app.anonymous()
-        .post("/api/v1/org/acme/addModelsToOrg/image", models(&[(2, "a")]))
-        .await
-        .assert_success();
+    for (path, id) in [(PATH, 1), (image_path, 2)] {
+        let response = anonymous.post(path, models(&[(id, "a")])).await;
+        response.assert_success();
+    }
 
     assert_eq!(app.records(Table::MODELS).await.len(), 2);
 }
 
 #[tokio::test]
-async fn add_models_collapses_equal_entries() {
+async fn stores_a_repeated_entry_once() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
+    let body = models(&[(1, "a"), (1, "a"), (2, "b"), (1, "a")]);
 
-    app.anonymous()
-        .post(PATH, models(&[(1, "a"), (1, "a"), (2, "b"), (1, "a")]))
-        .await
-        .assert_success();
+    anonymous.post(PATH, body).await.assert_success();
 
     assert_eq!(app.records(Table::MODELS).await.len(), 2);
 }
 
 #[tokio::test]
-async fn add_models_takes_100_models_of_the_longest_ids() {
+async fn accepts_100_models_with_ids_of_the_maximum_length() {
     let app = TestApp::new().await;
-    let long: Vec<_> = (0..100)
+    let anonymous = app.anonymous();
+    // 200 characters. 𝄞 has four bytes, the maximum in UTF-8.
+    let modelids: Vec<_> = (0..100)
         .map(|number| format!("{number:03}{}", "𝄞".repeat(197)))
         .collect();
-    let body: Vec<_> = long
+    let max_id = (1 << 53) - 1;
+    let entries: Vec<_> = modelids
         .iter()
-        .map(|modelid| ((1 << 53) - 1, modelid.as_str()))
+        .map(|modelid| (max_id, modelid.as_str()))
         .collect();
     let path = format!("/api/v1/org/acme/addModelsToOrg/{}", "t".repeat(64));
 
-    app.anonymous()
-        .post(&path, models(&body))
-        .await
-        .assert_success();
+    let response = anonymous.post(&path, models(&entries)).await;
 
+    response.assert_success();
     let records = app.records(Table::MODELS).await;
     assert_eq!(records.len(), 100);
     assert_eq!(records[0]["id"], json!(9_007_199_254_740_991u64));
 }
 
 #[tokio::test]
-async fn add_models_takes_an_integer_that_is_written_with_a_fraction() {
+async fn accepts_an_id_with_a_zero_fraction() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
 
     let body = r#"{"aIModelsSelectedToAddToOrg": [{"id": 3.0, "modelid": "a"}]}"#;
-    app.anonymous().post_text(PATH, body).await.assert_success();
+    anonymous.post_text(PATH, body).await.assert_success();
 
     assert_eq!(app.only_record(Table::MODELS).await["id"], 3);
 }
 
 #[tokio::test]
-async fn add_models_refuses_every_bad_body() {
-    let field = |entries: Value| json!({ "aIModelsSelectedToAddToOrg": entries });
-    let range = "must be an integer from 0 to 9007199254740991";
-    let at = |pointer: &str| format!("#/aIModelsSelectedToAddToOrg/{pointer} {range}");
-    let (first, second, third) = (at("0/id"), at("1/id"), at("2/id"));
-    let many: Vec<_> = (0..101).map(|id| (id, "a")).collect();
+async fn returns_422_for_an_invalid_array() {
+    let array = |entries: Value| json!({ "aIModelsSelectedToAddToOrg": entries });
+    let too_many: Vec<_> = (0..101).map(|id| (id, "a")).collect();
     assert_rejected(
         PATH,
         Table::MODELS,
         &[
-            ("nothing", json!({}), &["#/aIModelsSelectedToAddToOrg is required"]),
-            ("null", field(json!(null)), &["#/aIModelsSelectedToAddToOrg must be an array, but is null"]),
-            ("an object", field(json!({})), &["#/aIModelsSelectedToAddToOrg must be an array, but is an object"]),
-            ("no entry", field(json!([])), &["#/aIModelsSelectedToAddToOrg must have at least 1 entry"]),
-            ("101 entries", models(&many), &["#/aIModelsSelectedToAddToOrg must have at most 100 entries, but has 101"]),
             (
-                "arrays for objects",
-                field(json!([[1, "a"]])),
+                "an empty object",
+                json!({}),
+                &["#/aIModelsSelectedToAddToOrg is required"],
+            ),
+            (
+                "null instead of an array",
+                array(json!(null)),
+                &["#/aIModelsSelectedToAddToOrg must be an array, but is null"],
+            ),
+            (
+                "an object instead of an array",
+                array(json!({})),
+                &["#/aIModelsSelectedToAddToOrg must be an array, but is an object"],
+            ),
+            (
+                "an empty array",
+                array(json!([])),
+                &["#/aIModelsSelectedToAddToOrg must have at least 1 entry"],
+            ),
+            (
+                "101 entries",
+                models(&too_many),
+                &["#/aIModelsSelectedToAddToOrg must have at most 100 entries, but has 101"],
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn returns_422_for_an_invalid_model() {
+    let array = |entries: Value| json!({ "aIModelsSelectedToAddToOrg": entries });
+    assert_rejected(
+        PATH,
+        Table::MODELS,
+        &[
+            (
+                "an array instead of an object",
+                array(json!([[1, "a"]])),
                 &["#/aIModelsSelectedToAddToOrg/0 must be an object, but is an array"],
             ),
             (
-                "an entry without fields, and one that is none",
-                field(json!([{}, 1])),
+                "an empty object and an integer",
+                array(json!([{}, 1])),
                 &[
                     "#/aIModelsSelectedToAddToOrg/0/id is required",
                     "#/aIModelsSelectedToAddToOrg/0/modelid is required",
@@ -215,41 +225,64 @@ async fn add_models_refuses_every_bad_body() {
                 ],
             ),
             (
-                "ids out of range",
-                field(json!([
-                    { "id": -1, "modelid": "a" },
-                    { "id": 9_007_199_254_740_992u64, "modelid": "b" },
-                    { "id": 1.5, "modelid": "c" },
-                ])),
-                &[&first, &second, &third],
-            ),
-            (
-                "a string as id",
-                field(json!([{ "id": "1", "modelid": "a" }])),
+                "a string instead of an id",
+                array(json!([{ "id": "1", "modelid": "a" }])),
                 &["#/aIModelsSelectedToAddToOrg/0/id must be an integer, but is a string"],
             ),
             (
-                "an empty and a long modelid",
-                field(json!([{ "id": 1, "modelid": "" }, { "id": 1, "modelid": "x".repeat(201) }])),
+                "an empty modelid and one of 201 characters",
+                models(&[(1, ""), (1, &"x".repeat(201))]),
                 &[
                     "#/aIModelsSelectedToAddToOrg/0/modelid must not be empty",
-                    "#/aIModelsSelectedToAddToOrg/1/modelid must have at most 200 characters, but has 201",
+                    "#/aIModelsSelectedToAddToOrg/1/modelid \
+                    must have at most 200 characters, but has 201",
                 ],
             ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn returns_422_for_an_id_out_of_range() {
+    let body = json!({ "aIModelsSelectedToAddToOrg": [
+        { "id": -1, "modelid": "a" },
+        { "id": 9_007_199_254_740_992u64, "modelid": "b" },
+        { "id": 1.5, "modelid": "c" },
+    ] });
+    let violations = [
+        "#/aIModelsSelectedToAddToOrg/0/id must be an integer from 0 to 9007199254740991",
+        "#/aIModelsSelectedToAddToOrg/1/id must be an integer from 0 to 9007199254740991",
+        "#/aIModelsSelectedToAddToOrg/2/id must be an integer from 0 to 9007199254740991",
+    ];
+    let description = "negative, more than 2^53 - 1, and a fraction";
+    assert_rejected(PATH, Table::MODELS, &[(description, body, &violations)]).await;
+}
+
+#[tokio::test]
+async fn returns_422_for_two_ids_of_one_model() {
+    assert_rejected(
+        PATH,
+        Table::MODELS,
+        &[
             (
-                "an entry without id, and contradicting ones",
-                field(json!([{ "modelid": "x" }, { "id": 1, "modelid": "m" }, { "id": 2, "modelid": "m" }])),
-                &[
-                    "#/aIModelsSelectedToAddToOrg/0/id is required",
-                    "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 1",
-                ],
-            ),
-            (
-                "contradicting entries",
+                "two models with two ids each",
                 models(&[(1, "a"), (2, "b"), (3, "a"), (4, "b")]),
                 &[
                     "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 0",
                     "#/aIModelsSelectedToAddToOrg/3 conflicts with entry 1",
+                ],
+            ),
+            (
+                "a model with two ids after an invalid entry",
+                json!({ "aIModelsSelectedToAddToOrg": [
+                    { "modelid": "x" },
+                    { "id": 1, "modelid": "m" },
+                    { "id": 2, "modelid": "m" },
+                ] }),
+                &[
+                    "#/aIModelsSelectedToAddToOrg/0/id is required",
+                    "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 1",
                 ],
             ),
         ],

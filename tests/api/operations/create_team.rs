@@ -1,4 +1,4 @@
-//! `create_team`.
+//! Tests of `create_team`, which creates a team in a project.
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -23,17 +23,13 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn create_team_writes_the_record_under_the_slug_of_its_name() {
+async fn stores_the_team_under_the_slug_of_its_name() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
+    let acme = app.with_key(&key);
+    let body = json!({ "teamName": "  My TEam Näme ", "teamDescription": "One\nline\tmore" });
 
-    let response = app
-        .with_key(&key)
-        .post(
-            PATH,
-            json!({ "teamName": "  My TEam Näme ", "teamDescription": "One\nline\tmore" }),
-        )
-        .await;
+    let response = acme.post(PATH, body).await;
 
     response.assert_success();
     assert_eq!(response.headers["x-request-id"], "gateway-request");
@@ -46,167 +42,123 @@ async fn create_team_writes_the_record_under_the_slug_of_its_name() {
 }
 
 #[tokio::test]
-async fn create_team_takes_an_absent_and_a_null_description_as_empty() {
+async fn stores_an_absent_or_null_description_as_an_empty_string() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
 
-    acme.post(PATH, json!({ "teamName": "Absent" }))
-        .await
-        .assert_success();
-    acme.post(PATH, json!({ "teamName": "Null", "teamDescription": null }))
-        .await
-        .assert_success();
+    for body in [
+        json!({ "teamName": "Absent" }),
+        json!({ "teamName": "Null", "teamDescription": null }),
+    ] {
+        acme.post(PATH, body).await.assert_success();
+    }
 
     let teams = app.records(Table::TEAMS).await;
     assert_eq!(teams.len(), 2);
-    assert!(
-        teams.iter().all(|team| team["team_description"] == ""),
-        "{teams:?}"
-    );
+    for team in teams {
+        assert_eq!(team["team_description"], "", "{team}");
+    }
 }
 
 #[tokio::test]
-async fn create_team_changes_nothing_when_it_is_repeated() {
+async fn returns_409_when_the_name_is_taken() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
-    let body = json!({ "teamName": "Research", "teamDescription": "Reads" });
-    acme.post(PATH, body.clone()).await.assert_success();
-    let first = app.only_record(Table::TEAMS).await;
+    let other_client = app.key_holder("acme").await;
+    let team = json!({ "teamName": "Research", "teamDescription": "Reads" });
+    acme.post(PATH, team.clone()).await.assert_success();
+    let existing = app.only_record(Table::TEAMS).await;
+    let other_description = json!({ "teamName": "Research", "teamDescription": "Writes" });
+    let same_slug = json!({ "teamName": "research!", "teamDescription": "Reads" });
 
-    acme.post(PATH, body).await.assert_success();
+    for (client, body) in [
+        (&acme, other_description),
+        (&acme, same_slug),
+        (&other_client, team),
+    ] {
+        let response = client.post(PATH, body).await;
+        response.assert_problem(409, "name_taken");
+    }
 
-    assert_eq!(app.only_record(Table::TEAMS).await, first);
+    assert_eq!(app.only_record(Table::TEAMS).await, existing);
 }
 
 #[tokio::test]
-async fn create_team_refuses_a_name_that_is_taken() {
-    let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
-    acme.post(
-        PATH,
-        json!({ "teamName": "Research", "teamDescription": "Reads" }),
-    )
-    .await
-    .assert_success();
-    let first = app.only_record(Table::TEAMS).await;
-
-    let another_description = json!({ "teamName": "Research", "teamDescription": "Writes" });
-    acme.post(PATH, another_description)
-        .await
-        .assert_problem(409, "name_taken");
-    let another_name_of_the_same_slug =
-        json!({ "teamName": "research!", "teamDescription": "Reads" });
-    acme.post(PATH, another_name_of_the_same_slug)
-        .await
-        .assert_problem(409, "name_taken");
-    let another_caller = app.key_holder("acme").await;
-    let the_same = json!({ "teamName": "Research", "teamDescription": "Reads" });
-    another_caller
-        .post(PATH, the_same)
-        .await
-        .assert_problem(409, "name_taken");
-
-    assert_eq!(app.only_record(Table::TEAMS).await, first);
-}
-
-#[tokio::test]
-async fn create_team_keeps_projects_and_organizations_apart() {
+async fn stores_the_teams_of_different_projects_and_organizations_separately() {
     let app = TestApp::new().await;
     app.register("globex").await;
     let acme = app.key_holder("acme").await;
-    let globex = app.with_key(&app.issue_key("globex", |_| {}).await);
-    let body = json!({ "teamName": "Research" });
+    let globex = app.key_holder("globex").await;
 
-    acme.post(PATH, body.clone()).await.assert_success();
-    acme.post(
-        "/api/v1/project/acme/gemini/createNewTeamOnProject",
-        body.clone(),
-    )
-    .await
-    .assert_success();
-    globex
-        .post("/api/v1/project/globex/apollo/createNewTeamOnProject", body)
-        .await
-        .assert_success();
+    for (client, project) in [
+        (&acme, "acme/apollo"),
+        (&acme, "acme/gemini"),
+        (&globex, "globex/apollo"),
+    ] {
+        let path = format!("/api/v1/project/{project}/createNewTeamOnProject");
+        let response = client.post(&path, json!({ "teamName": "Research" })).await;
+        response.assert_success();
+    }
 
-    let projects: Vec<Value> = app
-        .records(Table::TEAMS)
-        .await
-        .into_iter()
-        .map(|team| team["project"].clone())
-        .collect();
+    let teams = app.records(Table::TEAMS).await;
+    let projects: Vec<_> = teams.iter().map(|team| &team["project"]).collect();
     assert_eq!(projects, ["acme#apollo", "acme#gemini", "globex#apollo"]);
 }
 
 #[tokio::test]
-async fn create_team_ignores_fields_it_does_not_know() {
+async fn ignores_unknown_fields() {
     let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
+    let body = json!({ "teamName": "Research", "colour": { "red": 1 } });
 
-    let response = app
-        .key_holder("acme")
-        .await
-        .post(
-            PATH,
-            json!({ "teamName": "Research", "colour": { "red": 1 } }),
-        )
-        .await;
+    acme.post(PATH, body).await.assert_success();
 
-    response.assert_success();
     assert_eq!(app.only_record(Table::TEAMS).await["colour"], Value::Null);
 }
 
 #[tokio::test]
-async fn create_team_refuses_every_bad_body() {
-    let long = |length: usize| "x".repeat(length);
+async fn accepts_a_name_and_a_description_of_the_maximum_length() {
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
+    let body = json!({ "teamName": "é".repeat(100), "teamDescription": "𝄞".repeat(1000) });
+
+    acme.post(PATH, body.clone()).await.assert_success();
+
+    let team = app.only_record(Table::TEAMS).await;
+    assert_eq!(team["team_name"], body["teamName"]);
+    assert_eq!(team["team_description"], body["teamDescription"]);
+    assert_eq!(team["team_id"], "e".repeat(100));
+}
+
+#[tokio::test]
+async fn returns_422_for_a_value_of_the_wrong_type() {
     assert_rejected(
         PATH,
         Table::TEAMS,
         &[
-            ("nothing", json!({}), &["#/teamName is required"]),
-            ("an array", json!(["Research", ""]), &["# must be an object, but is an array"]),
-            ("a string", json!("Research"), &["# must be an object, but is a string"]),
-            ("a null name", json!({ "teamName": null }), &["#/teamName must be a string, but is null"]),
-            ("a number as name", json!({ "teamName": 1 }), &["#/teamName must be a string, but is an integer"]),
-            ("an empty name", json!({ "teamName": "" }), &["#/teamName must not be empty"]),
-            ("a blank name", json!({ "teamName": " \t " }), &["#/teamName must not be empty"]),
+            ("an empty object", json!({}), &["#/teamName is required"]),
             (
-                "a name of 101 characters",
-                json!({ "teamName": long(101) }),
-                &["#/teamName must have at most 100 characters, but has 101"],
+                "an array",
+                json!(["Research", ""]),
+                &["# must be an object, but is an array"],
             ),
             (
-                "a control character in the name",
-                json!({ "teamName": "a\u{7}b" }),
-                &["#/teamName must not contain control characters"],
-            ),
-            ("a line break in the name", json!({ "teamName": "a\nb" }), &["#/teamName must not contain control characters"]),
-            ("a name without letter or digit", json!({ "teamName": "---" }), &["#/teamName must contain a letter or a digit"]),
-            ("an emoji as name", json!({ "teamName": "🎉" }), &["#/teamName must contain a letter or a digit"]),
-            (
-                "a long name with a control character",
-                json!({ "teamName": format!("{}\u{7}x", long(100)) }),
-                &[
-                    "#/teamName must have at most 100 characters, but has 102",
-                    "#/teamName must not contain control characters",
-                ],
+                "a string",
+                json!("Research"),
+                &["# must be an object, but is a string"],
             ),
             (
-                "a name whose slug is too long",
-                json!({ "teamName": "語".repeat(100) }),
-                &["#/teamName produces an id of 299 characters; the maximum is 128"],
+                "null instead of a name",
+                json!({ "teamName": null }),
+                &["#/teamName must be a string, but is null"],
             ),
             (
-                "a description of 1001 characters",
-                json!({ "teamName": "a", "teamDescription": long(1001) }),
-                &["#/teamDescription must have at most 1000 characters, but has 1001"],
+                "a number instead of a name",
+                json!({ "teamName": 1 }),
+                &["#/teamName must be a string, but is an integer"],
             ),
             (
-                "a control character in the description",
-                json!({ "teamName": "a", "teamDescription": "\u{0}" }),
-                &["#/teamDescription must not contain control characters other than line breaks and tabs"],
-            ),
-            (
-                "both fields wrong",
+                "two fields of the wrong type",
                 json!({ "teamDescription": true, "teamName": [] }),
                 &[
                     "#/teamDescription must be a string, but is a boolean",
@@ -219,18 +171,92 @@ async fn create_team_refuses_every_bad_body() {
 }
 
 #[tokio::test]
-async fn create_team_takes_the_longest_that_it_may() {
-    let app = TestApp::new().await;
-    let body = json!({ "teamName": "é".repeat(100), "teamDescription": "𝄞".repeat(1000) });
+async fn returns_422_for_a_name_that_is_not_one_line_of_1_to_100_characters() {
+    let name = |name: &str| json!({ "teamName": name });
+    assert_rejected(
+        PATH,
+        Table::TEAMS,
+        &[
+            ("empty", name(""), &["#/teamName must not be empty"]),
+            (
+                "only white space",
+                name(" \t "),
+                &["#/teamName must not be empty"],
+            ),
+            (
+                "101 characters",
+                name(&"x".repeat(101)),
+                &["#/teamName must have at most 100 characters, but has 101"],
+            ),
+            (
+                "a control character",
+                name("a\u{7}b"),
+                &["#/teamName must not contain control characters"],
+            ),
+            (
+                "a line break",
+                name("a\nb"),
+                &["#/teamName must not contain control characters"],
+            ),
+            (
+                "102 characters, one of them a control character",
+                name(&format!("{}\u{7}x", "x".repeat(100))),
+                &[
+                    "#/teamName must have at most 100 characters, but has 102",
+                    "#/teamName must not contain control characters",
+                ],
+            ),
+        ],
+    )
+    .await;
+}
 
-    app.key_holder("acme")
-        .await
-        .post(PATH, body.clone())
-        .await
-        .assert_success();
+#[tokio::test]
+async fn returns_422_for_a_name_without_a_valid_slug() {
+    let name = |name: &str| json!({ "teamName": name });
+    assert_rejected(
+        PATH,
+        Table::TEAMS,
+        &[
+            (
+                "only hyphens",
+                name("---"),
+                &["#/teamName must contain a letter or a digit"],
+            ),
+            (
+                "an emoji",
+                name("🎉"),
+                &["#/teamName must contain a letter or a digit"],
+            ),
+            (
+                "a slug of 299 characters",
+                name(&"語".repeat(100)),
+                &["#/teamName produces an id of 299 characters; the maximum is 128"],
+            ),
+        ],
+    )
+    .await;
+}
 
-    let team = app.only_record(Table::TEAMS).await;
-    assert_eq!(team["team_name"], body["teamName"]);
-    assert_eq!(team["team_description"], body["teamDescription"]);
-    assert_eq!(team["team_id"], "e".repeat(100));
+#[tokio::test]
+async fn returns_422_for_an_invalid_description() {
+    let description = |text: &str| json!({ "teamName": "a", "teamDescription": text });
+    assert_rejected(
+        PATH,
+        Table::TEAMS,
+        &[
+            (
+                "1001 characters",
+                description(&"x".repeat(1001)),
+                &["#/teamDescription must have at most 1000 characters, but has 1001"],
+            ),
+            (
+                "a control character",
+                description("\u{0}"),
+                &["#/teamDescription must not contain control characters \
+                    other than line breaks and tabs"],
+            ),
+        ],
+    )
+    .await;
 }

@@ -1,6 +1,8 @@
-//! `set_bot_voice`.
+//! Tests of `set_bot_voice`, which sets the voice of a bot.
 
-use serde_json::{Value, json};
+use std::time::Duration;
+
+use serde_json::json;
 use workspace_management::store::Table;
 
 use super::{Sample, Stored, Values, Write};
@@ -23,14 +25,13 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn set_bot_voice_writes_the_record_under_the_organization_of_the_key() {
+async fn stores_the_voice_in_the_organization_of_the_api_key() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
+    let acme = app.with_key(&key);
 
-    app.with_key(&key)
-        .post(PATH, json!({ "type": "alloy", "enabled": true }))
-        .await
-        .assert_success();
+    let body = json!({ "type": "alloy", "enabled": true });
+    acme.post(PATH, body).await.assert_success();
 
     let voice = app.only_record(Table::BOT_VOICES).await;
     assert_eq!(voice["org_id"], "acme");
@@ -43,77 +44,71 @@ async fn set_bot_voice_writes_the_record_under_the_organization_of_the_key() {
 }
 
 #[tokio::test]
-async fn set_bot_voice_lets_the_last_write_win_and_keeps_the_creation() {
-    let app = TestApp::new().await;
-    app.key_holder("acme")
-        .await
-        .post(PATH, json!({ "type": "alloy", "enabled": true }))
-        .await
-        .assert_success();
-    let first = app.only_record(Table::BOT_VOICES).await;
-    let other = app.issue_key("acme", |_| {}).await;
-
-    app.with_key(&other)
-        .post(PATH, json!({ "type": "echo", "enabled": false }))
-        .await
-        .assert_success();
-
-    let voice = app.only_record(Table::BOT_VOICES).await;
-    assert_eq!(
-        (&voice["type"], &voice["enabled"]),
-        (&json!("echo"), &json!(false))
-    );
-    assert_eq!(voice["created_at"], first["created_at"]);
-    assert_eq!(voice["created_by"], first["created_by"]);
-    assert_eq!(voice["updated_by"], key_id(&other));
-}
-
-#[tokio::test]
-async fn set_bot_voice_changes_nothing_when_it_is_repeated() {
+async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
-    acme.post(PATH, json!({ "type": "alloy", "enabled": true }))
-        .await
-        .assert_success();
+    let other_key = app.issue_key("acme", |_| {}).await;
+    let other_client = app.with_key(&other_key);
+    let body = json!({ "type": "alloy", "enabled": true });
+    acme.post(PATH, body).await.assert_success();
     let first = app.only_record(Table::BOT_VOICES).await;
+    app.advance_clock(Duration::from_secs(1));
 
-    acme.post(PATH, json!({ "type": "alloy", "enabled": true }))
-        .await
-        .assert_success();
+    let body = json!({ "type": "echo", "enabled": false });
+    other_client.post(PATH, body).await.assert_success();
+
+    let second = app.only_record(Table::BOT_VOICES).await;
+    assert_eq!(second["type"], "echo");
+    assert_eq!(second["enabled"], false);
+    assert_eq!(second["created_at"], first["created_at"]);
+    assert_eq!(second["created_by"], first["created_by"]);
+    assert_ne!(second["updated_at"], first["updated_at"]);
+    assert_eq!(second["updated_by"], key_id(&other_key));
+}
+
+/// Without its condition, the update would change `updated_at`.
+#[tokio::test]
+async fn a_repeated_request_does_not_change_updated_at() {
+    let app = TestApp::new().await;
+    let acme = app.key_holder("acme").await;
+    let body = json!({ "type": "alloy", "enabled": true });
+    acme.post(PATH, body.clone()).await.assert_success();
+    let first = app.only_record(Table::BOT_VOICES).await;
+    app.advance_clock(Duration::from_secs(1));
+
+    acme.post(PATH, body).await.assert_success();
 
     assert_eq!(app.only_record(Table::BOT_VOICES).await, first);
 }
 
 #[tokio::test]
-async fn set_bot_voice_keeps_bots_of_the_same_id_apart() {
+async fn stores_the_voices_of_different_organizations_separately() {
     let app = TestApp::new().await;
     app.register("globex").await;
     let acme = app.key_holder("acme").await;
-    let globex = app.with_key(&app.issue_key("globex", |_| {}).await);
+    let globex = app.key_holder("globex").await;
 
-    acme.post(PATH, json!({ "type": "alloy", "enabled": true }))
-        .await
-        .assert_success();
-    globex
-        .post(PATH, json!({ "type": "echo", "enabled": false }))
-        .await
-        .assert_success();
+    for (client, voice_type) in [(&acme, "alloy"), (&globex, "echo")] {
+        let body = json!({ "type": voice_type, "enabled": true });
+        client.post(PATH, body).await.assert_success();
+    }
 
     let voices = app.records(Table::BOT_VOICES).await;
-    let of = |voice: &Value| (voice["org_id"].clone(), voice["type"].clone());
-    let expected =
-        [("acme", "alloy"), ("globex", "echo")].map(|(org, voice)| (json!(org), json!(voice)));
-    assert_eq!(voices.iter().map(of).collect::<Vec<_>>(), expected);
+    let found: Vec<_> = voices
+        .iter()
+        .map(|voice| [&voice["org_id"], &voice["type"]])
+        .collect();
+    assert_eq!(found, [["acme", "alloy"], ["globex", "echo"]]);
 }
 
 #[tokio::test]
-async fn set_bot_voice_refuses_every_bad_body() {
+async fn returns_422_for_an_invalid_body() {
     assert_rejected(
         PATH,
         Table::BOT_VOICES,
         &[
             (
-                "nothing",
+                "an empty object",
                 json!({}),
                 &["#/type is required", "#/enabled is required"],
             ),
@@ -133,12 +128,12 @@ async fn set_bot_voice_refuses_every_bad_body() {
                 &["#/type must have at most 64 characters, but has 65"],
             ),
             (
-                "a string as boolean",
+                "a string instead of a boolean",
                 json!({ "type": "alloy", "enabled": "true" }),
                 &["#/enabled must be a boolean, but is a string"],
             ),
             (
-                "null as boolean",
+                "null instead of a boolean",
                 json!({ "type": "alloy", "enabled": null }),
                 &["#/enabled must be a boolean, but is null"],
             ),

@@ -1,4 +1,4 @@
-//! Paths and methods.
+//! Which paths and methods the API has, and how it reads the identifiers in a path.
 
 use serde_json::json;
 use workspace_management::store::Table;
@@ -6,7 +6,7 @@ use workspace_management::store::Table;
 use crate::support::{TestApp, event};
 
 #[tokio::test]
-async fn an_unknown_path_is_not_found() {
+async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
 
@@ -25,18 +25,16 @@ async fn an_unknown_path_is_not_found() {
         "/api/v1/bot/playground/bot-7",
         "/api/v1/org/acme%2FdataStores%2Fcreate",
     ] {
-        let answer = acme.post(path, json!({ "dataStoreName": "a" })).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (404, "no_such_path"),
-            "{path}"
-        );
+        let response = acme.post(path, json!({ "dataStoreName": "a" })).await;
+        let found = (response.status, response.code());
+        assert_eq!(found, (404, "no_such_path"), "{path}: {response:?}");
     }
+
     assert!(app.requests.take().is_empty());
 }
 
 #[tokio::test]
-async fn a_known_path_takes_post_alone() {
+async fn every_method_except_post_returns_405() {
     let app = TestApp::new().await;
 
     for method in ["GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "BREW"] {
@@ -44,68 +42,60 @@ async fn a_known_path_takes_post_alone() {
             "/api/v1/org/acme/dataStores/create",
             "/api/v1/bot/playground/bot-7/voice",
         ] {
-            let answer = app
-                .send(event(method, path, &Default::default(), None))
-                .await;
-            answer.assert_problem(405, "method_not_allowed");
-            assert_eq!(answer.headers["allow"], "POST");
+            let event = event(method, path, &Default::default(), None);
+            let response = app.send(event).await;
+            response.assert_problem(405, "method_not_allowed");
+            assert_eq!(response.headers["allow"], "POST", "{method} {path}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_malformed_identifier_is_named() {
+async fn a_malformed_identifier_returns_400_with_the_name_of_its_parameter() {
     let app = TestApp::new().await;
     let acme = app.key_holder("acme").await;
-    let long = "x".repeat(129);
-    let long_type = "x".repeat(65);
+    let long_org = format!("/api/v1/org/{}/dataStores/create", "x".repeat(129));
+    let long_type = format!("/api/v1/org/acme/addModelsToOrg/{}", "x".repeat(65));
     let rows = [
-        ("/api/v1/org//dataStores/create", "org_id"),
-        ("/api/v1/org/a%20b/dataStores/create", "org_id"),
-        ("/api/v1/org/a%2Fb/dataStores/create", "org_id"),
-        ("/api/v1/org/%2541/dataStores/create", "org_id"),
-        ("/api/v1/org/%FF/dataStores/create", "org_id"),
-        ("/api/v1/org/ä/dataStores/create", "org_id"),
-        ("/api/v1/org/a%23b/dataStores/create", "org_id"),
-        (&format!("/api/v1/org/{long}/dataStores/create"), "org_id"),
-        ("/api/v1/org/acme/addModelsToOrg/a+b", "modelType"),
+        ("org_id", "/api/v1/org//dataStores/create"),
+        ("org_id", "/api/v1/org/a%20b/dataStores/create"),
+        ("org_id", "/api/v1/org/a%2Fb/dataStores/create"),
+        ("org_id", "/api/v1/org/%2541/dataStores/create"),
+        ("org_id", "/api/v1/org/%FF/dataStores/create"),
+        ("org_id", "/api/v1/org/ä/dataStores/create"),
+        ("org_id", "/api/v1/org/a%23b/dataStores/create"),
+        ("org_id", &long_org),
+        ("modelType", "/api/v1/org/acme/addModelsToOrg/a+b"),
+        ("modelType", &long_type),
         (
-            &format!("/api/v1/org/acme/addModelsToOrg/{long_type}"),
-            "modelType",
-        ),
-        (
+            "project_id",
             "/api/v1/project/acme/a,b/createNewTeamOnProject",
-            "project_id",
         ),
         (
+            "project_id",
             "/api/v1/project/acme/%00/createLoggingInstance",
-            "project_id",
         ),
         (
-            "/api/v1/project/acme/apollo/a;b/addUsersToTheTeam",
             "team_id",
+            "/api/v1/project/acme/apollo/a;b/addUsersToTheTeam",
         ),
-        ("/api/v1/bot/playground/a=b/voice", "id"),
+        ("id", "/api/v1/bot/playground/a=b/voice"),
     ];
 
-    for (path, parameter) in rows {
-        let answer = acme.post(path, json!({})).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (400, "malformed_path"),
-            "{path}: {answer:?}"
-        );
-        let detail = answer.body.unwrap()["detail"].to_string();
-        assert!(
-            detail.contains(&format!("`{parameter}`")),
-            "{path}: {detail}"
-        );
+    for (parameter, path) in rows {
+        let response = acme.post(path, json!({})).await;
+        let found = (response.status, response.code());
+        assert_eq!(found, (400, "malformed_path"), "{path}: {response:?}");
+        let detail = response.body.unwrap()["detail"].to_string();
+        let parameter = format!("`{parameter}`");
+        assert!(detail.contains(&parameter), "{path}: {detail}");
     }
 }
 
 #[tokio::test]
-async fn an_encoded_path_and_a_decoded_one_mean_the_same() {
+async fn percent_encoding_does_not_change_the_meaning_of_a_path() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
     app.register("a~b:c@d.e_f-G").await;
     let body = json!({ "dataStoreName": "Papers" });
 
@@ -114,25 +104,22 @@ async fn an_encoded_path_and_a_decoded_one_mean_the_same() {
         "/api/v1/org/a%7Eb%3Ac%40d%2Ee%5Ff%2DG/dataStores/create",
         "/%61pi/v1/org/a%7eb%3ac%40d.e_f-G/dataStores/create",
     ] {
-        app.anonymous()
-            .post(path, body.clone())
-            .await
-            .assert_success();
+        anonymous.post(path, body.clone()).await.assert_success();
     }
 
-    assert_eq!(
-        app.only_record(Table::DATA_STORES).await["org_id"],
-        "a~b:c@d.e_f-G"
-    );
+    let data_store = app.only_record(Table::DATA_STORES).await;
+    assert_eq!(data_store["org_id"], "a~b:c@d.e_f-G");
 }
 
 #[tokio::test]
 async fn identifiers_are_case_sensitive() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous();
+    let path = "/api/v1/org/Acme/dataStores/create";
 
-    let body = json!({ "dataStoreName": "Papers" });
-    app.anonymous()
-        .post("/api/v1/org/Acme/dataStores/create", body)
-        .await
-        .assert_problem(404, "no_such_organization");
+    let response = anonymous
+        .post(path, json!({ "dataStoreName": "Papers" }))
+        .await;
+
+    response.assert_problem(404, "no_such_organization");
 }

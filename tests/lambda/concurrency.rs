@@ -1,20 +1,20 @@
-//! Several events at once, as Lambda Managed Instances send them.
+//! Concurrent events, as Lambda Managed Instances send them.
 
 use workspace_management::store::Table;
 
 use crate::{
-    function::{Function, anonymous, create_data_store},
+    function::{Function, create_data_store},
     support::TestApp,
 };
 
 #[tokio::test]
-async fn the_function_handles_64_events_at_once() {
+async fn the_function_handles_64_concurrent_events() {
     const REQUESTS: u16 = 640;
     let app = TestApp::new().await;
     let mut function = Function::start(&app, &[("AWS_LAMBDA_MAX_CONCURRENCY", "64")]).await;
 
     for number in 0..REQUESTS {
-        let event = create_data_store(&format!("Papers {number}"), &anonymous());
+        let event = create_data_store(&format!("Papers {number}"), &app.anonymous());
         function.send(&number.to_string(), event);
     }
     let mut request_ids = Vec::new();
@@ -26,8 +26,6 @@ async fn the_function_handles_64_events_at_once() {
 
     request_ids.sort_unstable();
     assert_eq!(request_ids, (0..REQUESTS).collect::<Vec<_>>());
-    assert_eq!(
-        app.records(Table::DATA_STORES).await.len(),
-        usize::from(REQUESTS)
-    );
+    let data_stores = app.records(Table::DATA_STORES).await;
+    assert_eq!(data_stores.len(), usize::from(REQUESTS));
 }

@@ -21,22 +21,41 @@ use tokio::net::TcpListener;
 use workspace_management::store::Table;
 
 use crate::{
-    function::{Function, anonymous, create_papers},
+    function::{Function, create_papers},
     proxy::forward,
     support::TestApp,
 };
 
-/// Issues credentials as a container or SnapStart does, and forwards requests with valid ones to
-/// DynamoDB.
+/// The credentials endpoint of a container or of SnapStart, and a proxy to DynamoDB that rejects
+/// expired credentials.
 struct CredentialServer {
     dynamodb: String,
     connector: SharedHttpConnector,
-    /// The number of sets that were issued, and how many of them are no longer valid.
+    /// The number of credentials that were issued. Their ids are numbered from 1.
     issued: AtomicUsize,
+    /// Credentials up to this number have expired.
     expired: AtomicUsize,
 }
 
 impl CredentialServer {
+    /// Starts a server in front of `dynamodb`. Returns it and its endpoint.
+    async fn start(dynamodb: &str) -> (Arc<Self>, String) {
+        let server = Arc::new(Self {
+            dynamodb: dynamodb.to_owned(),
+            connector: SharedHttpConnector::new(Connector::builder().build_http()),
+            issued: AtomicUsize::new(0),
+            expired: AtomicUsize::new(0),
+        });
+        let routes = Router::new()
+            .route("/credentials", get(issue))
+            .route("/", post(verify_and_forward))
+            .with_state(server.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
+        (server, endpoint)
+    }
+
     fn expire_all(&self) {
         let issued = self.issued.load(Ordering::Relaxed);
         self.expired.store(issued, Ordering::Relaxed);
@@ -44,26 +63,27 @@ impl CredentialServer {
 }
 
 async fn issue(State(server): State<Arc<CredentialServer>>) -> axum::Json<Value> {
-    // So soon that the SDK must not use the set for another request.
+    // The SDK must not use credentials that expire this soon for another request.
     let expiration = SystemTime::now() + Duration::from_secs(1);
-    let set = server.issued.fetch_add(1, Ordering::Relaxed) + 1;
+    let number = server.issued.fetch_add(1, Ordering::Relaxed) + 1;
     axum::Json(json!({
-        "AccessKeyId": format!("set{set}"),
+        "AccessKeyId": format!("number{number}"),
         "SecretAccessKey": "secret",
         "Token": "token",
         "Expiration": humantime::format_rfc3339_millis(expiration).to_string(),
     }))
 }
 
-async fn check(
+async fn verify_and_forward(
     State(server): State<Arc<CredentialServer>>,
     headers: HeaderMap,
     body: axum::body::Bytes,
 ) -> (StatusCode, Vec<u8>) {
     let signature = headers["authorization"].to_str().unwrap();
-    let (_, set) = signature.split_once("Credential=set").unwrap();
-    let set: usize = set.split('/').next().unwrap().parse().unwrap();
-    if set <= server.expired.load(Ordering::Relaxed) {
+    let (_, number) = signature.split_once("Credential=number").unwrap();
+    let (number, _) = number.split_once('/').unwrap();
+    let number: usize = number.parse().unwrap();
+    if number <= server.expired.load(Ordering::Relaxed) {
         let expired = json!({ "__type": "com.amazon.coral.service#ExpiredTokenException" });
         return (StatusCode::BAD_REQUEST, expired.to_string().into_bytes());
     }
@@ -73,36 +93,20 @@ async fn check(
 #[tokio::test]
 async fn the_function_refreshes_credentials_before_they_expire() {
     let app = TestApp::new().await;
-    let server = Arc::new(CredentialServer {
-        dynamodb: app.endpoint.clone(),
-        connector: SharedHttpConnector::new(Connector::builder().build_http()),
-        issued: AtomicUsize::new(0),
-        expired: AtomicUsize::new(0),
-    });
-    let routes = Router::new()
-        .route("/credentials", get(issue))
-        .route("/", post(check))
-        .with_state(server.clone());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async { axum::serve(listener, routes).await.unwrap() });
+    let anonymous = app.anonymous();
+    let (server, endpoint) = CredentialServer::start(&app.endpoint).await;
     let credentials = format!("{endpoint}/credentials");
-    let mut function = Function::start(
-        &app,
-        &[
-            ("AWS_ACCESS_KEY_ID", ""),
-            ("AWS_SECRET_ACCESS_KEY", ""),
-            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &credentials),
-            ("AWS_ENDPOINT_URL_DYNAMODB", &endpoint),
-        ],
-    )
-    .await;
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", ""),
+        ("AWS_SECRET_ACCESS_KEY", ""),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &credentials),
+        ("AWS_ENDPOINT_URL_DYNAMODB", &endpoint),
+    ];
+    let mut function = Function::start(&app, &variables).await;
 
     for _ in 0..3 {
-        function
-            .invoke(create_papers(&anonymous()))
-            .await
-            .assert_success();
+        let response = function.invoke(create_papers(&anonymous)).await;
+        response.assert_success();
         server.expire_all();
     }
 

@@ -1,8 +1,8 @@
-//! The compiled function as a process, and the requests that the tests send to it.
+//! The compiled function as a process, and the events that the tests send to it.
 
-use std::{collections::BTreeMap, env, process::Stdio, sync::Mutex};
+use std::{env, process::Stdio, sync::Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     process::{Child, Command},
@@ -11,28 +11,24 @@ use tokio::{
 use workspace_local::runtime_api::{RuntimeApi, environment};
 use workspace_management::store::Table;
 
-use crate::support::{TestApp, TestResponse, aws_variables, event, log_guard::secrets};
+use crate::support::{TestApp, TestClient, TestResponse, aws_variables, event, log_guard::secrets};
 
 /// The path of `create_data_store`.
 pub const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
-/// The event of `create_data_store` for the data store `Papers`.
-pub fn create_papers(headers: &BTreeMap<String, String>) -> Value {
-    create_data_store("Papers", headers)
+/// The event of a client that creates the data store `Papers`.
+pub fn create_papers(client: &TestClient<'_>) -> Value {
+    create_data_store("Papers", client)
 }
 
-/// The event of `create_data_store`.
-pub fn create_data_store(name: &str, headers: &BTreeMap<String, String>) -> Value {
-    let body = serde_json::json!({ "dataStoreName": name }).to_string();
-    event("POST", PATH, headers, Some(&body))
+/// The event of a client that creates a data store.
+pub fn create_data_store(name: &str, client: &TestClient<'_>) -> Value {
+    let body = json!({ "dataStoreName": name }).to_string();
+    event("POST", PATH, &client.headers, Some(&body))
 }
 
-/// No headers, as an anonymous caller sends.
-pub fn anonymous() -> BTreeMap<String, String> {
-    BTreeMap::new()
-}
-
-/// A command that runs the function on the tables of `app`. `variables` override its environment variables.
+/// A command that runs the function on the tables of `app`. `variables` override its environment
+/// variables.
 pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
     let binary = env::var("WORKSPACE_MANAGEMENT_BINARY")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned());
@@ -60,10 +56,10 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
 pub struct Function {
     pub process: Child,
     pub runtime_api: RuntimeApi,
-    // Tasks read both outputs, so that the function never waits for a full pipe.
+    // Separate tasks read both streams. Otherwise a full pipe would block the function.
     stdout: JoinHandle<String>,
     stderr: JoinHandle<String>,
-    /// Texts of the events that the log must not contain.
+    /// The parts of the sent events that the log must not contain.
     secrets: Mutex<Vec<String>>,
 }
 
@@ -90,14 +86,12 @@ impl Function {
         self.runtime_api.send(request_id, event);
     }
 
-    /// Waits for the next response, and returns the request id of its event and the response.
+    /// Waits for the next response. Returns the request id of its event, and the response.
     pub async fn response(&mut self) -> (String, Value) {
         let result = self.runtime_api.result().await.unwrap();
         assert!(!result.is_error, "{result:?}");
-        (
-            result.request_id,
-            serde_json::from_slice(&result.body).unwrap(),
-        )
+        let response = serde_json::from_slice(&result.body).unwrap();
+        (result.request_id, response)
     }
 
     /// Sends an event and waits for its response.
@@ -114,7 +108,7 @@ impl Function {
         assert_eq!(self.stderr.await.unwrap(), "");
         let log = self.stdout.await.unwrap();
         for secret in self.secrets.lock().unwrap().iter() {
-            assert!(!log.contains(secret), "{secret} in {log}");
+            assert!(!log.contains(secret), "the log contains {secret}: {log}");
         }
         log.lines()
             .map(|line| serde_json::from_str(line).expect(line))

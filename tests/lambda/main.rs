@@ -1,12 +1,12 @@
-//! The compiled function behind an emulated Lambda Runtime API: events in, responses out, then its
-//! log and the stored records.
+//! Tests of the compiled function behind an emulated Lambda Runtime API. They check its responses,
+//! its log and the stored records.
 //!
-//! `WORKSPACE_MANAGEMENT_BINARY` selects another binary than the one that this build compiled.
+//! By default they run the binary of this build. `WORKSPACE_MANAGEMENT_BINARY` selects another one.
 
 #![allow(
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "a test fails with a panic, and shares modules with another test binary"
+    reason = "tests fail by panicking, and `support` is shared with `tests/api`"
 )]
 
 mod concurrency;

@@ -1,42 +1,41 @@
 //! The metrics that the function writes to standard output.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use workspace_management::{metrics::Metrics, store::Table};
 
 use crate::{
-    function::{Function, anonymous, create_papers},
+    function::{Function, create_papers},
     support::{TestApp, event},
 };
 
 #[tokio::test]
-async fn each_request_writes_its_metrics_at_every_log_level() {
+async fn each_request_writes_metrics_even_at_log_level_error() {
     let app = TestApp::new().await;
     let variables = [
         ("METRICS_NAMESPACE", "a-stack"),
         ("AWS_LAMBDA_LOG_LEVEL", "ERROR"),
     ];
     let mut function = Function::start(&app, &variables).await;
-    let invalid_key = BTreeMap::from([("authorization".to_owned(), "nonsense".to_owned())]);
+    let anonymous = app.anonymous();
+    let client = app.anonymous().header("authorization", "nonsense");
 
-    let response = function.invoke(create_papers(&anonymous())).await;
+    let response = function.invoke(create_papers(&anonymous)).await;
     response.assert_success();
-    let response = function.invoke(create_papers(&invalid_key)).await;
+    let response = function.invoke(create_papers(&client)).await;
     response.assert_problem(401, "unauthenticated");
-    let no_such_path = event("POST", "/nowhere", &anonymous(), None);
-    let response = function.invoke(no_such_path).await;
+    let unknown_path = event("POST", "/nowhere", &anonymous.headers, None);
+    let response = function.invoke(unknown_path).await;
     response.assert_problem(404, "no_such_path");
     app.delete_table(Table::DATA_STORES).await;
-    let response = function.invoke(create_papers(&anonymous())).await;
+    let response = function.invoke(create_papers(&anonymous)).await;
     response.assert_problem(500, "internal");
 
     let log = function.log().await;
     let (metrics, lines): (Vec<_>, Vec<_>) = log.iter().partition(|line| !line["_aws"].is_null());
-    assert_eq!(lines.len(), 1, "only the failure is logged: {lines:?}");
+    // Only the failure is logged at this level.
+    assert_eq!(lines.len(), 1, "{lines:?}");
     let expected = [
         json!({ "operation": "create_data_store", "Requests": 1, "ColdStarts": 1 }),
         json!({
@@ -52,7 +51,7 @@ async fn each_request_writes_its_metrics_at_every_log_level() {
     assert_eq!(values, expected);
 }
 
-/// Checks the directives of a line, and returns its other members except the latency.
+/// Checks the directives of a line. Returns its other members, except the latency.
 fn checked_values(line: &Value) -> Value {
     let mut members = line.as_object().unwrap().clone();
     let directives = members.remove("_aws").unwrap();
@@ -65,7 +64,7 @@ fn checked_values(line: &Value) -> Value {
     let declared = directive["Metrics"].as_array().unwrap();
     for metric in declared {
         let name = metric["Name"].as_str().unwrap();
-        assert!(Metrics::names().any(|known| known == name), "{line}");
+        assert!(Metrics::names().any(|other| other == name), "{line}");
         assert!(members[name].is_number(), "{line}");
     }
     // Every member is a metric, except the dimension.

@@ -40,8 +40,8 @@ pub async fn forward(
     (status, body.unwrap().to_vec())
 }
 
-/// A TCP proxy in front of DynamoDB whose connections can be closed or stalled, as networks do
-/// while a function is frozen.
+/// A TCP proxy in front of DynamoDB that closes or stalls its connections, as networks do while
+/// Lambda freezes a function.
 pub struct ChaosProxy {
     pub endpoint: String,
     connections: Arc<Mutex<Vec<Connection>>>,
@@ -86,7 +86,7 @@ impl ChaosProxy {
         }
     }
 
-    /// Stalls every connection: it stays open, but no request gets through.
+    /// Stalls every connection: it stays open, but its requests are not forwarded.
     pub fn stall(&self) {
         for connection in self.connections.lock().unwrap().iter() {
             connection.is_stalled.store(true, Ordering::Relaxed);

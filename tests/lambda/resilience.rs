@@ -1,4 +1,4 @@
-//! Malformed events, frozen processes, and connections that fail.
+//! Malformed events, frozen processes, and connections to DynamoDB that fail.
 
 use std::time::{Duration, Instant};
 
@@ -7,39 +7,37 @@ use tokio::process::Command;
 use workspace_management::store::Table;
 
 use crate::{
-    function::{Function, anonymous, create_data_store, create_papers},
+    function::{Function, create_data_store, create_papers},
     proxy::ChaosProxy,
     support::TestApp,
 };
+
+/// Starts the function, and a proxy between it and DynamoDB.
+async fn start_behind_proxy(app: &TestApp) -> (Function, ChaosProxy) {
+    let proxy = ChaosProxy::start(&app.endpoint).await;
+    let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*proxy.endpoint)];
+    (Function::start(app, &variables).await, proxy)
+}
 
 #[tokio::test]
 async fn malformed_events_do_not_affect_later_ones() {
     let app = TestApp::new().await;
     let mut function = Function::start(&app, &[]).await;
-    let mut not_base64 = create_papers(&anonymous());
+    let valid = create_papers(&app.anonymous());
+    let mut not_base64 = valid.clone();
     not_base64["isBase64Encoded"] = json!(true);
 
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_success();
+    function.invoke(&valid).await.assert_success();
     for event in [json!(null), json!({ "Records": [] }), not_base64] {
-        function
-            .invoke(event)
-            .await
-            .assert_problem(400, "malformed_event");
+        let response = function.invoke(event).await;
+        response.assert_problem(400, "malformed_event");
     }
     function.send("not-json", "{");
     assert!(function.runtime_api.result().await.unwrap().is_error);
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_success();
+    function.invoke(&valid).await.assert_success();
 
-    assert_eq!(
-        app.only_record(Table::DATA_STORES).await["data_store_id"],
-        "papers"
-    );
+    let data_store = app.only_record(Table::DATA_STORES).await;
+    assert_eq!(data_store["data_store_id"], "papers");
     let log = function.log().await;
     let rejected = log.iter().filter(|line| line["code"] == "malformed_event");
     assert_eq!(rejected.count(), 3, "{log:?}");
@@ -48,25 +46,25 @@ async fn malformed_events_do_not_affect_later_ones() {
 #[tokio::test]
 async fn a_thawed_function_replaces_its_dead_connections() {
     let app = TestApp::new().await;
-    let proxy = ChaosProxy::start(&app.endpoint).await;
-    let mut function =
-        Function::start(&app, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.endpoint)]).await;
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_success();
+    let anonymous = app.anonymous();
+    let (mut function, proxy) = start_behind_proxy(&app).await;
+    let response = function.invoke(create_papers(&anonymous)).await;
+    response.assert_success();
     let id = function.process.id().unwrap().to_string();
-    let signal = |signal: &str| Command::new("kill").args([signal, &id]).status();
+    let send_signal = async |signal: &str| {
+        let status = Command::new("kill").args([signal, &id]).status().await;
+        assert!(status.unwrap().success(), "{signal}");
+    };
 
     for round in 0..6 {
-        assert!(signal("-STOP").await.unwrap().success());
+        send_signal("-STOP").await;
         if round % 2 == 0 {
             proxy.close();
         } else {
             proxy.stall();
         }
-        assert!(signal("-CONT").await.unwrap().success());
-        let event = create_data_store(&format!("Papers {round}"), &anonymous());
+        send_signal("-CONT").await;
+        let event = create_data_store(&format!("Papers {round}"), &anonymous);
         function.invoke(event).await.assert_success();
     }
 
@@ -74,29 +72,22 @@ async fn a_thawed_function_replaces_its_dead_connections() {
 }
 
 #[tokio::test]
-async fn a_stalled_dynamodb_is_a_503_and_the_next_event_succeeds() {
+async fn a_request_gets_a_503_while_dynamodb_stalls_and_the_next_one_succeeds() {
     let app = TestApp::new().await;
-    let proxy = ChaosProxy::start(&app.endpoint).await;
-    let mut function =
-        Function::start(&app, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.endpoint)]).await;
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_success();
+    let (mut function, proxy) = start_behind_proxy(&app).await;
+    let event = create_papers(&app.anonymous());
+    function.invoke(&event).await.assert_success();
     function.runtime_api.set_time_limit(Duration::from_secs(3));
     proxy.stall();
     proxy.stall_new(true);
-    let began = Instant::now();
+    let started = Instant::now();
 
-    let answer = function.invoke(create_papers(&anonymous())).await;
+    let response = function.invoke(&event).await;
 
-    answer.assert_problem(503, "unavailable");
-    assert_eq!(answer.headers["retry-after"], "1");
-    assert!(began.elapsed() < Duration::from_secs(3));
+    response.assert_problem(503, "unavailable");
+    assert_eq!(response.headers["retry-after"], "1");
+    assert!(started.elapsed() < Duration::from_secs(3));
     proxy.stall_new(false);
     function.runtime_api.set_time_limit(Duration::from_secs(10));
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_success();
+    function.invoke(&event).await.assert_success();
 }

@@ -6,7 +6,7 @@ use tokio::{net::TcpListener, time::timeout};
 use workspace_management::store::Table;
 
 use crate::{
-    function::{Function, anonymous, command, create_papers},
+    function::{Function, command, create_papers},
     support::TestApp,
 };
 
@@ -19,14 +19,13 @@ async fn an_empty_variable_counts_as_unset() {
     ];
     let mut function = Function::start(&app, &variables).await;
 
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_success();
+    let response = function.invoke(create_papers(&app.anonymous())).await;
+
+    response.assert_success();
 }
 
 #[tokio::test]
-async fn a_missing_or_invalid_variable_stops_the_function_with_an_error_that_names_it() {
+async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variable() {
     let app = TestApp::new().await;
     let mut rows: Vec<_> = Table::ALL
         .iter()
@@ -49,54 +48,48 @@ async fn a_missing_or_invalid_variable_stops_the_function_with_an_error_that_nam
 
         assert!(!output.status.success(), "{variable}");
         let log = String::from_utf8(output.stdout).unwrap();
-        let named = if variable == "SSL_CERT_FILE" {
+        // The error about a missing file contains its path instead of the variable.
+        let name = if variable == "SSL_CERT_FILE" {
             value
         } else {
             variable
         };
-        assert!(log.contains(named), "{variable}: {log}");
-        assert!(!log.contains("panicked"), "{log}");
+        assert!(log.contains(name), "{variable}: {log}");
+        assert!(!log.contains("panicked"), "{variable}: {log}");
     }
 }
 
 #[tokio::test]
-async fn the_variables_of_the_template_take_effect() {
+async fn the_variables_that_the_template_sets_take_effect() {
     let app = TestApp::new().await;
-    let mut function = Function::start(
-        &app,
-        &[
-            ("ANONYMOUS_OPERATIONS", "denied"),
-            ("KEY_CACHE_SECONDS", "0"),
-        ],
-    )
-    .await;
+    let variables = [
+        ("ANONYMOUS_OPERATIONS", "denied"),
+        ("KEY_CACHE_SECONDS", "0"),
+    ];
+    let mut function = Function::start(&app, &variables).await;
     let key = app.issue_key("acme", |_| {}).await;
-    let holder = app.with_key(&key);
+    let (acme, anonymous) = (app.with_key(&key), app.anonymous());
 
-    function
-        .invoke(create_papers(&anonymous()))
-        .await
-        .assert_problem(401, "unauthenticated");
-    function
-        .invoke(create_papers(&holder.headers))
-        .await
-        .assert_success();
+    let response = function.invoke(create_papers(&anonymous)).await;
+    response.assert_problem(401, "unauthenticated");
+    let response = function.invoke(create_papers(&acme)).await;
+    response.assert_success();
     app.revoke_key(&key).await;
-    function
-        .invoke(create_papers(&holder.headers))
-        .await
-        .assert_problem(401, "unauthenticated");
+    let response = function.invoke(create_papers(&acme)).await;
+    response.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test]
-async fn the_function_starts_although_dynamodb_is_unreachable() {
+async fn the_function_starts_even_if_dynamodb_is_unreachable() {
     let app = TestApp::new().await;
-    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let silent = (silent.local_addr().unwrap(), silent);
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let closed = closed.local_addr().unwrap();
+    // The system accepts connections to a listener that no task reads from.
+    let silent_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = silent_listener.local_addr().unwrap();
+    let closed_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = closed_listener.local_addr().unwrap();
+    drop(closed_listener);
 
-    for address in [silent.0, closed] {
+    for address in [silent, closed] {
         let endpoint = format!("http://{address}");
         let started = Instant::now();
         let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*endpoint)];

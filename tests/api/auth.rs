@@ -1,4 +1,4 @@
-//! API keys: which credentials are accepted, for how long, and at what cost.
+//! API keys: which credentials are accepted, for how long, and how many DynamoDB reads they cause.
 
 use std::time::{Duration, SystemTime};
 
@@ -33,14 +33,14 @@ async fn a_key_is_accepted_with_the_bearer_scheme_or_without_a_scheme() {
 }
 
 #[tokio::test]
-async fn a_request_without_credential_gets_a_challenge_and_costs_no_read() {
+async fn a_request_without_a_credential_gets_a_challenge_and_causes_no_read() {
     let app = TestApp::new().await;
 
     let response = create_team(&app.anonymous()).await;
 
     response.assert_problem(401, "unauthenticated");
     assert_eq!(response.headers["www-authenticate"], "Bearer");
-    assert!(app.requests.take().is_empty());
+    assert!(app.dynamodb_requests.take().is_empty());
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn every_rejected_credential_gets_the_same_response() {
         app.issue_key("acme", |key| key.expires_at = Some(date.to_owned()))
             .await
     };
-    let expired = expiring("2026-01-02T00:00:00Z").await;
+    let expired = expiring("2001-01-01T00:00:00Z").await;
     let unreadable = expiring("tomorrow").await;
     let revoked = app.issue_key("acme", |_| {}).await;
     app.revoke_key(&revoked).await;
@@ -84,6 +84,8 @@ async fn every_rejected_credential_gets_the_same_response() {
     let mut bodies = Vec::new();
 
     for (description, credential) in rows {
+        // A caller with a rejected credential must not count as an anonymous one, for whom
+        // DATA_STORE is allowed.
         for path in [TEAM, DATA_STORE] {
             let body = json!({ "teamName": "Research", "dataStoreName": "Papers" });
             let client = app.anonymous().header("authorization", &credential);
@@ -102,7 +104,7 @@ async fn every_rejected_credential_gets_the_same_response() {
 }
 
 #[tokio::test]
-async fn a_malformed_key_costs_no_read() {
+async fn a_malformed_key_causes_no_read() {
     let app = TestApp::new().await;
     let mut key = app.issue_key("acme", |_| {}).await;
     key.pop();
@@ -110,7 +112,7 @@ async fn a_malformed_key_costs_no_read() {
     let response = create_team(&app.with_key(&key)).await;
 
     response.assert_problem(401, "unauthenticated");
-    assert!(app.requests.take().is_empty());
+    assert!(app.dynamodb_requests.take().is_empty());
 }
 
 #[tokio::test]
@@ -158,7 +160,7 @@ async fn a_cached_key_expires_on_time() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_works_until_its_time_in_the_cache_ends() {
+async fn a_revoked_key_works_until_its_cache_entry_expires() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
     let client = app.with_key(&key);
@@ -196,12 +198,12 @@ async fn a_wrong_secret_for_a_cached_key_is_rejected_without_a_read() {
     let [key, other_secret] = keys_with_same_id();
     app.insert_key(&key, "acme", |_| {}).await;
     create_team(&app.with_key(&key)).await.assert_success();
-    app.requests.take();
+    app.dynamodb_requests.take();
 
     let response = create_team(&app.with_key(&other_secret)).await;
 
     response.assert_problem(401, "unauthenticated");
-    assert!(app.requests.take().is_empty());
+    assert!(app.dynamodb_requests.take().is_empty());
     create_team(&app.with_key(&key)).await.assert_success();
 }
 
@@ -213,11 +215,11 @@ async fn an_unknown_key_is_read_each_time() {
     for _ in 0..2 {
         let response = create_team(&client).await;
         response.assert_problem(401, "unauthenticated");
-        assert_eq!(app.requests.take_actions(), ["GetItem"]);
+        assert_eq!(app.dynamodb_requests.take_actions(), ["GetItem"]);
     }
 }
 
-/// A removed team or a disabled organization must be noticed within a minute.
+/// A team or an organization that is deleted from its table is rejected within a minute.
 #[tokio::test]
 async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
     let app = TestApp::with_config(TestConfig {
@@ -226,29 +228,30 @@ async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
     })
     .await;
     app.insert_demo_team().await;
-    let (acme, anonymous) = (app.key_holder("acme").await, app.anonymous());
-    let requests = async |client: &TestClient<'_>, path: &str, body: Value| {
-        app.requests.take();
+    let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
+    let post = async |client: &TestClient<'_>, path: &str, body: Value| {
+        app.dynamodb_requests.take();
         client.post(path, body).await.assert_success();
-        app.requests.take_actions()
+        app.dynamodb_requests.take_actions()
     };
     let add_user = async || {
         let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
         let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
-        requests(&acme, path, body).await
+        post(&acme, path, body).await
     };
-    let create = async || {
+    let create_data_store = async || {
         let body = json!({ "dataStoreName": "Papers" });
-        requests(&anonymous, DATA_STORE, body).await
+        post(&anonymous, DATA_STORE, body).await
     };
+    // The API key, then the team.
     assert_eq!(add_user().await, ["GetItem", "GetItem", "UpdateItem"]);
-    assert_eq!(create().await, ["GetItem", "PutItem"]);
+    assert_eq!(create_data_store().await, ["GetItem", "PutItem"]);
 
     app.advance_clock(Duration::from_secs(55));
     assert_eq!(add_user().await, ["UpdateItem"]);
-    assert_eq!(create().await, ["PutItem"]);
+    assert_eq!(create_data_store().await, ["PutItem"]);
 
     app.advance_clock(Duration::from_secs(5));
     assert_eq!(add_user().await, ["GetItem", "UpdateItem"]);
-    assert_eq!(create().await, ["GetItem", "PutItem"]);
+    assert_eq!(create_data_store().await, ["GetItem", "PutItem"]);
 }

@@ -206,7 +206,7 @@ async fn a_failed_condition_changes_nothing() {
         }
         let app = TestApp::new().await;
         app.insert_demo_team().await;
-        let acme = app.key_holder("acme").await;
+        let acme = app.client_with_new_key("acme").await;
         acme.post(&sample.path, sample.body.clone())
             .await
             .assert_success();

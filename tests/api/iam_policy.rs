@@ -51,7 +51,7 @@ async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
         entries: vec![("ada".to_owned(), 1)],
         ..Values::example()
     };
-    let client = app.key_holder("acme").await;
+    let client = app.client_with_new_key("acme").await;
     for operation in Operation::ALL {
         for values in [&one_entry, &Values::example()] {
             let sample = Sample::of(*operation, values);
@@ -72,7 +72,7 @@ async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
         table.unwrap().logical_id.to_owned()
     };
     let mut used = BTreeSet::new();
-    for (action, tables) in app.requests.take() {
+    for (action, tables) in app.dynamodb_requests.take() {
         let action = permission(&action).to_owned();
         used.extend(tables.iter().map(|name| (action.clone(), logical_id(name))));
     }

@@ -203,7 +203,7 @@ async fn bodies_are_accepted_and_rejected_as_the_contract_describes() {
     let contract = contract();
     let app = TestApp::new().await;
     app.insert_demo_team().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let mut count = 0;
 
     for operation in Operation::ALL {
@@ -254,7 +254,7 @@ async fn bodies_are_accepted_and_rejected_as_the_contract_describes() {
 async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
     let contract = contract();
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
 
     for operation in Operation::ALL {
         let (path, description) = find(&contract, *operation);

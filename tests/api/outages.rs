@@ -97,7 +97,7 @@ async fn a_request_without_remaining_time_is_not_started() {
     let response = send(&app.service, &request(), Duration::from_millis(400)).await;
 
     response.assert_problem(503, "unavailable");
-    assert!(app.requests.take().is_empty());
+    assert!(app.dynamodb_requests.take().is_empty());
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn a_warm_operation_sends_one_request_to_dynamodb() {
         for _ in 0..3 {
             let response = send(&service, &event, Duration::from_secs(10)).await;
             response.assert_success();
-            requests.push(app.requests.take_actions());
+            requests.push(app.dynamodb_requests.take_actions());
         }
 
         // The API key or the organization, and what the operation requires.
@@ -49,13 +49,13 @@ async fn keys_organizations_and_teams_are_read_again_after_their_time_in_the_cac
     for operation in Operation::ALL {
         app.send(operation_event(*operation)).await.assert_success();
     }
-    app.requests.take();
+    app.dynamodb_requests.take();
 
     for operation in Operation::ALL {
         app.advance_clock(Duration::from_secs(60));
         app.send(operation_event(*operation)).await.assert_success();
 
-        let actions = app.requests.take_actions();
+        let actions = app.dynamodb_requests.take_actions();
         let reads = actions.iter().filter(|action| *action == "GetItem").count();
         assert_eq!(reads, actions.len() - 1, "{operation:?}: {actions:?}");
         assert!(reads > 0, "{operation:?}: {actions:?}");

@@ -8,7 +8,7 @@ use crate::support::{TestApp, event};
 #[tokio::test]
 async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
 
     for path in [
         "",
@@ -30,7 +30,7 @@ async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
         assert_eq!(found, (404, "no_such_path"), "{path}: {response:?}");
     }
 
-    assert!(app.requests.take().is_empty());
+    assert!(app.dynamodb_requests.take().is_empty());
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn every_method_except_post_returns_405() {
 #[tokio::test]
 async fn a_malformed_identifier_returns_400_with_the_name_of_its_parameter() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let long_org = format!("/api/v1/org/{}/dataStores/create", "x".repeat(129));
     let long_type = format!("/api/v1/org/acme/addModelsToOrg/{}", "x".repeat(65));
     let rows = [

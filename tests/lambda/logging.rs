@@ -79,7 +79,7 @@ fn assert_common_fields(line: &Value, key: &str) {
 #[tokio::test]
 async fn only_well_formed_trace_headers_are_logged() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let malformed_traceparent = TRACEPARENT.replace("-01", "-0x");
     let malformed = acme
         .clone()
@@ -107,7 +107,7 @@ async fn only_well_formed_trace_headers_are_logged() {
 #[tokio::test]
 async fn the_log_contains_every_field_that_the_runbook_queries() {
     let app = TestApp::new().await;
-    let acme = traced(&app.key_holder("acme").await);
+    let acme = traced(&app.client_with_new_key("acme").await);
     let mut function = Function::start(&app, &[]).await;
 
     // Only a failure has a cause.

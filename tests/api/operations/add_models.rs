@@ -67,14 +67,14 @@ async fn uses_a_transaction_only_for_several_models() {
         anonymous.post(PATH, body).await.assert_success();
     }
 
-    let actions = app.requests.take_actions();
+    let actions = app.dynamodb_requests.take_actions();
     assert_eq!(actions, ["GetItem", "UpdateItem", "TransactWriteItems"]);
 }
 
 #[tokio::test]
 async fn adds_new_models_and_leaves_existing_ones_unchanged() {
     let app = TestApp::new().await;
-    let (acme, anonymous) = (app.key_holder("acme").await, app.anonymous());
+    let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
     let one_model = models(&[(1, "a")]);
     let response = anonymous.post(PATH, one_model.clone()).await;
     response.assert_success();

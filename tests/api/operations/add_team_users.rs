@@ -66,8 +66,8 @@ async fn stores_a_record_for_each_user() {
 #[tokio::test]
 async fn adds_new_users_and_leaves_existing_members_unchanged() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
-    let other_client = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
+    let other_client = app.client_with_new_key("acme").await;
     create_team(&acme).await;
     acme.post(PATH, users(&["ada"])).await.assert_success();
     let existing = app.only_record(Table::TEAM_MEMBERS).await;
@@ -84,7 +84,7 @@ async fn adds_new_users_and_leaves_existing_members_unchanged() {
 #[tokio::test]
 async fn accepts_100_users_with_ids_of_the_maximum_length() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     create_team(&acme).await;
     // 256 characters. 𝄞 has four bytes, the maximum in UTF-8.
     let userids: Vec<_> = (0..100)
@@ -99,7 +99,7 @@ async fn accepts_100_users_with_ids_of_the_maximum_length() {
 #[tokio::test]
 async fn returns_404_when_the_team_does_not_exist() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     create_team(&acme).await;
 
     for path in [
@@ -116,7 +116,7 @@ async fn returns_404_when_the_team_does_not_exist() {
 #[tokio::test]
 async fn finds_a_team_that_is_created_after_a_404() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let response = acme.post(PATH, users(&["ada"])).await;
     response.assert_problem(404, "no_such_team");
 
@@ -133,7 +133,7 @@ async fn does_not_read_the_team_when_the_key_is_malformed() {
     let response = client.post(PATH, users(&["ada"])).await;
 
     response.assert_problem(401, "unauthenticated");
-    assert!(app.requests.take().is_empty());
+    assert!(app.dynamodb_requests.take().is_empty());
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn stores_the_id_of_the_api_key_as_the_creator() {
 #[tokio::test]
 async fn returns_409_when_the_name_is_taken() {
     let app = TestApp::new().await;
-    let (acme, anonymous) = (app.key_holder("acme").await, app.anonymous());
+    let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
     let data_store = json!({ "dataStoreName": "Field Notes" });
     let response = anonymous.post(PATH, data_store.clone()).await;
     response.assert_success();

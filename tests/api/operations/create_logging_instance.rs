@@ -41,7 +41,7 @@ async fn stores_the_logging_instance_under_the_id_of_its_project() {
 #[tokio::test]
 async fn returns_409_when_the_logging_instance_has_another_name() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let response = acme.post(PATH, json!({ "projectName": "Apollo" })).await;
     response.assert_success();
     let existing = app.only_record(Table::LOGGING_INSTANCES).await;
@@ -56,7 +56,7 @@ async fn returns_409_when_the_logging_instance_has_another_name() {
 #[tokio::test]
 async fn accepts_a_name_without_a_letter_or_a_digit() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
 
     let response = acme.post(PATH, json!({ "projectName": "🚀" })).await;
 

@@ -44,7 +44,7 @@ async fn stores_the_team_under_the_slug_of_its_name() {
 #[tokio::test]
 async fn stores_an_absent_or_null_description_as_an_empty_string() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
 
     for body in [
         json!({ "teamName": "Absent" }),
@@ -63,8 +63,8 @@ async fn stores_an_absent_or_null_description_as_an_empty_string() {
 #[tokio::test]
 async fn returns_409_when_the_name_is_taken() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
-    let other_client = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
+    let other_client = app.client_with_new_key("acme").await;
     let team = json!({ "teamName": "Research", "teamDescription": "Reads" });
     acme.post(PATH, team.clone()).await.assert_success();
     let existing = app.only_record(Table::TEAMS).await;
@@ -87,8 +87,8 @@ async fn returns_409_when_the_name_is_taken() {
 async fn stores_the_teams_of_different_projects_and_organizations_separately() {
     let app = TestApp::new().await;
     app.register("globex").await;
-    let acme = app.key_holder("acme").await;
-    let globex = app.key_holder("globex").await;
+    let acme = app.client_with_new_key("acme").await;
+    let globex = app.client_with_new_key("globex").await;
 
     for (client, project) in [
         (&acme, "acme/apollo"),
@@ -108,7 +108,7 @@ async fn stores_the_teams_of_different_projects_and_organizations_separately() {
 #[tokio::test]
 async fn ignores_unknown_fields() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let body = json!({ "teamName": "Research", "colour": { "red": 1 } });
 
     acme.post(PATH, body).await.assert_success();
@@ -119,7 +119,7 @@ async fn ignores_unknown_fields() {
 #[tokio::test]
 async fn accepts_a_name_and_a_description_of_the_maximum_length() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let body = json!({ "teamName": "é".repeat(100), "teamDescription": "𝄞".repeat(1000) });
 
     acme.post(PATH, body.clone()).await.assert_success();

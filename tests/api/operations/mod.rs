@@ -153,7 +153,7 @@ async fn a_request_that_differs_in_one_field_is_not_taken_for_a_repeated_one() {
         for (pointer, changed) in bodies {
             let app = TestApp::new().await;
             app.insert_demo_team().await;
-            let acme = app.key_holder("acme").await;
+            let acme = app.client_with_new_key("acme").await;
             acme.post(&sample.path, sample.body.clone())
                 .await
                 .assert_success();
@@ -185,7 +185,7 @@ async fn every_sample_stores_its_records() {
         let before = app.all_records().await;
         let sample = Sample::of(*operation, &values);
 
-        let acme = app.key_holder("acme").await;
+        let acme = app.client_with_new_key("acme").await;
         acme.post(&sample.path, sample.body.clone())
             .await
             .assert_success();

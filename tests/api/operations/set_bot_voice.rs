@@ -46,7 +46,7 @@ async fn stores_the_voice_in_the_organization_of_the_api_key() {
 #[tokio::test]
 async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let other_key = app.issue_key("acme", |_| {}).await;
     let other_client = app.with_key(&other_key);
     let body = json!({ "type": "alloy", "enabled": true });
@@ -70,7 +70,7 @@ async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
 #[tokio::test]
 async fn a_repeated_request_does_not_change_updated_at() {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     let body = json!({ "type": "alloy", "enabled": true });
     acme.post(PATH, body.clone()).await.assert_success();
     let first = app.only_record(Table::BOT_VOICES).await;
@@ -85,8 +85,8 @@ async fn a_repeated_request_does_not_change_updated_at() {
 async fn stores_the_voices_of_different_organizations_separately() {
     let app = TestApp::new().await;
     app.register("globex").await;
-    let acme = app.key_holder("acme").await;
-    let globex = app.key_holder("globex").await;
+    let acme = app.client_with_new_key("acme").await;
+    let globex = app.client_with_new_key("globex").await;
 
     for (client, voice_type) in [(&acme, "alloy"), (&globex, "echo")] {
         let body = json!({ "type": voice_type, "enabled": true });

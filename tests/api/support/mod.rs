@@ -14,7 +14,7 @@
 //!
 //! ```ignore
 //! let app = TestApp::new().await;
-//! let acme = app.key_holder("acme").await;
+//! let acme = app.client_with_new_key("acme").await;
 //!
 //! let response = acme.post("/api/v1/org/acme/dataStores/create", json!({ "dataStoreName": "a" })).await;
 //!
@@ -90,8 +90,8 @@ pub struct TestApp {
     pub dynamodb: Client,
     pub endpoint: String,
     pub tables: TableNames,
-    /// The requests of `service`.
-    pub requests: RequestRecorder,
+    /// What `service` sends to DynamoDB.
+    pub dynamodb_requests: RequestRecorder,
     /// How far the clock is ahead of the machine's.
     ahead: Mutex<Duration>,
 }
@@ -117,14 +117,14 @@ impl TestApp {
                 exists.wait(Duration::from_secs(120)).await.unwrap();
             }
         }
-        let requests = RequestRecorder::default();
-        let config = config(&endpoint).interceptor(requests.clone());
+        let dynamodb_requests = RequestRecorder::default();
+        let config = config(&endpoint).interceptor(dynamodb_requests.clone());
         let app = Self {
             service: service(config, tables.clone(), test_config),
             dynamodb,
             endpoint,
             tables,
-            requests,
+            dynamodb_requests,
             ahead: Mutex::default(),
         };
         app.register(DEMO_ORGANIZATION).await;
@@ -133,7 +133,7 @@ impl TestApp {
 
     /// Another service on the same tables, with empty caches.
     pub fn fresh_service(&self) -> Service {
-        let config = config(&self.endpoint).interceptor(self.requests.clone());
+        let config = config(&self.endpoint).interceptor(self.dynamodb_requests.clone());
         service(config, self.tables.clone(), TestConfig::default())
     }
 
@@ -179,7 +179,7 @@ impl TestApp {
     }
 
     /// A caller with a new API key that may call every operation.
-    pub async fn key_holder(&self, organization: &str) -> TestClient<'_> {
+    pub async fn client_with_new_key(&self, organization: &str) -> TestClient<'_> {
         self.with_key(&self.issue_key(organization, |_| {}).await)
     }
 
@@ -428,7 +428,7 @@ pub fn iterations(default: u32, full: u32) -> u32 {
 /// Sends each body. The service must reject it with exactly these violations, and store nothing.
 pub async fn assert_rejected(path: &str, table: Table, rows: &[(&str, Value, &[&str])]) {
     let app = TestApp::new().await;
-    let acme = app.key_holder("acme").await;
+    let acme = app.client_with_new_key("acme").await;
     for (description, body, violations) in rows {
         let response = acme.post(path, body.clone()).await;
         assert_eq!(

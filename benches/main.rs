@@ -34,9 +34,9 @@ use crate::{endpoint::Endpoint, lambda::Lambda, report::Report};
 
 /// The programs, and the package that each is built from.
 const PROGRAMS: [(&str, &str); 4] = [
-    ("floor", "floor"),
-    ("usual", "usual"),
-    ("bare", "bare"),
+    ("baseline-hello", "baseline-hello"),
+    ("baseline-typical", "baseline-typical"),
+    ("baseline-sdk", "baseline-sdk"),
     ("ours", "workspace-management"),
 ];
 
@@ -116,7 +116,7 @@ struct Bench {
 
 impl Bench {
     async fn start(&self, program: &str, more: &[(&str, &str)]) -> Result<(Lambda, Duration)> {
-        let roots = if program == "usual" {
+        let roots = if program == "baseline-typical" {
             &self.endpoint.all_roots
         } else {
             &self.endpoint.few_roots

@@ -122,9 +122,9 @@ impl Report {
             "warm, create_logging_instance",
         ];
         let programs = [
-            ("floor", RGBColor(148, 163, 184)),
+            ("baseline-hello", RGBColor(148, 163, 184)),
             ("ours", RGBColor(5, 150, 105)),
-            ("usual", RGBColor(217, 119, 6)),
+            ("baseline-typical", RGBColor(217, 119, 6)),
         ];
         let area = SVGBackend::new(file, (840, 380)).into_drawing_area();
         area.fill(&WHITE)?;
@@ -152,13 +152,13 @@ impl Report {
                 let value = value(figure, program);
                 let width = ((value / 0.05).ln() / (most / 0.05).ln() * 560.0).max(2.0) as i32;
                 area.draw(&Rectangle::new(
-                    [(90, y), (90 + width, y + 14)],
+                    [(140, y), (140 + width, y + 14)],
                     color.filled(),
                 ))?;
                 area.draw(&Text::new(*program, (32, y), label(13, &BLACK)))?;
                 area.draw(&Text::new(
                     format!("{value:.2}"),
-                    (98 + width, y),
+                    (148 + width, y),
                     label(13, &BLACK),
                 ))?;
                 y += 18;

@@ -18,7 +18,7 @@ async fn put(client: &Client, table: &str) -> Result<Response<Body>, Error> {
         .put_item()
         .table_name(table)
         .item("org_id", text("acme"))
-        .item("project_id", text("bare"))
+        .item("project_id", text("baseline-sdk"))
         .item("project_name", text("Apollo"))
         .item("created_at", text("2026-01-01T00:00:00.000Z"))
         .item("created_by", text("acmeDemoKey1"))

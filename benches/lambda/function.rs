@@ -12,12 +12,12 @@ use tokio::process::{Child, Command};
 use workspace_local::runtime_api::{RuntimeApi, environment};
 
 /// A program under Lambda.
-pub(crate) struct Lambda {
+pub(crate) struct Function {
     process: Child,
     runtime_api: RuntimeApi,
 }
 
-impl Lambda {
+impl Function {
     /// Starts a program and waits until it is ready: until it asks for its first event.
     pub(crate) async fn start(
         program: &str,
@@ -43,11 +43,11 @@ impl Lambda {
             .spawn()
             .with_context(|| format!("{program} cannot be started"))?;
         let ready = runtime_api.polled().await?;
-        let lambda = Self {
+        let function = Self {
             process,
             runtime_api,
         };
-        Ok((lambda, ready - started))
+        Ok((function, ready - started))
     }
 
     /// Hands the program an event and waits for its answer, which must be a 204; how long it took.

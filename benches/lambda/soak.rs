@@ -20,18 +20,18 @@ impl Bench {
     pub(crate) async fn soak(&self) -> Result<()> {
         eprintln!("{REQUESTS} requests, {CONCURRENCY} at once");
         let concurrency = CONCURRENCY.to_string();
-        let (mut lambda, _) = self
+        let (mut function, _) = self
             .start("ours", &[("AWS_LAMBDA_MAX_CONCURRENCY", &concurrency)])
             .await?;
         let events: Vec<_> = self.events.values().cloned().collect();
         let (mut sent, mut memory, mut times) = (HashMap::new(), Vec::new(), Vec::new());
         // The team that users are added to.
-        lambda.send(REQUESTS, &self.event("create_team"));
-        lambda.answered().await?;
+        function.send(REQUESTS, &self.event("create_team"));
+        function.answered().await?;
         let began = Instant::now();
         for request in 0..REQUESTS + CONCURRENCY {
             if request >= CONCURRENCY {
-                let (id, at) = lambda.answered().await?;
+                let (id, at) = function.answered().await?;
                 let handed: Instant = sent.remove(&id).expect("it was sent");
                 times.push(at - handed);
                 // Endpoint and Lambda share a process with the benchmark: what they note is let go.
@@ -40,14 +40,14 @@ impl Bench {
             if request < REQUESTS {
                 let event = varied(&events[request as usize % events.len()], request);
                 sent.insert(request, Instant::now());
-                lambda.send(request, &event);
+                function.send(request, &event);
             }
             if request % (REQUESTS / LOOKS) == 0 {
-                memory.push(lambda.memory()? as f64 / 1024.0);
+                memory.push(function.memory()? as f64 / 1024.0);
             }
         }
         let taken = began.elapsed();
-        lambda.stop().await?;
+        function.stop().await?;
 
         let quarter = memory.len() / 4;
         let mean = |looks: &[f64]| looks.iter().sum::<f64>() / looks.len() as f64;

@@ -5,7 +5,7 @@
 //! one run do less. With `-- soak` it sends the function many requests for a long time instead.
 
 mod endpoint;
-mod lambda;
+mod function;
 mod report;
 mod soak;
 
@@ -30,7 +30,7 @@ use workspace_local::{
 };
 use workspace_management::{api_key::ApiKey, operation::Operation, store::Table};
 
-use crate::{endpoint::Endpoint, lambda::Lambda, report::Report};
+use crate::{endpoint::Endpoint, function::Function, report::Report};
 
 /// The programs, and the package that each is built from.
 const PROGRAMS: [(&str, &str); 4] = [
@@ -115,7 +115,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn start(&self, program: &str, more: &[(&str, &str)]) -> Result<(Lambda, Duration)> {
+    async fn start(&self, program: &str, more: &[(&str, &str)]) -> Result<(Function, Duration)> {
         let roots = if program == "baseline-typical" {
             &self.endpoint.all_roots
         } else {
@@ -137,7 +137,7 @@ impl Bench {
             more.iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
-        Lambda::start(&self.programs[program].to_string_lossy(), &variables).await
+        Function::start(&self.programs[program].to_string_lossy(), &variables).await
     }
 
     fn event(&self, operation: &str) -> Arc<str> {
@@ -164,12 +164,12 @@ impl Bench {
         eprintln!("starting each program {rounds} times");
         for round in 0..rounds {
             for (program, _) in PROGRAMS {
-                let (mut lambda, ready) = self.start(program, &[]).await?;
-                let ready_cpu = lambda.cpu()?;
-                let first = lambda.invoke(&self.compared(program)).await?;
-                let first_cpu = lambda.cpu()?;
-                let memory = lambda.peak_memory()?;
-                lambda.stop().await?;
+                let (mut function, ready) = self.start(program, &[]).await?;
+                let ready_cpu = function.cpu()?;
+                let first = function.invoke(&self.compared(program)).await?;
+                let first_cpu = function.cpu()?;
+                let memory = function.peak_memory()?;
+                function.stop().await?;
                 if round >= WARM_UP.min(rounds - 1) {
                     report.time("start to ready, wall", program, ready);
                     report.time("start to ready, CPU", program, ready_cpu);
@@ -187,32 +187,32 @@ impl Bench {
         eprintln!("calling each operation {CALLS} times");
         let mut programs = Vec::new();
         for (program, _) in PROGRAMS {
-            let (lambda, _) = self.start(program, &[]).await?;
-            programs.push((program, lambda, self.compared(program)));
+            let (function, _) = self.start(program, &[]).await?;
+            programs.push((program, function, self.compared(program)));
         }
         for call in 0..CALLS + 50 {
-            for (program, lambda, event) in &mut programs {
-                let time = lambda.invoke(event).await?;
+            for (program, function, event) in &mut programs {
+                let time = function.invoke(event).await?;
                 if call >= 50 {
                     report.time("warm, create_logging_instance", program, time);
                 }
             }
         }
-        for (program, lambda, _) in programs {
+        for (program, function, _) in programs {
             report.size(
                 "peak memory after 450 calls",
                 program,
-                lambda.peak_memory()? * 1024,
+                function.peak_memory()? * 1024,
             );
-            lambda.stop().await?;
+            function.stop().await?;
         }
         for operation in Operation::ALL.iter().map(|operation| operation.name()) {
-            let (mut lambda, _) = self.start("ours", &[]).await?;
+            let (mut function, _) = self.start("ours", &[]).await?;
             // What is opened at the start is no part of the first call.
             tokio::time::sleep(Duration::from_millis(100)).await;
             self.endpoint.traffic();
             let event = self.event(operation);
-            lambda.invoke(&event).await?;
+            function.invoke(&event).await?;
             let first = self.endpoint.traffic();
             report.count("DynamoDB requests, first call", operation, first.requests);
             report.count(
@@ -221,14 +221,14 @@ impl Bench {
                 first.round_trips,
             );
             for _ in 0..CALLS {
-                report.time("warm, ours", operation, lambda.invoke(&event).await?);
+                report.time("warm, ours", operation, function.invoke(&event).await?);
                 report.count(
                     "DynamoDB requests, warm",
                     operation,
                     self.endpoint.traffic().requests,
                 );
             }
-            lambda.stop().await?;
+            function.stop().await?;
         }
         Ok(())
     }
@@ -239,17 +239,17 @@ impl Bench {
         const EVENTS: usize = 4000;
         let event = self.event("create_logging_instance");
         for concurrency in ["1", "8", "64"] {
-            let (mut lambda, _) = self
+            let (mut function, _) = self
                 .start("ours", &[("AWS_LAMBDA_MAX_CONCURRENCY", concurrency)])
                 .await?;
-            lambda.send(0, &event);
-            lambda.answered().await?;
+            function.send(0, &event);
+            function.answered().await?;
             let began = Instant::now();
             for id in 0..EVENTS {
-                lambda.send(id as u64, &event);
+                function.send(id as u64, &event);
             }
             for _ in 0..EVENTS {
-                lambda.answered().await?;
+                function.answered().await?;
             }
             let per_second = EVENTS as f64 / began.elapsed().as_secs_f64();
             report.count(
@@ -257,7 +257,7 @@ impl Bench {
                 concurrency,
                 per_second as usize,
             );
-            lambda.stop().await?;
+            function.stop().await?;
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ impl Bench {
             let user = |number| json!({ "userid": format!("user-{number:06}") });
             json!({ "usersAddingToTeam": (from..from + count).map(user).collect::<Vec<_>>() })
         };
-        let (mut lambda, _) = self.start("ours", &[]).await?;
+        let (mut function, _) = self.start("ours", &[]).await?;
         // In turn, like the programs: a machine is not equally fast all the time.
         let of_users = [1, 10, 100].map(|count| {
             let event = self.with_body("add_team_users", &users(0, count));
@@ -285,7 +285,7 @@ impl Bench {
             )
         });
         for (_, event) in of_users.iter().chain(&of_models) {
-            lambda.invoke(event).await?;
+            function.invoke(event).await?;
         }
         // Some calls at a time: the first of them finds the caches full of the calls before.
         const RUN: usize = 8;
@@ -293,7 +293,7 @@ impl Bench {
             for (name, event) in &of_users {
                 for _ in 0..RUN {
                     self.endpoint.traffic();
-                    let time = lambda.invoke(event).await?;
+                    let time = function.invoke(event).await?;
                     report.time("warm by users of a request", name, time);
                     let own = time.saturating_sub(self.endpoint.traffic().time);
                     report.time("the same, DynamoDB's time taken off", name, own);
@@ -301,7 +301,7 @@ impl Bench {
             }
             for (name, event) in &of_models {
                 for _ in 0..RUN {
-                    let time = lambda.invoke(event).await?;
+                    let time = function.invoke(event).await?;
                     report.time("warm by models of a request", name, time);
                 }
             }
@@ -312,7 +312,7 @@ impl Bench {
             members = size;
             for call in 0..CALLS / 4 {
                 let event = self.with_body("add_team_users", &users(900_000 + call, 1));
-                let time = lambda.invoke(&event).await?;
+                let time = function.invoke(&event).await?;
                 report.time(
                     "warm by members of the team",
                     &format!("{size} members"),
@@ -320,9 +320,9 @@ impl Bench {
                 );
             }
         }
-        lambda.stop().await?;
+        function.stop().await?;
 
-        let (mut lambda, _) = self.start("ours", &[("KEY_CACHE_SECONDS", "3600")]).await?;
+        let (mut function, _) = self.start("ours", &[("KEY_CACHE_SECONDS", "3600")]).await?;
         let mut keys = Vec::new();
         for count in [1, 100, 10_000] {
             while keys.len() < count {
@@ -335,20 +335,20 @@ impl Bench {
                 let path = format!("/api/v1/project/acme/project-{number}/createLoggingInstance");
                 event["rawPath"] = json!(path);
                 let event: Arc<str> = event.to_string().into();
-                lambda.invoke(&event).await?;
+                function.invoke(&event).await?;
                 keys.push(event);
             }
             for call in 0..CALLS / 4 {
-                let time = lambda.invoke(&keys[call * 7919 % keys.len()]).await?;
+                let time = function.invoke(&keys[call * 7919 % keys.len()]).await?;
                 report.time("warm by known keys", &format!("{count} keys"), time);
             }
         }
         report.size(
             "peak memory with 10,000 known keys",
             "ours",
-            lambda.peak_memory()? * 1024,
+            function.peak_memory()? * 1024,
         );
-        lambda.stop().await
+        function.stop().await
     }
 
     /// Gives the team of the events that many members, past the engine's HTTP.

@@ -77,7 +77,7 @@ impl Endpoint {
             std::fs::write(&file, format!("{others}{}", root.pem()))?;
             Ok(file)
         };
-        let few_roots = roots("few.pem", include_str!("../src/store/amazon-roots.pem"))?;
+        let few_roots = roots("few.pem", include_str!("../../src/store/amazon-roots.pem"))?;
         let system = "/etc/ssl/certs/ca-certificates.crt";
         let all_roots = roots("all.pem", &std::fs::read_to_string(system)?)?;
 

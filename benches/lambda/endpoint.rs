@@ -1,9 +1,11 @@
-//! DynamoDB behind TLS, as AWS presents it, with a watch on what passes.
+//! An embedded DynamoDB behind TLS, with certificates like those of AWS. It counts and times the
+//! requests.
 
 use std::{
-    io,
+    fs, io,
+    net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -21,94 +23,83 @@ use tokio_rustls::{
     rustls::{
         ServerConfig,
         crypto::ring,
-        pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
     },
 };
 use workspace_local::dynamodb::DynamoDb;
 
-/// An embedded DynamoDB: plain for the benchmark itself, behind TLS for the programs that it measures.
+/// A DynamoDB at two addresses.
 pub(crate) struct Endpoint {
     pub(crate) dynamodb: DynamoDb,
+    /// The URL for the benchmark itself, without TLS.
     pub(crate) plain: String,
+    /// The URL for the programs, with TLS.
     pub(crate) secure: String,
-    /// Amazon's roots and the endpoint's own.
-    pub(crate) few_roots: PathBuf,
-    /// The system's roots and the endpoint's own.
-    pub(crate) all_roots: PathBuf,
-    exchanges: Arc<Mutex<Vec<Exchange>>>,
+    /// A file with Amazon's root certificates and the endpoint's.
+    pub(crate) amazon_roots: PathBuf,
+    /// A file with the system's root certificates and the endpoint's.
+    pub(crate) system_roots: PathBuf,
+    exchanges: Exchanges,
 }
 
-/// A request and its response, as they passed.
+/// The requests at the address with TLS, in the order in which they arrived.
+type Exchanges = Arc<Mutex<Vec<Exchange>>>;
+
+/// A request and its response.
 #[derive(Debug, Clone, Copy)]
 struct Exchange {
     connection: usize,
-    asked: Instant,
-    answered: Option<Instant>,
+    requested: Instant,
+    /// When the last part of the response arrived.
+    responded: Option<Instant>,
 }
 
-/// What passed in a while.
+/// The requests of a period.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) requests: usize,
-    /// How many of them had to wait for one another.
+    /// The number of requests, where concurrent ones count as one.
     pub(crate) round_trips: usize,
-    /// How long the endpoint took for them, summed up.
+    /// The sum of the response times.
     pub(crate) time: Duration,
 }
 
 impl Endpoint {
+    /// Listens at both addresses. Stores the certificates in `folder`.
     pub(crate) async fn start(folder: &Path) -> Result<Self> {
         let dynamodb = DynamoDb::in_memory()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let plain = listener.local_addr()?;
         tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
 
-        // As AWS presents itself: RSA keys of 2,048 bits, a leaf, an authority between, a root.
-        let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
-        let mut authority = CertificateParams::new([])?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let root = CertifiedIssuer::self_signed(authority.clone(), key()?)?;
-        let between = CertifiedIssuer::signed_by(authority, key()?, &root)?;
-        let leaf_key = key()?;
-        let leaf = CertificateParams::new(["localhost".to_owned()])?;
-        let leaf = leaf.signed_by(&leaf_key, &between)?;
-        let roots = |name: &str, others: &str| -> Result<PathBuf> {
+        let (root, config) = certificates()?;
+        let store_roots = |name: &str, others: &str| -> Result<PathBuf> {
             let file = folder.join(name);
-            std::fs::write(&file, format!("{others}{}", root.pem()))?;
+            fs::write(&file, format!("{others}{root}"))?;
             Ok(file)
         };
-        let few_roots = roots("few.pem", include_str!("../../src/store/amazon-roots.pem"))?;
-        let system = "/etc/ssl/certs/ca-certificates.crt";
-        let all_roots = roots("all.pem", &std::fs::read_to_string(system)?)?;
+        let amazon = include_str!("../../src/store/amazon-roots.pem");
+        let system = fs::read_to_string("/etc/ssl/certs/ca-certificates.crt")?;
+        let amazon_roots = store_roots("amazon.pem", amazon)?;
+        let system_roots = store_roots("system.pem", &system)?;
 
-        let config = ServerConfig::builder_with_provider(ring::default_provider().into())
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![leaf.der().clone(), between.der().clone()],
-                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf_key.serialize_der())),
-            )?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let secure = format!("https://localhost:{}", listener.local_addr()?.port());
-        let exchanges = Arc::<Mutex<Vec<Exchange>>>::default();
-        tokio::spawn(relay(
-            listener,
-            TlsAcceptor::from(Arc::new(config)),
-            plain,
-            exchanges.clone(),
-        ));
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let exchanges = Exchanges::default();
+        tokio::spawn(accept(listener, acceptor, plain, exchanges.clone()));
         Ok(Self {
             dynamodb,
             plain: format!("http://{plain}"),
             secure,
-            few_roots,
-            all_roots,
+            amazon_roots,
+            system_roots,
             exchanges,
         })
     }
 
-    /// What passed since this was last asked.
-    pub(crate) fn traffic(&self) -> Traffic {
+    /// The requests since the last call of this method.
+    pub(crate) fn take_traffic(&self) -> Traffic {
         let exchanges = std::mem::take(&mut *lock(&self.exchanges));
         let mut traffic = Traffic {
             requests: exchanges.len(),
@@ -116,74 +107,98 @@ impl Endpoint {
         };
         let mut until: Option<Instant> = None;
         for exchange in exchanges {
-            let answered = exchange.answered.unwrap_or(exchange.asked);
-            traffic.time += answered - exchange.asked;
-            if until.is_none_or(|until| exchange.asked >= until) {
+            let responded = exchange.responded.unwrap_or(exchange.requested);
+            traffic.time += responded - exchange.requested;
+            if until.is_none_or(|until| exchange.requested >= until) {
                 traffic.round_trips += 1;
-                until = Some(answered);
+                until = Some(responded);
             }
         }
         traffic
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+/// A root certificate as PEM, and a server with a chain that ends at it. As on AWS, keys are RSA
+/// with 2,048 bits, and there is an intermediate certificate.
+fn certificates() -> Result<(String, ServerConfig)> {
+    let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
+    let mut authority = CertificateParams::new([])?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root = CertifiedIssuer::self_signed(authority.clone(), key()?)?;
+    let intermediate = CertifiedIssuer::signed_by(authority, key()?, &root)?;
+    let leaf_key = key()?;
+    let leaf = CertificateParams::new(["localhost".to_owned()])?;
+    let leaf = leaf.signed_by(&leaf_key, &intermediate)?;
+    let chain: Vec<CertificateDer<'static>> = vec![leaf.der().clone(), intermediate.der().clone()];
+    let leaf_key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(ring::default_provider().into())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, leaf_key)?;
+    Ok((root.pem(), config))
 }
 
-async fn relay(
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forwards each connection to the address without TLS.
+async fn accept(
     listener: TcpListener,
     acceptor: TlsAcceptor,
-    engine: std::net::SocketAddr,
-    exchanges: Arc<Mutex<Vec<Exchange>>>,
+    plain: SocketAddr,
+    exchanges: Exchanges,
 ) {
     for connection in 0.. {
         let Ok((stream, _)) = listener.accept().await else {
             return;
         };
         let (acceptor, exchanges) = (acceptor.clone(), exchanges.clone());
-        tokio::spawn(async move {
-            stream.set_nodelay(true)?;
-            let secure = acceptor.accept(stream).await?;
-            let plain = TcpStream::connect(engine).await?;
-            plain.set_nodelay(true)?;
-            let (from_client, to_client) = tokio::io::split(secure);
-            let (from_engine, to_engine) = plain.into_split();
-            let asked = |bytes: &[u8]| {
-                if bytes.starts_with(b"POST ") {
-                    let asked = Instant::now();
-                    lock(&exchanges).push(Exchange {
-                        connection,
-                        asked,
-                        answered: None,
-                    });
-                }
-            };
-            let answered = |_: &[u8]| {
-                let mut exchanges = lock(&exchanges);
-                let open = exchanges
-                    .iter_mut()
-                    .rev()
-                    .find(|exchange| exchange.connection == connection);
-                if let Some(exchange) = open {
-                    exchange.answered = Some(Instant::now());
-                }
-            };
-            tokio::try_join!(
-                copy(from_client, to_engine, asked),
-                copy(from_engine, to_client, answered)
-            )?;
-            io::Result::Ok(())
-        });
+        tokio::spawn(forward(stream, acceptor, plain, connection, exchanges));
     }
 }
 
+async fn forward(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    plain: SocketAddr,
+    connection: usize,
+    exchanges: Exchanges,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let secure = acceptor.accept(stream).await?;
+    let plain = TcpStream::connect(plain).await?;
+    plain.set_nodelay(true)?;
+    let (from_client, to_client) = tokio::io::split(secure);
+    let (from_dynamodb, to_dynamodb) = plain.into_split();
+    let on_request = |bytes: &[u8]| {
+        if bytes.starts_with(b"POST ") {
+            lock(&exchanges).push(Exchange {
+                connection,
+                requested: Instant::now(),
+                responded: None,
+            });
+        }
+    };
+    let on_response = |_: &[u8]| {
+        let mut exchanges = lock(&exchanges);
+        let mut latest = exchanges.iter_mut().rev();
+        if let Some(exchange) = latest.find(|exchange| exchange.connection == connection) {
+            exchange.responded = Some(Instant::now());
+        }
+    };
+    tokio::try_join!(
+        copy(from_client, to_dynamodb, on_request),
+        copy(from_dynamodb, to_client, on_response)
+    )?;
+    Ok(())
+}
+
+/// Copies until the end of the stream. Calls `observe` before it writes what it has read.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    watch: impl Fn(&[u8]),
+    observe: impl Fn(&[u8]),
 ) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -191,7 +206,7 @@ async fn copy(
         if read == 0 {
             return to.shutdown().await;
         }
-        watch(&buffer[..read]);
+        observe(&buffer[..read]);
         to.write_all(&buffer[..read]).await?;
         to.flush().await?;
     }

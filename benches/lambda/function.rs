@@ -1,27 +1,28 @@
-//! Lambda's side of a program: it starts it, hands it events, takes its answers, and looks at what it cost.
+//! A program that runs as a Lambda function, and the time and memory that it takes.
 
 use std::{
     fs,
+    path::Path,
     process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use tokio::process::{Child, Command};
 use workspace_local::runtime_api::{RuntimeApi, environment};
 
-/// A program under Lambda.
+/// A running program and its Runtime API.
 pub(crate) struct Function {
     process: Child,
     runtime_api: RuntimeApi,
 }
 
 impl Function {
-    /// Starts a program and waits until it is ready: until it asks for its first event.
+    /// Starts a program and waits until it fetches its first event. Returns how long that takes.
     pub(crate) async fn start(
-        program: &str,
-        variables: &[(String, String)],
+        program: &Path,
+        variables: &[(&str, &str)],
     ) -> Result<(Self, Duration)> {
         let mut runtime_api = RuntimeApi::start().await?;
         let mut command = Command::new(program);
@@ -33,7 +34,7 @@ impl Function {
             .env("AWS_ACCESS_KEY_ID", "local")
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("AWS_SESSION_TOKEN", "local")
-            .envs(variables.iter().cloned())
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
@@ -41,7 +42,7 @@ impl Function {
         let started = Instant::now();
         let process = command
             .spawn()
-            .with_context(|| format!("{program} cannot be started"))?;
+            .with_context(|| format!("cannot start {}", program.display()))?;
         let ready = runtime_api.polled().await?;
         let function = Self {
             process,
@@ -50,63 +51,75 @@ impl Function {
         Ok((function, ready - started))
     }
 
-    /// Hands the program an event and waits for its answer, which must be a 204; how long it took.
+    /// Sends an event and waits for the response. Returns how long that takes.
+    ///
+    /// # Errors
+    /// If the response is not a 204.
     pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Duration> {
-        // The program is back for the next event before the clock starts.
         self.runtime_api.discard_polls();
-        let handed = Instant::now();
+        let sent = Instant::now();
         self.send(0, event);
-        let (_, answered) = self.answered().await?;
+        let (_, received) = self.response().await?;
+        // The next call only starts its clock when the function is ready for an event.
         self.runtime_api.polled().await?;
-        Ok(answered - handed)
+        Ok(received - sent)
     }
 
+    /// Queues an event.
     pub(crate) fn send(&self, id: u64, event: &Arc<str>) {
         self.runtime_api.send(id, event.clone());
     }
 
-    /// To which event the next answer came, which must be a 204, and when.
-    pub(crate) async fn answered(&mut self) -> Result<(u64, Instant)> {
+    /// Waits for the next response. Returns the id of its event, and when it arrived.
+    ///
+    /// # Errors
+    /// If the response is not a 204.
+    pub(crate) async fn response(&mut self) -> Result<(u64, Instant)> {
         let result = self.runtime_api.result().await?;
-        if !result.body.starts_with(b"{\"statusCode\":204") {
-            bail!("answered {}", String::from_utf8_lossy(&result.body));
-        }
+        ensure!(
+            result.body.starts_with(b"{\"statusCode\":204"),
+            "the response is not a 204: {}",
+            String::from_utf8_lossy(&result.body)
+        );
         Ok((result.request_id.parse()?, result.at))
     }
 
-    /// The CPU time that the program has taken, of all its threads.
-    pub(crate) fn cpu(&self) -> Result<Duration> {
+    /// The CPU time of all threads since the start.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
         let mut nanoseconds = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.id()?))? {
             let statistics = fs::read_to_string(task?.path().join("schedstat"))?;
-            let first = statistics.split(' ').next().context("schedstat is empty")?;
-            nanoseconds += first.parse::<u64>()?;
+            let on_cpu = statistics.split(' ').next().context("schedstat is empty")?;
+            nanoseconds += on_cpu.parse::<u64>()?;
         }
         Ok(Duration::from_nanos(nanoseconds))
     }
 
-    /// The most memory that the program has held, in KiB.
+    /// The peak resident memory since the start, in bytes.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
         self.status("VmHWM:")
     }
 
-    /// The memory that the program holds, in KiB.
+    /// The resident memory, in bytes.
     pub(crate) fn memory(&self) -> Result<u64> {
         self.status("VmRSS:")
     }
 
+    /// A size in `/proc/<id>/status`, in bytes.
     fn status(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
         let value = status.lines().find_map(|line| line.strip_prefix(name));
-        let value = value.context("no such line")?.trim();
-        Ok(value.trim_end_matches(" kB").parse()?)
+        let value = value.with_context(|| format!("the process status has no {name}"))?;
+        let kibibytes: u64 = value.trim().trim_end_matches(" kB").parse()?;
+        Ok(kibibytes * 1024)
     }
 
+    /// Kills the process.
     pub(crate) async fn stop(mut self) -> Result<()> {
         Ok(self.process.kill().await?)
     }
 
     fn id(&self) -> Result<u32> {
-        self.process.id().context("the program has ended")
+        self.process.id().context("the program has exited")
     }
 }

@@ -1,67 +1,81 @@
-//! What was measured, as a table, as JSON, and as a picture for the README.
+//! The figures, as a table, as JSON, and as a chart for the README.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, error::Error, fs, path::Path, time::Duration};
 
 use anyhow::{Result, anyhow};
-use plotters::prelude::*;
+use plotters::{coord::Shift, prelude::*};
 use serde_json::{Value, json};
 
-/// Figures by what was measured and of what, in the order in which they came.
-#[derive(Default)]
-pub(crate) struct Report(Vec<(String, Vec<(String, Figures)>)>);
+use crate::bench::OURS;
 
-#[derive(Clone)]
-enum Figures {
+/// The figures of the chart.
+const CHART_FIGURES: [&str; 4] = [
+    "start to ready, wall",
+    "CPU until the first answer",
+    "first answer, wall",
+    "warm, create_logging_instance",
+];
+
+/// The programs of the chart, and the colors of their bars.
+const CHART_PROGRAMS: [(&str, RGBColor); 3] = [
+    ("baseline-hello", RGBColor(148, 163, 184)),
+    (OURS, RGBColor(5, 150, 105)),
+    ("baseline-typical", RGBColor(217, 119, 6)),
+];
+
+/// The measurements of each figure and subject, in the order in which they were first added. A
+/// subject is a program, an operation or a size.
+#[derive(Default)]
+pub(crate) struct Report(Vec<(String, Vec<(String, Measurements)>)>);
+
+enum Measurements {
     Times(Vec<Duration>),
+    /// The largest size.
     Bytes(u64),
-    /// The most that was counted.
+    /// The largest count.
     Count(usize),
 }
 
 impl Report {
     pub(crate) fn time(&mut self, figure: &str, subject: &str, time: Duration) {
-        if let Figures::Times(times) = self.entry(figure, subject, Figures::Times(Vec::new())) {
+        let empty = Measurements::Times(Vec::new());
+        if let Measurements::Times(times) = self.entry(figure, subject, empty) {
             times.push(time);
         }
     }
 
     pub(crate) fn size(&mut self, figure: &str, subject: &str, bytes: u64) {
-        if let Figures::Bytes(most) = self.entry(figure, subject, Figures::Bytes(0)) {
-            *most = bytes.max(*most);
+        let empty = Measurements::Bytes(0);
+        if let Measurements::Bytes(max) = self.entry(figure, subject, empty) {
+            *max = bytes.max(*max);
         }
     }
 
     pub(crate) fn count(&mut self, figure: &str, subject: &str, count: usize) {
-        if let Figures::Count(most) = self.entry(figure, subject, Figures::Count(0)) {
-            *most = count.max(*most);
+        let empty = Measurements::Count(0);
+        if let Measurements::Count(max) = self.entry(figure, subject, empty) {
+            *max = count.max(*max);
         }
     }
 
-    fn entry(&mut self, figure: &str, subject: &str, empty: Figures) -> &mut Figures {
-        let subjects = find(&mut self.0, figure, Vec::new);
-        find(subjects, subject, || empty)
+    fn entry(&mut self, figure: &str, subject: &str, empty: Measurements) -> &mut Measurements {
+        let subjects = entry(&mut self.0, figure, Vec::new());
+        entry(subjects, subject, empty)
     }
 
     fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         for (figure, subjects) in &self.0 {
-            let base = subjects
-                .first()
-                .map(|(_, figures)| middle(figures))
-                .unwrap_or(1.0);
-            for (subject, figures) in subjects {
-                let (median, p99) = (middle(figures), high(figures));
-                let unit = match figures {
-                    Figures::Times(_) => "ms",
-                    Figures::Bytes(_) => "MiB",
-                    Figures::Count(_) => "",
-                };
+            let first = subjects.first();
+            let base = first.map_or(1.0, |(_, measurements)| measurements.median());
+            for (subject, measurements) in subjects {
+                let median = measurements.median();
                 rows.push(Row {
                     figure,
                     subject,
                     median,
-                    p99,
-                    unit,
+                    p99: measurements.p99(),
+                    unit: measurements.unit(),
                     ratio: median / base,
                 });
             }
@@ -71,7 +85,7 @@ impl Report {
 
     pub(crate) fn print(&self) {
         println!(
-            "{:<40} {:<26} {:>9} {:>9}  {:<4} {:>7}",
+            "{:<46} {:<26} {:>9} {:>9}  {:<4} {:>7}",
             "", "", "median", "p99", "", "ratio"
         );
         let mut last = "";
@@ -87,7 +101,7 @@ impl Report {
             };
             let p99 = row.p99.map(number).unwrap_or_default();
             println!(
-                "{figure:<40} {:<26} {:>9} {p99:>9}  {:<4} {:>7.2}",
+                "{figure:<46} {:<26} {:>9} {p99:>9}  {:<4} {:>7.2}",
                 row.subject,
                 number(row.median),
                 row.unit,
@@ -100,67 +114,54 @@ impl Report {
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let mut figures = BTreeMap::<&str, BTreeMap<&str, Value>>::new();
         for row in self.rows() {
-            let value = json!({ "median": row.median, "p99": row.p99, "unit": row.unit, "ratio": row.ratio });
-            figures
-                .entry(row.figure)
-                .or_default()
-                .insert(row.subject, value);
+            let value = json!({
+                "median": row.median,
+                "p99": row.p99,
+                "unit": row.unit,
+                "ratio": row.ratio,
+            });
+            let subjects = figures.entry(row.figure).or_default();
+            subjects.insert(row.subject, value);
         }
-        fs::write(
-            folder.join("benchmark.json"),
-            serde_json::to_string_pretty(&figures)? + "\n",
-        )?;
-        self.draw(&folder.join("benchmark.svg"))
-            .map_err(|error| anyhow!("{error}"))
+        let json = serde_json::to_string_pretty(&figures)? + "\n";
+        fs::write(folder.join("benchmark.json"), json)?;
+        let file = folder.join("benchmark.svg");
+        let area = SVGBackend::new(&file, (840, 380)).into_drawing_area();
+        self.draw(&area)
+            .map_err(|error| anyhow!("cannot draw the chart: {error}"))
     }
 
-    fn draw(&self, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-        let figures = [
-            "start to ready, wall",
-            "CPU until the first answer",
-            "first answer, wall",
-            "warm, create_logging_instance",
-        ];
-        let programs = [
-            ("baseline-hello", RGBColor(148, 163, 184)),
-            ("ours", RGBColor(5, 150, 105)),
-            ("baseline-typical", RGBColor(217, 119, 6)),
-        ];
-        let area = SVGBackend::new(file, (840, 380)).into_drawing_area();
+    fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Box<dyn Error>> {
         area.fill(&WHITE)?;
-        let rows = self.rows();
-        let value = |figure: &str, program: &str| {
-            rows.iter()
-                .find(|row| row.figure == figure && row.subject == program)
-                .map_or(0.0, |row| row.median)
-        };
         let label = |size: i32, color: &RGBColor| ("sans-serif", size).into_font().color(color);
-        let most = figures
-            .iter()
-            .flat_map(|figure| programs.iter().map(|(program, _)| value(figure, program)))
-            .fold(1.0, f64::max);
+        let title = "milliseconds, median; logarithmic scale";
         area.draw(&Text::new(
-            "milliseconds, median; logarithmic scale",
+            title,
             (16, 14),
             label(14, &RGBColor(71, 85, 105)),
         ))?;
+
+        let rows = self.rows();
+        let median = |figure: &str, program: &str| {
+            let mut rows = rows.iter();
+            let row = rows.find(|row| row.figure == figure && row.subject == program);
+            row.map_or(0.0, |row| row.median)
+        };
+        let medians = |figure| CHART_PROGRAMS.map(|(program, _)| median(figure, program));
+        let max = CHART_FIGURES.iter().flat_map(|figure| medians(figure));
+        let max = max.fold(1.0, f64::max);
+        let width = |value: f64| ((value / 0.05).ln() / (max / 0.05).ln() * 560.0).max(2.0) as i32;
         let mut y = 44;
-        for figure in figures {
+        for figure in CHART_FIGURES {
             area.draw(&Text::new(figure, (16, y), label(15, &BLACK)))?;
             y += 20;
-            for (program, color) in &programs {
-                let value = value(figure, program);
-                let width = ((value / 0.05).ln() / (most / 0.05).ln() * 560.0).max(2.0) as i32;
-                area.draw(&Rectangle::new(
-                    [(140, y), (140 + width, y + 14)],
-                    color.filled(),
-                ))?;
-                area.draw(&Text::new(*program, (32, y), label(13, &BLACK)))?;
-                area.draw(&Text::new(
-                    format!("{value:.2}"),
-                    (148 + width, y),
-                    label(13, &BLACK),
-                ))?;
+            for (program, color) in CHART_PROGRAMS {
+                let value = median(figure, program);
+                let end = 140 + width(value);
+                area.draw(&Rectangle::new([(140, y), (end, y + 14)], color.filled()))?;
+                area.draw(&Text::new(program, (32, y), label(13, &BLACK)))?;
+                let value = format!("{value:.2}");
+                area.draw(&Text::new(value, (end + 8, y), label(13, &BLACK)))?;
                 y += 18;
             }
             y += 10;
@@ -175,44 +176,50 @@ struct Row<'a> {
     median: f64,
     p99: Option<f64>,
     unit: &'static str,
+    /// The median, divided by that of the figure's first subject.
     ratio: f64,
 }
 
-fn find<'a, T>(
-    entries: &'a mut Vec<(String, T)>,
-    name: &str,
-    new: impl FnOnce() -> T,
-) -> &'a mut T {
-    let index = entries
-        .iter()
-        .position(|(entry, _)| entry == name)
-        .unwrap_or_else(|| {
-            entries.push((name.to_owned(), new()));
-            entries.len() - 1
-        });
+impl Measurements {
+    fn unit(&self) -> &'static str {
+        match self {
+            Self::Times(_) => "ms",
+            Self::Bytes(_) => "MiB",
+            Self::Count(_) => "",
+        }
+    }
+
+    fn median(&self) -> f64 {
+        match self {
+            Self::Times(times) => percentile(times, 0.5),
+            Self::Bytes(bytes) => *bytes as f64 / (1024.0 * 1024.0),
+            Self::Count(count) => *count as f64,
+        }
+    }
+
+    /// The 99th percentile of times, or `None` for a size or a count.
+    fn p99(&self) -> Option<f64> {
+        match self {
+            Self::Times(times) => Some(percentile(times, 0.99)),
+            Self::Bytes(_) | Self::Count(_) => None,
+        }
+    }
+}
+
+/// The entry with this name, which is added if there is none.
+fn entry<'a, T>(entries: &'a mut Vec<(String, T)>, name: &str, empty: T) -> &'a mut T {
+    let existing = entries.iter().position(|(entry, _)| entry == name);
+    let index = existing.unwrap_or_else(|| {
+        entries.push((name.to_owned(), empty));
+        entries.len() - 1
+    });
     &mut entries[index].1
 }
 
-fn percentile(times: &[Duration], part: f64) -> f64 {
+/// A percentile in milliseconds.
+fn percentile(times: &[Duration], fraction: f64) -> f64 {
     let mut times = times.to_vec();
     times.sort_unstable();
-    let index = ((times.len() - 1) as f64 * part).round() as usize;
-    times
-        .get(index)
-        .map_or(0.0, |time| time.as_secs_f64() * 1000.0)
-}
-
-fn middle(figures: &Figures) -> f64 {
-    match figures {
-        Figures::Times(times) => percentile(times, 0.5),
-        Figures::Bytes(bytes) => *bytes as f64 / (1024.0 * 1024.0),
-        Figures::Count(count) => *count as f64,
-    }
-}
-
-fn high(figures: &Figures) -> Option<f64> {
-    match figures {
-        Figures::Times(times) => Some(percentile(times, 0.99)),
-        _ => None,
-    }
+    let index = ((times.len() - 1) as f64 * fraction).round() as usize;
+    times[index].as_secs_f64() * 1000.0
 }

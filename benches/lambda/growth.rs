@@ -25,16 +25,16 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
 }
 
 async fn measure_entries(bench: &Bench, report: &mut Report) -> Result<()> {
-    // Requests of the same size follow each other, so that only the first one of them finds the
-    // processor's caches filled by another size.
+    // Calls of one size come in runs, because the first call after another size finds the
+    // processor's caches cold.
     const RUN: usize = 8;
     let mut users = Vec::new();
     let mut models = Vec::new();
     for count in [1, 10, 100] {
         let of_users = event_with_body(Operation::AddTeamUsers, &users_body(0..count))?;
         let of_models = event_with_body(Operation::AddModels, &models_body(count))?;
-        users.push((format!("{count} users"), of_users));
-        models.push((format!("{count} models"), of_models));
+        users.push((count.to_string(), of_users));
+        models.push((count.to_string(), of_models));
     }
     let (mut function, _) = bench.start(OURS, &[]).await?;
     for (_, event) in users.iter().chain(&models) {
@@ -47,14 +47,18 @@ async fn measure_entries(bench: &Bench, report: &mut Report) -> Result<()> {
                 bench.endpoint.take_traffic();
                 let time = function.invoke(event).await?;
                 let own_time = time.saturating_sub(bench.endpoint.take_traffic().time);
-                report.time("warm by users of a request", count, time);
-                report.time("the same, DynamoDB's time taken off", count, own_time);
+                report.time("warm, by users per request", count, time);
+                report.time(
+                    "warm without DynamoDB, by users per request",
+                    count,
+                    own_time,
+                );
             }
         }
         for (count, event) in &models {
             for _ in 0..RUN {
                 let time = function.invoke(event).await?;
-                report.time("warm by models of a request", count, time);
+                report.time("warm, by models per request", count, time);
             }
         }
     }
@@ -75,11 +79,7 @@ async fn measure_members(bench: &Bench, report: &mut Report) -> Result<()> {
             let user = NEW_USERS + call;
             let event = event_with_body(Operation::AddTeamUsers, &users_body(user..user + 1))?;
             let time = function.invoke(&event).await?;
-            report.time(
-                "warm by members of the team",
-                &format!("{size} members"),
-                time,
-            );
+            report.time("warm, by members of the team", &size.to_string(), time);
         }
     }
     function.stop().await
@@ -96,14 +96,14 @@ async fn measure_keys(bench: &Bench, report: &mut Report) -> Result<()> {
             function.invoke(&event).await?;
             events.push(event);
         }
-        let subject = format!("{count} keys");
+        let subject = count.to_string();
         for call in 0..CALLS_PER_SIZE {
             // A multiple of a prime spreads the calls over all keys.
             let time = function.invoke(&events[call * 7919 % count]).await?;
-            report.time("warm by known keys", &subject, time);
+            report.time("warm, by cached keys", &subject, time);
         }
         report.size(
-            "peak memory by known keys",
+            "peak memory, by cached keys",
             &subject,
             function.peak_memory()?,
         );

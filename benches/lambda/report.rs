@@ -11,8 +11,8 @@ use crate::bench::OURS;
 /// The figures of the chart.
 const CHART_FIGURES: [&str; 4] = [
     "start to ready, wall",
-    "CPU until the first answer",
-    "first answer, wall",
+    "CPU until the first response",
+    "first response, wall",
     "warm, create_logging_instance",
 ];
 

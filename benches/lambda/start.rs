@@ -27,9 +27,9 @@ pub(crate) async fn measure(bench: &Bench, starts: usize, report: &mut Report) -
             if round >= WARM_UP_STARTS {
                 report.time("start to ready, wall", program, ready);
                 report.time("start to ready, CPU", program, ready_cpu);
-                report.time("first answer, wall", program, first);
-                report.time("CPU until the first answer", program, first_cpu);
-                report.size("peak memory after the first answer", program, memory);
+                report.time("first response, wall", program, first);
+                report.time("CPU until the first response", program, first_cpu);
+                report.size("peak memory after the first response", program, memory);
             }
         }
     }

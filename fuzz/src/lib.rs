@@ -1,4 +1,4 @@
-//! The service, as the fuzz targets call it.
+//! The service that the fuzz targets call, and the checks of its responses.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
     (runtime.expect("a runtime"), instant::service(None))
 });
 
-/// Sends an event to the service, which turns a panic into a 500.
+/// Sends an event to the service and checks the response. The service turns a panic into a 500.
 ///
 /// # Panics
 /// If the response is neither a 204 nor a complete problem with a 4xx status.

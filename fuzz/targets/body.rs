@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, value::to_raw_value};
 use workspace_local::{demo::DEMO_KEY, events, gateway::http_event};
 
-/// The path of each operation, in the order of the sorted names of the files in `events/`, which
-/// the seeds follow.
+/// The path of each operation, sorted by the operation's name. The seeds in `.ci/run` use this
+/// order.
 static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut events: Vec<_> = events::all().collect();
     events.sort_by_key(|(operation, _)| operation.name());

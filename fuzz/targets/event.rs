@@ -2,7 +2,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    // Lambda's runtime rejects an event that is not JSON before the service sees it.
+    // The Lambda runtime rejects an event that is not JSON before it calls the service.
     if let Ok(event) = serde_json::from_slice(bytes) {
         fuzz::send(event);
     }

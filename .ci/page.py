@@ -1,4 +1,4 @@
-"""Tests the page of `cargo serve` in headless Chromium, with the mouse and with the keyboard only.
+"""Tests the page of `cargo serve` in headless Chromium, with the mouse and with the keyboard.
 
 usage: page.py URL [SCREENSHOT.png]
 """
@@ -68,14 +68,14 @@ with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="light")
     page = context.new_page()
-    complaints, elsewhere = [], []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith((url, "data:", "blob:")) else elsewhere.append(request.url))
+    console_errors, foreign_requests = [], []
+    page.on("console", lambda message: console_errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: console_errors.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith((url, "data:", "blob:")) else foreign_requests.append(request.url))
 
     page.goto(url)
     expect(page.locator(".opblock")).to_have_count(len(OPERATIONS))
-    passed("the page shows six operations")
+    passed(f"the page shows {len(OPERATIONS)} operations")
 
     for tag, operation, kind, count in OPERATIONS:
         _, status = execute(page, tag, operation)
@@ -106,7 +106,7 @@ with sync_playwright() as playwright:
     expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
     passed("an invalid body shows both violations and stores nothing")
     # The browser logs every unsuccessful response itself.
-    complaints[:] = [text for text in complaints if "422" not in text]
+    console_errors[:] = [text for text in console_errors if "422" not in text]
 
     page.reload()
     expect(page.locator("table[data-kind=teams] tbody tr")).to_have_count(1)
@@ -129,9 +129,9 @@ with sync_playwright() as playwright:
     expect(page.locator("#stored")).to_be_visible()
     passed("the page fits the width of a phone")
 
-    assert not elsewhere, elsewhere
+    assert not foreign_requests, foreign_requests
     passed("no requests were sent to other servers")
-    assert not complaints, complaints
+    assert not console_errors, console_errors
     passed("the browser console shows no errors")
     browser.close()
 print(f"page: {checks} passed")

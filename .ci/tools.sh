@@ -40,7 +40,8 @@ wait_for() {
   done
 }
 
-# wait_for_requests SECONDS FILE: waits until `cargo serve` has printed a request for each event to the file.
+# wait_for_requests SECONDS FILE: waits until `cargo serve` has printed a request for each event to
+# the file.
 wait_for_requests() {
   local count
   count=$(find events -maxdepth 1 -name '*.json' ! -name env.json | wc -l)

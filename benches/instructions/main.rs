@@ -1,8 +1,8 @@
 //! How many instructions a warm request takes inside the service, for each operation.
 //!
-//! The count is the same on every run within a percent, so it shows changes that a clock cannot.
-//! DynamoDB is a client that responds at once: what is left is the service, its metrics and the
-//! SDK. The numbered benchmarks are in the order of `Operation::ALL`.
+//! Counts vary by less than 1 % between runs, so they show changes that times cannot.
+//! An HTTP client that responds at once replaces DynamoDB, so the count includes only the service,
+//! its metrics and the SDK. The numbered benchmarks are in the order of `Operation::ALL`.
 //!
 //! `cargo bench --package instructions` needs valgrind, and `gungraun-runner` in the version of the
 //! `gungraun` crate.

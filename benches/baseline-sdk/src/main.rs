@@ -1,4 +1,5 @@
-//! The one write of `create_logging_instance` by a bare handler, with the SDK client that the function has.
+//! A handler that sends one `PutItem` with the function's SDK client, as `create_logging_instance`
+//! does when the function is warm. It shows the cost of the SDK.
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use lambda_http::{Body, Error, Request, Response, run, service_fn};

@@ -1,4 +1,5 @@
-//! `create_logging_instance` as most people write it: the SDK's defaults, a key looked up, an item put.
+//! `create_logging_instance` with the SDK's default settings. For each request, the handler reads
+//! the record of the API key and writes the logging instance. It does not verify the key's secret.
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
@@ -13,11 +14,11 @@ async fn main() -> Result<(), Error> {
 
 async fn create(client: &Client, request: Request) -> Result<Response<Body>, Error> {
     let text = |value: &str| AttributeValue::S(value.to_owned());
-    let key = request.headers().get("authorization").ok_or("no key")?;
-    let id = key.to_str()?.split('_').nth(1).ok_or("no id")?;
+    let key = request.headers().get("authorization").ok_or("no API key")?;
+    let id = key.to_str()?.split('_').nth(1).ok_or("malformed API key")?;
     let keys = std::env::var("KEYS_TABLE")?;
     let found = client.get_item().table_name(keys).key("key_id", text(id));
-    found.send().await?.item.ok_or("no such key")?;
+    found.send().await?.item.ok_or("unknown API key")?;
     let path = request.raw_http_path().to_owned();
     let mut segments = path.split('/').skip(4);
     let org = segments.next().ok_or("no organization")?;
@@ -30,7 +31,7 @@ async fn create(client: &Client, request: Request) -> Result<Response<Body>, Err
         .item("project_id", text(project))
         .item(
             "project_name",
-            text(body["projectName"].as_str().ok_or("no name")?),
+            text(body["projectName"].as_str().ok_or("no projectName")?),
         )
         .send()
         .await?;

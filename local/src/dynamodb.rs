@@ -70,7 +70,7 @@ impl DynamoDb {
         Ok(dynamodb)
     }
 
-    /// Serves HTTP requests until `shutdown` completes and the current requests are finished.
+    /// Serves HTTP requests until `shutdown` completes and the requests in progress are finished.
     ///
     /// # Errors
     /// If the server fails.
@@ -108,7 +108,7 @@ impl DynamoDb {
         HttpResponse::new(status, SdkBody::from(body))
     }
 
-    /// Stores a record, in place of one with the same key. The table must have the name of
+    /// Stores a record and replaces one with the same key. The table must have the name of
     /// [`table_names`].
     ///
     /// # Panics
@@ -157,7 +157,7 @@ impl DynamoDb {
     }
 }
 
-/// The action that a request of the SDK asks for, such as `GetItem`.
+/// The DynamoDB action in a request of the SDK, such as `GetItem`.
 pub fn action(request: &HttpRequest) -> &str {
     let target = request.headers().get("x-amz-target").unwrap_or_default();
     target.rsplit('.').next().unwrap_or_default()

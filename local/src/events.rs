@@ -1,4 +1,5 @@
-//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo organization.
+//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
+//! organization.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};

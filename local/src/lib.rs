@@ -3,7 +3,7 @@
 //!
 //! | module | contains |
 //! |---|---|
-//! | [`tables`] | the table declarations of `template.yaml`, and an SDK configuration for a local DynamoDB |
+//! | [`tables`] | the tables of `template.yaml`, and an SDK configuration for a local DynamoDB |
 //! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
 //! | [`gateway`] | API Gateway: the event of an HTTP request, and routes that call the service |
 //! | [`runtime_api`] | the Lambda Runtime API, for a compiled function |

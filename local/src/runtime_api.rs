@@ -138,13 +138,17 @@ impl RuntimeApi {
         let _ = self.events.send(event);
     }
 
-    /// Waits until the function asks for an event, and returns when it did. The first time, its
-    /// initialization is complete.
+    /// Waits until the function polls for an event, and returns when it did. The first poll
+    /// ends its initialization.
     ///
     /// # Errors
-    /// If it does not ask within 20 seconds.
+    /// If it does not poll within 20 seconds.
     pub async fn polled(&mut self) -> Result<Instant> {
-        receive(&mut self.polls, "the function does not ask for events").await
+        receive(
+            &mut self.polls,
+            "the function did not poll for an event in time",
+        )
+        .await
     }
 
     /// Discards the polls up to now, so that [`RuntimeApi::polled`] waits for the next one.
@@ -157,7 +161,7 @@ impl RuntimeApi {
     /// # Errors
     /// If there is none within 20 seconds.
     pub async fn result(&mut self) -> Result<InvocationResult> {
-        receive(&mut self.results, "the function does not respond").await
+        receive(&mut self.results, "the function did not respond in time").await
     }
 }
 
@@ -171,7 +175,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 async fn next(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    // Ignores errors here and in `report`: a user that was dropped no longer receives.
+    // Ignores errors here and in `report`, because a dropped `RuntimeApi` no longer receives.
     let _ = shared.polls.send(Instant::now());
     let Some(event) = shared.events.lock().await.recv().await else {
         return pending().await;

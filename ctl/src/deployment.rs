@@ -29,7 +29,7 @@ pub(crate) struct Deployment {
     api: Api,
 }
 
-/// Where the API of a deployment is.
+/// How to find the URL of a deployment's API.
 enum Api {
     /// At the address in an output of this stack.
     Stack(Box<aws_sdk_cloudformation::Client>, String),

@@ -30,7 +30,7 @@ pub(crate) fn write_line(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a record as JSON, or else the line, which a script can use as it is.
+/// Prints a record as JSON, or else the line, which a script can use without parsing it.
 ///
 /// # Errors
 /// If standard output cannot be written.

@@ -1,5 +1,5 @@
-//! The page of `serve`: each operation with a form that sends it, and the stored records next to
-//! it. The program contains all files, so the page works offline.
+//! The page of `serve`: a form for each operation, next to the stored records. The program embeds
+//! all files, so the page works offline.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{commands::list, deployment::Deployment, errors};
 
 const OPENAPI: &str = include_str!("../../openapi.yaml");
 
-/// The server in `openapi.yaml`. The page replaces it by its own address.
+/// The server in `openapi.yaml`. The page replaces it with its own address.
 const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 
 /// Allows nothing from other servers. Swagger UI sets inline styles.

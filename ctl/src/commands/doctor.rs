@@ -33,10 +33,10 @@ Examples:
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Where the API is.
+/// Which API to check.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The address of the API [default: from the stack, or that of the local service]
+    /// The URL of the API [default: the stack's output ApiUrl, or the local service]
     #[arg(long)]
     url: Option<String>,
 }
@@ -61,7 +61,7 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
     };
     match url {
         Some(url) => checks.push((format!("API {url}"), check_api(&url).await)),
-        None => eprintln!("the API was not checked: pass its address with --url"),
+        None => eprintln!("the API was not checked: pass its URL with --url"),
     }
     let failed = checks.iter().filter(|(_, result)| result.is_err()).count();
     let rows: Vec<Value> = checks
@@ -177,7 +177,7 @@ fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<Strin
     differences
 }
 
-/// Checks that the service responds: to a request without an API key, with its 401.
+/// Checks that the service responds to a request without an API key with its 401.
 async fn check_api(url: &str) -> Result<String> {
     let mut request = HttpRequest::new(SdkBody::from("{}"));
     request.set_method("POST")?;
@@ -199,7 +199,7 @@ async fn check_api(url: &str) -> Result<String> {
         (500.., Some(id), _) => {
             bail!("responds with {status}: search the function's log for the request id {id}")
         }
-        _ => bail!("responds with {status}, but not as this service does: check the address"),
+        _ => bail!("responds with {status}, but not as this service does: check the URL"),
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) enum Command {
         #[arg(long)]
         org: Option<String>,
     },
-    /// Replace an API key by one with the same rights. The old key stays valid for a while
+    /// Replace an API key with one for the same operations. The old key expires after --overlap
     #[command(after_help = ROTATE_EXAMPLES)]
     Rotate {
         /// The id of the old key, from `keys list`
@@ -87,7 +87,7 @@ pub(crate) enum Command {
         /// How long the old key stays valid, such as 24h or 7d
         #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = humantime::parse_duration)]
         overlap: Duration,
-        /// How long the new key is valid [default: as long as the old one was at its creation]
+        /// How long the new key is valid [default: the lifetime of the old key]
         #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
         expires: Option<Duration>,
     },
@@ -187,7 +187,7 @@ fn new_key(org: &str, label: &str) -> Result<(String, KeyRecord)> {
     Ok((key, record))
 }
 
-/// Prints a new key. Revokes it if it cannot be printed, because no one knows it then.
+/// Prints a new key. Revokes it if it cannot be printed, because then no one knows it.
 async fn print_new_key(
     deployment: &Deployment,
     key: &str,
@@ -215,7 +215,7 @@ async fn print_new_key(
     Ok(())
 }
 
-/// How long a key was valid at its creation, or `None` if it does not expire.
+/// The time from a key's creation to its expiry, or `None` if it does not expire.
 fn lifetime(key: &KeyRecord) -> Result<Option<Duration>> {
     let Some(expires_at) = &key.expires_at else {
         return Ok(None);
@@ -225,7 +225,7 @@ fn lifetime(key: &KeyRecord) -> Result<Option<Duration>> {
     Ok(Some(expires_at.duration_since(created_at)?))
 }
 
-/// The time after a duration, in RFC 3339, which ends with the year 9999.
+/// The current time plus a duration, in RFC 3339, whose last year is 9999.
 fn expires_in(duration: Duration) -> Result<String> {
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
     let at = SystemTime::now()

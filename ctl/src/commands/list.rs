@@ -18,7 +18,7 @@ Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
   workspacectl list models --limit 100
-  workspacectl list models --limit 100 --after CURSOR    # the cursor that the last page printed";
+  workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed";
 
 /// The columns that come last, if a record has them.
 const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
@@ -104,7 +104,7 @@ fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope> {
     })
 }
 
-/// The columns that show records: the key, then the content, then who wrote them and when.
+/// The columns of a table of records: the key, then the content, then the audit attributes.
 fn columns(table: Table, records: &[Value]) -> Vec<&str> {
     let attributes: BTreeSet<&str> = records
         .iter()

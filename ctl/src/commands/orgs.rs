@@ -25,7 +25,7 @@ Examples:
 /// Registers and lists organizations.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Register an organization. If it is registered, nothing changes
+    /// Register an organization. If it is already registered, nothing changes
     Create {
         /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -
         org: String,
@@ -56,7 +56,7 @@ pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -
     }
 }
 
-/// Registers an organization. The audit attributes of one that is registered do not change.
+/// Registers an organization. If it is already registered, its audit attributes do not change.
 async fn create(deployment: &Deployment, org: &str) -> Result<()> {
     Identifier::new(org).ok_or_else(|| {
         anyhow!("invalid organization id {org:?}: use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -")

@@ -29,7 +29,7 @@ Examples:
   workspacectl serve --port 3001 --dynamodb-port 8001
   AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 workspacectl list teams";
 
-/// How long current requests may take when the service stops.
+/// How long requests in progress may take when the service stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where to listen and where to keep the data.

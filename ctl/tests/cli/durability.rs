@@ -44,7 +44,7 @@ fn acknowledged_writes_survive_a_kill_under_load() {
             {
                 thread::sleep(Duration::from_millis(1));
             }
-            // Each kill hits another moment of the load.
+            // Varies how long the process runs under load.
             thread::sleep(Duration::from_millis(20 * (kill as u64 % 7)));
             process.kill().unwrap();
             process.wait().unwrap();

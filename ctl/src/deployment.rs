@@ -63,10 +63,7 @@ impl Deployment {
                 api: Api::Stack(Box::new(cloudformation), stack.to_owned()),
             });
         }
-        if Table::ALL
-            .into_iter()
-            .any(|table| variable(*table).is_some())
-        {
+        if Table::ALL.iter().any(|table| variable(*table).is_some()) {
             return Ok(Self {
                 client: Client::new(&aws_config().await?),
                 tables: TableNames::new(|table| {

@@ -1,4 +1,4 @@
-//! Authenticates and authorizes a request: turns its `Authorization` header into a [`Caller`].
+//! Authenticates and authorizes a request: turns its `Authorization` header into a `Caller`.
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -23,8 +23,11 @@ const NO_OPERATION: &str = "none";
 /// The metric that is a time. All others are counts.
 const LATENCY: &str = "Latency";
 
-/// The name of each count, and whether it counts a request.
-const COUNTS: &[(&str, fn(&Measurement) -> bool)] = &[
+/// The name of a count, and whether it counts a request.
+type Count = (&'static str, fn(&Measurement) -> bool);
+
+/// Every count.
+const COUNTS: &[Count] = &[
     ("Requests", |_| true),
     ("ClientErrors", |request| {
         (400..500).contains(&request.status)

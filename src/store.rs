@@ -1,7 +1,7 @@
 //! Reads and writes records: the items of the DynamoDB tables.
 //!
 //! Writes are idempotent. If the response to a write is lost, the retry finds what the first
-//! attempt stored: [`Store::insert`] returns it, and an [`Update`] has the same effect twice.
+//! attempt stored: `Store::insert` returns it, and an `Update` has the same effect twice.
 
 use std::{
     collections::HashMap,

@@ -70,9 +70,8 @@ impl TableNames {
     /// # Errors
     /// The first error of `name`.
     pub fn new<E>(name: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
-        let names = Table::ALL
-            .iter()
-            .map(|table| Ok((table.logical_id, name(*table)?)));
+        let tables = Table::ALL.iter();
+        let names = tables.map(|table| Ok((table.logical_id, name(*table)?)));
         names.collect::<Result<_, _>>().map(Self)
     }
 

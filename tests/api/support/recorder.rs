@@ -12,13 +12,16 @@ use workspace_local::dynamodb::action;
 
 use super::fault_injector::tables;
 
-/// Records each request of an SDK client: its action, and the names of its tables.
+/// The action of a request, and the names of its tables.
+pub type RecordedRequest = (String, Vec<String>);
+
+/// Records each request of an SDK client.
 #[derive(Debug, Clone, Default)]
-pub struct RequestRecorder(Arc<Mutex<Vec<(String, Vec<String>)>>>);
+pub struct RequestRecorder(Arc<Mutex<Vec<RecordedRequest>>>);
 
 impl RequestRecorder {
     /// Returns the requests since the last call.
-    pub fn take(&self) -> Vec<(String, Vec<String>)> {
+    pub fn take(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 

@@ -156,3 +156,16 @@ fn the_template_declares_the_tables_of_the_code_and_their_variables() {
         assert_eq!(referenced(output), table.logical_id);
     }
 }
+
+#[test]
+fn the_table_in_the_readme_has_the_routes_of_the_template() {
+    let readme = include_str!("../../README.md");
+
+    for operation in Operation::ALL {
+        let (name, (_, path)) = (operation.name(), declared_route(*operation));
+        let has_row = readme
+            .lines()
+            .any(|line| line.starts_with(&format!("| `{name}` |")) && line.contains(&path));
+        assert!(has_row, "the API table in README.md has no row for {name}");
+    }
+}

@@ -43,9 +43,8 @@ async fn a_request_without_a_credential_gets_a_challenge_and_causes_no_read() {
     assert!(app.dynamodb_requests.take().is_empty());
 }
 
-#[tokio::test]
-async fn every_rejected_credential_gets_the_same_response() {
-    let app = TestApp::new().await;
+/// Credentials that are rejected, each with a description.
+async fn rejected_credentials(app: &TestApp) -> Vec<(&'static str, String)> {
     let [valid, other_secret] = keys_with_same_id();
     app.insert_key(&valid, "acme", |_| {}).await;
     let expiring = async |date: &str| {
@@ -58,7 +57,7 @@ async fn every_rejected_credential_gets_the_same_response() {
     app.revoke_key(&revoked).await;
     let (all_but_last, last) = valid.split_at(valid.len() - 1);
     let wrong_last = if last == "A" { "B" } else { "A" };
-    let rows = [
+    vec![
         ("an empty header", String::new()),
         ("another scheme", format!("Basic {valid}")),
         ("only the scheme", "Bearer".to_owned()),
@@ -80,10 +79,15 @@ async fn every_rejected_credential_gets_the_same_response() {
         ("an expired key", format!("Bearer {expired}")),
         ("an unreadable date", format!("Bearer {unreadable}")),
         ("a revoked key", format!("Bearer {revoked}")),
-    ];
+    ]
+}
+
+#[tokio::test]
+async fn every_rejected_credential_gets_the_same_response() {
+    let app = TestApp::new().await;
     let mut bodies = Vec::new();
 
-    for (description, credential) in rows {
+    for (description, credential) in rejected_credentials(&app).await {
         // A caller with a rejected credential must not count as an anonymous one, for whom
         // DATA_STORE is allowed.
         for path in [TEAM, DATA_STORE] {

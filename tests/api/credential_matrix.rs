@@ -22,6 +22,73 @@ fn has_organization(operation: Operation) -> bool {
     !operation_event(operation)["pathParameters"]["org_id"].is_null()
 }
 
+/// API keys that authorize nothing, and a valid one to make malformed ones from.
+struct Rejected {
+    valid: String,
+    other_secret: String,
+    expired: String,
+    revoked: String,
+}
+
+impl Rejected {
+    async fn new(app: &TestApp) -> Self {
+        let [valid, other_secret] = keys_with_same_id();
+        app.insert_key(&valid, "acme", |_| {}).await;
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let expired = app
+            .issue_key("acme", |key| key.expires_at = Some(now))
+            .await;
+        let revoked = app.issue_key("acme", |_| {}).await;
+        // The service has cached the key as valid, but the time to live of the entry is over.
+        let voice = json!({ "type": "alloy", "enabled": true });
+        let path = "/api/v1/bot/playground/cached/voice";
+        let client = app.with_key(&revoked);
+        client.post(path, voice).await.assert_success();
+        app.revoke_key(&revoked).await;
+        app.advance_clock(Duration::from_secs(60));
+        Self {
+            valid,
+            other_secret,
+            expired,
+            revoked,
+        }
+    }
+
+    /// Events of an operation, each with a description and the status of its response.
+    fn events(&self, operation: Operation, restricted: &str) -> Vec<(u16, &'static str, Value)> {
+        let valid = &self.valid;
+        let mut in_query = event_with_headers(operation, json!({}));
+        in_query["rawQueryString"] = json!(format!("authorization=Bearer%20{valid}"));
+        let mut wrong_checksum = valid.clone();
+        let last = wrong_checksum.pop();
+        wrong_checksum.push(if last == Some('A') { 'B' } else { 'A' });
+        let two_headers = json!({ "Authorization": valid, "authorization": valid });
+        let with_headers = |headers| event_with_headers(operation, headers);
+        let with_key = |key: &str| with_headers(bearer(key));
+        vec![
+            (403, "not allowed to call it", with_key(restricted)),
+            (401, "expired", with_key(&self.expired)),
+            (401, "revoked", with_key(&self.revoked)),
+            (401, "wrong checksum", with_key(&wrong_checksum)),
+            (401, "wrong secret", with_key(&self.other_secret)),
+            (401, "unknown id", with_key(&unique_key())),
+            (401, "two headers", with_headers(two_headers)),
+            (401, "in the query string", in_query),
+            (
+                401,
+                "control characters",
+                with_key(&format!("{valid}\r\n\u{0}")),
+            ),
+            (401, "10 KB", with_key(&valid.repeat(160))),
+            (401, "none", with_headers(json!({}))),
+        ]
+    }
+}
+
+fn bearer(key: &str) -> Value {
+    json!({ "authorization": format!("Bearer {key}") })
+}
+
 #[tokio::test]
 async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
     let app = TestApp::with_config(TestConfig {
@@ -31,25 +98,9 @@ async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
     .await;
     app.register("globex").await;
     app.insert_demo_team().await;
-    let [valid, other_secret] = keys_with_same_id();
-    app.insert_key(&valid, "acme", |_| {}).await;
+    let rejected = Rejected::new(&app).await;
     let other = app.issue_key("globex", |_| {}).await;
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let expired = app
-        .issue_key("acme", |key| key.expires_at = Some(now))
-        .await;
-    let revoked = app.issue_key("acme", |_| {}).await;
-    // The service has cached the key as valid, but for less time than has passed since.
-    let voice = json!({ "type": "alloy", "enabled": true });
-    let path = "/api/v1/bot/playground/cached/voice";
-    app.with_key(&revoked)
-        .post(path, voice)
-        .await
-        .assert_success();
-    app.revoke_key(&revoked).await;
-    app.advance_clock(Duration::from_secs(60));
     let before = app.all_records().await;
-    let bearer = |key: &str| json!({ "authorization": format!("Bearer {key}") });
 
     for operation in Operation::ALL {
         let restricted = app
@@ -59,35 +110,7 @@ async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
                 key.operations = Some(names.collect());
             })
             .await;
-        let with_headers = |headers| event_with_headers(*operation, headers);
-        let mut in_query = with_headers(json!({}));
-        in_query["rawQueryString"] = json!(format!("authorization=Bearer%20{valid}"));
-        let mut wrong_checksum = valid.clone();
-        let last = wrong_checksum.pop();
-        wrong_checksum.push(if last == Some('A') { 'B' } else { 'A' });
-        let two_headers = json!({ "Authorization": valid, "authorization": valid });
-        let rows = [
-            (
-                403,
-                "not allowed to call it",
-                with_headers(bearer(&restricted)),
-            ),
-            (401, "expired", with_headers(bearer(&expired))),
-            (401, "revoked", with_headers(bearer(&revoked))),
-            (401, "wrong checksum", with_headers(bearer(&wrong_checksum))),
-            (401, "wrong secret", with_headers(bearer(&other_secret))),
-            (401, "unknown id", with_headers(bearer(&unique_key()))),
-            (401, "two headers", with_headers(two_headers)),
-            (401, "in the query string", in_query),
-            (
-                401,
-                "control characters",
-                with_headers(bearer(&format!("{valid}\r\n\u{0}"))),
-            ),
-            (401, "10 KB", with_headers(bearer(&valid.repeat(160)))),
-            (401, "none", with_headers(json!({}))),
-        ];
-        for (status, credential, event) in rows {
+        for (status, credential, event) in rejected.events(*operation, &restricted) {
             let response = app.send(event).await;
             let code = response.code().to_owned();
             assert_eq!(
@@ -96,7 +119,8 @@ async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
             );
         }
         if has_organization(*operation) {
-            let response = app.send(with_headers(bearer(&other))).await;
+            let event = event_with_headers(*operation, bearer(&other));
+            let response = app.send(event).await;
             response.assert_problem(403, "other_organization");
         }
     }

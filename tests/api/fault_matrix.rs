@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use workspace_local::dynamodb::action;
-use workspace_management::operation::Operation;
+use workspace_management::{operation::Operation, service::Service};
 
 use crate::{
     operations::{Sample, Values, Write},
@@ -98,27 +98,7 @@ impl Cell {
         app.prepare(self.operation).await;
         let before = app.all_records().await;
         let is_faulty = Arc::new(AtomicBool::new(true));
-        let injector = FaultInjector::new({
-            let is_faulty = is_faulty.clone();
-            move |request| {
-                let is_write = action(request) != "GetItem";
-                if is_write != self.writes {
-                    return None;
-                }
-                let fails = if self.once {
-                    is_faulty.swap(false, Ordering::Relaxed)
-                } else {
-                    is_faulty.load(Ordering::Relaxed)
-                };
-                fails.then_some((self.fault, self.phase))
-            }
-        })
-        .await;
-        let config = config(&app.endpoint)
-            .http_client(injector)
-            // By default, all clients of a process share one budget for retries.
-            .retry_partition(RetryPartition::new(format!("{self:?}")));
-        let service = service(config, app.tables.clone(), TestConfig::default());
+        let service = self.faulty_service(&app, is_faulty.clone()).await;
         let event = operation_event(self.operation);
         let time_limit = Duration::from_millis(if self.once { 10_000 } else { 2_300 });
 
@@ -160,6 +140,28 @@ impl Cell {
             .await
             .assert_success();
         assert_eq!(app.all_records().await, effect);
+    }
+
+    /// A service whose requests to DynamoDB fail as the cell says, while `is_faulty` is set.
+    async fn faulty_service(self, app: &TestApp, is_faulty: Arc<AtomicBool>) -> Service {
+        let injector = FaultInjector::new(move |request| {
+            let is_write = action(request) != "GetItem";
+            if is_write != self.writes {
+                return None;
+            }
+            let fails = if self.once {
+                is_faulty.swap(false, Ordering::Relaxed)
+            } else {
+                is_faulty.load(Ordering::Relaxed)
+            };
+            fails.then_some((self.fault, self.phase))
+        })
+        .await;
+        let config = config(&app.endpoint)
+            .http_client(injector)
+            // By default, all clients of a process share one budget for retries.
+            .retry_partition(RetryPartition::new(format!("{self:?}")));
+        service(config, app.tables.clone(), TestConfig::default())
     }
 
     /// How many records each table has after the event.

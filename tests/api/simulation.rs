@@ -187,6 +187,29 @@ fn is_stored(records: &Records, sample: &Sample) -> bool {
         .all(|stored| find(records, stored).is_some_and(|record| stored.is_content_of(record)))
 }
 
+/// Whether a request created a record before an attempt began.
+fn was_created_before(record: &Stored, attempt: &Attempt, attempts: &[Attempt]) -> bool {
+    attempts.iter().any(|other| {
+        let mut created = other.sample.records.iter();
+        other.status == 204
+            && other.ended < attempt.began
+            && created.any(|other| (other.table, &other.key) == (record.table, &record.key))
+    })
+}
+
+/// Whether a record was written by this attempt, or by one that ended after this one began.
+fn is_last_write(attempt: &Attempt, attempts: &[Attempt], record: Option<&Value>) -> bool {
+    let stored = &attempt.sample.records[0];
+    let is_writer = |other: &Attempt, record: &Value| {
+        let last = &other.sample.records[0];
+        (last.table, &last.key) == (stored.table, &stored.key)
+            && last.is_content_of(record)
+            && record["updated_by"] == *other.creator
+            && other.ended >= attempt.began
+    };
+    record.is_some_and(|record| attempts.iter().any(|other| is_writer(other, record)))
+}
+
 /// The rules that a response violates.
 fn response_violations(
     attempt: &Attempt,
@@ -199,15 +222,6 @@ fn response_violations(
     let is_stored = is_stored(records, sample);
     let is_own = is_stored && found.is_some_and(|record| record["created_by"] == *attempt.creator);
     let requirement = sample.requires.as_ref();
-    let was_created_before = |required: &Stored| {
-        attempts.iter().any(|other| {
-            let mut created = other.sample.records.iter();
-            other.status == 204
-                && other.ended < attempt.began
-                && created
-                    .any(|record| record.table == required.table && record.key == required.key)
-        })
-    };
     let rules = match (attempt.status, sample.write) {
         (GAVE_UP | 503, _) => vec![],
         (204, write) => vec![
@@ -222,15 +236,7 @@ fn response_violations(
                 ),
                 Write::Add => (is_stored, "every added record exists with its content"),
                 Write::Replace => (
-                    found.is_some_and(|record| {
-                        attempts.iter().any(|other| {
-                            let last = &other.sample.records[0];
-                            (last.table, &last.key) == (stored.table, &stored.key)
-                                && last.is_content_of(record)
-                                && record["updated_by"] == *other.creator
-                                && other.ended >= attempt.began
-                        })
-                    }),
+                    is_last_write(attempt, attempts, found),
                     "the last write wins",
                 ),
             },
@@ -246,7 +252,7 @@ fn response_violations(
             "a conflict means that a record exists with other content",
         )],
         (404, _) => vec![(
-            requirement.is_some_and(|required| !was_created_before(required)),
+            requirement.is_some_and(|required| !was_created_before(required, attempt, attempts)),
             "a record that was created before is found",
         )],
         _ => vec![(false, "the operation has no such response")],

@@ -136,13 +136,6 @@ fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<Strin
         .as_ref()
         .map_or("unknown", TableStatus::as_str);
     check(status == "ACTIVE", format!("its status is {status}"));
-    let has_key = |declared: &[Key], actual: &[KeySchemaElement]| {
-        declared.len() == actual.len()
-            && declared.iter().zip(actual).all(|(declared, actual)| {
-                declared.attribute_name == actual.attribute_name
-                    && declared.key_type == actual.key_type.as_str()
-            })
-    };
     check(
         has_key(&declaration.key_schema, table.key_schema()),
         "its primary key differs from the template".to_owned(),
@@ -175,6 +168,14 @@ fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<Strin
         );
     }
     differences
+}
+
+fn has_key(declared: &[Key], actual: &[KeySchemaElement]) -> bool {
+    declared.len() == actual.len()
+        && declared.iter().zip(actual).all(|(declared, actual)| {
+            declared.attribute_name == actual.attribute_name
+                && declared.key_type == actual.key_type.as_str()
+        })
 }
 
 /// Checks that the service responds to a request without an API key with its 401.

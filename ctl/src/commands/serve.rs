@@ -79,24 +79,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
             .into_future(),
     );
 
-    let requests: Vec<String> = events::all()
-        .map(|(_, event)| events::curl(event, &api_url))
-        .collect::<Result<_>>()?;
-    if json {
-        print(&serde_json::to_string(&json!({
-            "url": api_url,
-            "dynamodb": dynamodb_url,
-            "key": DEMO_KEY,
-            "requests": requests,
-        }))?)?;
-    } else {
-        print(&format!("listening on {api_url}"))?;
-        print(&format!("dynamodb on {dynamodb_url}"))?;
-        print(&format!("key: {DEMO_KEY}"))?;
-        requests.iter().try_for_each(|request| print(request))?;
-        eprintln!("paste these requests into a shell, or open {api_url} in a browser");
-    }
-
+    print_addresses(&api_url, &dynamodb_url, json)?;
     interrupted().await?;
     drop(stop);
     let finished = async {
@@ -109,6 +92,27 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => Ok(()),
         result = interrupted() => result,
     }
+}
+
+/// Prints where the service listens, and a request for each operation.
+fn print_addresses(api_url: &str, dynamodb_url: &str, json: bool) -> Result<()> {
+    let requests: Vec<String> = events::all()
+        .map(|(_, event)| events::curl(event, api_url))
+        .collect::<Result<_>>()?;
+    if json {
+        return print(&serde_json::to_string(&json!({
+            "url": api_url,
+            "dynamodb": dynamodb_url,
+            "key": DEMO_KEY,
+            "requests": requests,
+        }))?);
+    }
+    print(&format!("listening on {api_url}"))?;
+    print(&format!("dynamodb on {dynamodb_url}"))?;
+    print(&format!("key: {DEMO_KEY}"))?;
+    requests.iter().try_for_each(|request| print(request))?;
+    eprintln!("paste these requests into a shell, or open {api_url} in a browser");
+    Ok(())
 }
 
 async fn listen(host: IpAddr, port: u16, option: &str) -> Result<TcpListener> {

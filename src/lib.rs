@@ -32,8 +32,9 @@
 //!    secret, the expiry, the organization and the operations that the key may call. The result is
 //!    a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON ends the request with a 400, and violations with a 422.
-//! 5. `create_team` writes the team `research-team`, unless it exists. If it exists, the operation
-//!    compares the two: a repeated request of the same caller succeeds, and any other gets a 409.
+//! 5. `create_team` writes the team `research-team`, unless it exists. If the existing team has the
+//!    same name, description and creator (the id of the API key), the request succeeds as a repeated
+//!    one. Otherwise it gets a 409.
 //! 6. `lambda/response.rs` turns the outcome into a 204 without a body, or into a problem document
 //!    with the status of the error.
 

@@ -9,7 +9,7 @@ pub(crate) mod set_bot_voice;
 
 use crate::values::Identifier;
 
-/// The partition key of a project: project ids are unique only within their organization.
+/// The partition key of a project's teams. Project ids are unique only within their organization.
 fn project_key(organization: &Identifier, project: &Identifier) -> String {
     format!("{}#{}", organization.as_str(), project.as_str())
 }

@@ -16,7 +16,8 @@ use crate::{
 #[rustfmt::skip] // keeps each step on one line
 pub(crate) async fn route(call: &mut Call<'_>) -> Result<()> {
     let store = call.store;
-    let path = std::mem::take(&mut call.request.path); // `authorize` borrows the rest
+    // Moved out of `call`, because `authorize` borrows `call` mutably.
+    let path = std::mem::take(&mut call.request.path);
     let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
     match *path {
         ["api", "v1", "org", org, "addModelsToOrg", model_type] => {

@@ -1,7 +1,7 @@
 //! Reads and writes records: the items of the DynamoDB tables.
 //!
-//! Writes are idempotent. If the response to a write is lost, the retry finds what the first
-//! attempt stored: `Store::insert` returns it, and an `Update` has the same effect twice.
+//! A write is repeated if its response is lost. `Store::insert` then returns what the first attempt
+//! stored, and the expressions of an `Update` must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
     operation::{put_item::PutItemError, update_item::UpdateItemError},
     types::{
         AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-        Update as UpdateItem,
+        Update as BoundUpdate,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -34,17 +34,18 @@ mod tables;
 use cache::Cache;
 pub use tables::{Table, TableNames};
 
-/// How long organizations and teams are cached at most.
+/// The maximum time for which an organization or a team is cached, so that its deletion takes
+/// effect within this time.
 const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
 
 /// DynamoDB's expressions for updating a record. They are applied to one record or to several.
 pub(crate) struct Update {
     pub(crate) table: Table,
-    /// The value of each attribute that is not part of the key is bound to `:<attribute>`. DynamoDB
-    /// rejects an update that does not use every value.
+    /// Must use the value `:<attribute>` of every non-key attribute of the record, because DynamoDB
+    /// rejects unused values.
     pub(crate) expression: &'static str,
-    /// A record whose condition fails is a conflict. DynamoDB evaluates the condition also if the
-    /// record does not exist, which `attribute_not_exists(<key>) OR` allows.
+    /// A record whose condition fails is a conflict. DynamoDB also evaluates the condition if the
+    /// record does not exist: start it with `attribute_not_exists(<key>) OR` to create the record.
     pub(crate) condition: Option<&'static str>,
     /// Placeholders for attributes whose names DynamoDB reserves, such as `("#type", "type")`.
     pub(crate) names: &'static [(&'static str, &'static str)],
@@ -106,7 +107,7 @@ impl Store {
             .await
     }
 
-    /// Whether a team exists. `project_key` is the partition key of its project.
+    /// Whether a team exists. `project_key` is its partition key: `<organization>#<project>`.
     pub(crate) async fn team_exists(
         &self,
         project_key: &str,
@@ -139,8 +140,9 @@ impl Store {
         Ok(response.item)
     }
 
-    /// Writes a record unless one with its key exists. Returns the existing record, unchanged, or
-    /// `None` if the new one was written. Sends one request, apart from retries.
+    /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After
+    /// a lost response, the existing record can be the one that this call wrote. Sends one request,
+    /// apart from retries.
     pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
@@ -179,18 +181,18 @@ impl Store {
         records: &[R],
     ) -> Result<Vec<usize>> {
         let updates = records.iter().map(|record| self.bind(update, record));
-        let updates: Vec<UpdateItem> = updates.collect::<Result<_, _>>()?;
-        match <[UpdateItem; 1]>::try_from(updates) {
-            // Costs half of a transaction.
+        let updates: Vec<BoundUpdate> = updates.collect::<Result<_, _>>()?;
+        match <[BoundUpdate; 1]>::try_from(updates) {
+            // Costs half as much as a transaction.
             Ok([update]) => self.update_one(update).await,
             Err(updates) => self.update_in_transaction(updates).await,
         }
     }
 
     /// Binds the values of a record to the expressions of an update.
-    fn bind<R: Serialize>(&self, update: &Update, record: &R) -> Result<UpdateItem> {
+    fn bind<R: Serialize>(&self, update: &Update, record: &R) -> Result<BoundUpdate> {
         let item: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let mut bound = UpdateItem::builder()
+        let mut bound = BoundUpdate::builder()
             .table_name(self.tables.name(update.table))
             .update_expression(update.expression)
             .set_condition_expression(update.condition.map(str::to_owned));
@@ -207,7 +209,7 @@ impl Store {
         bound.build().map_err(Error::internal)
     }
 
-    async fn update_one(&self, update: UpdateItem) -> Result<Vec<usize>> {
+    async fn update_one(&self, update: BoundUpdate) -> Result<Vec<usize>> {
         let result = self
             .client
             .update_item()
@@ -228,7 +230,7 @@ impl Store {
         is_conflict.then(|| vec![0]).ok_or_else(|| error.into())
     }
 
-    async fn update_in_transaction(&self, updates: Vec<UpdateItem>) -> Result<Vec<usize>> {
+    async fn update_in_transaction(&self, updates: Vec<BoundUpdate>) -> Result<Vec<usize>> {
         let actions = updates
             .into_iter()
             .map(|update| TransactWriteItem::builder().update(update).build());

@@ -33,15 +33,16 @@ use crate::{
 
 /// Run workspace-management locally, register organizations, and manage API keys.
 ///
-/// Every command except `serve` works on one deployment:
+/// `orgs`, `keys`, `list`, `doctor` and `env` work on one deployment, the
+/// first of these that applies:
 ///
-///   1. the CloudFormation stack given with --stack, or
-///   2. the tables named by the function's environment variables
-///      (TEAMS_TABLE and so on), or
-///   3. the local service that `serve` runs, with DynamoDB at
-///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000.
+///   1. the CloudFormation stack given with --stack
+///   2. the tables that the environment variables of the Lambda function
+///      name (TEAMS_TABLE and so on)
+///   3. the local service that `serve` has started, with its DynamoDB at
+///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
-/// The first two use the AWS SDK's default region and credentials.
+/// The first two use the AWS SDK's default region and credential chain.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 struct Cli {
@@ -102,10 +103,10 @@ enum OnDeployment {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Check that the tables match the template and that the API responds
+    /// Check that the tables match template.yaml and that the API responds
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
-    /// Print the environment variables with which the function uses the tables
+    /// Print the environment variables that the Lambda function needs for the tables
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
 }

@@ -25,7 +25,7 @@ pub(crate) struct AddModels {
 struct SelectedModel {
     /// The number that the client gives to the model.
     id: ModelNumber,
-    /// The model itself, such as `gpt-4o`.
+    /// The name of the model, such as `gpt-4o`.
     modelid: ModelId,
 }
 
@@ -45,7 +45,7 @@ struct Model<'a> {
     audit: &'a Audit,
 }
 
-/// A model that exists with the same `id` keeps its audit attributes.
+/// Adds a model. If it exists with this `id`, nothing changes. With another `id`, it is a conflict.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
     expression: "SET id = :id, created_at = if_not_exists(created_at, :created_at), \

@@ -42,7 +42,7 @@ struct TeamMember<'a> {
     audit: &'a Audit,
 }
 
-/// A user who is a member already keeps their audit attributes.
+/// Adds a member. If the user is a member already, nothing changes.
 const ADD_MEMBER: Update = Update {
     table: Table::TEAM_MEMBERS,
     expression: "SET created_at = if_not_exists(created_at, :created_at), \

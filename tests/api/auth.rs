@@ -45,7 +45,7 @@ async fn a_request_without_a_credential_gets_a_challenge_and_causes_no_read() {
 
 /// Credentials that are rejected, each with a description.
 async fn rejected_credentials(app: &TestApp) -> Vec<(&'static str, String)> {
-    let [valid, other_secret] = keys_with_same_id();
+    let [valid, key_with_other_secret] = keys_with_same_id();
     app.insert_key(&valid, "acme", |_| {}).await;
     let expiring = async |date: &str| {
         app.issue_key("acme", |key| key.expires_at = Some(date.to_owned()))
@@ -75,7 +75,7 @@ async fn rejected_credentials(app: &TestApp) -> Vec<(&'static str, String)> {
         ("a character outside ASCII", format!("Bearer {valid}é")),
         ("10 KB", format!("Bearer wsk_{}", "x".repeat(10_240))),
         ("an unknown key", format!("Bearer {}", unique_key())),
-        ("another secret", format!("Bearer {other_secret}")),
+        ("another secret", format!("Bearer {key_with_other_secret}")),
         ("an expired key", format!("Bearer {expired}")),
         ("an unreadable date", format!("Bearer {unreadable}")),
         ("a revoked key", format!("Bearer {revoked}")),
@@ -199,12 +199,12 @@ async fn a_revoked_key_is_rejected_at_once_without_a_cache() {
 #[tokio::test]
 async fn a_wrong_secret_for_a_cached_key_is_rejected_without_a_read() {
     let app = TestApp::new().await;
-    let [key, other_secret] = keys_with_same_id();
+    let [key, key_with_other_secret] = keys_with_same_id();
     app.insert_key(&key, "acme", |_| {}).await;
     create_team(&app.with_key(&key)).await.assert_success();
     app.dynamodb_requests.take();
 
-    let response = create_team(&app.with_key(&other_secret)).await;
+    let response = create_team(&app.with_key(&key_with_other_secret)).await;
 
     response.assert_problem(401, "unauthenticated");
     assert!(app.dynamodb_requests.take().is_empty());
@@ -223,7 +223,8 @@ async fn an_unknown_key_is_read_each_time() {
     }
 }
 
-/// A team or an organization that is deleted from its table is rejected within a minute.
+/// Requests for a deleted team or organization must be rejected within a minute, even if API keys
+/// are cached for longer.
 #[tokio::test]
 async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
     let app = TestApp::with_config(TestConfig {

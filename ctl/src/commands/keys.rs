@@ -28,8 +28,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
   workspacectl keys list --org globex
-  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d
-  workspacectl keys revoke 4fzzzxjylrx3";
+  workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d
+  workspacectl keys revoke 0fzzzxjylrx3";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -39,8 +39,8 @@ Examples:
 
 const ROTATE_EXAMPLES: &str = "\
 Examples:
-  workspacectl keys rotate 4fzzzxjylrx3
-  workspacectl keys rotate 4fzzzxjylrx3 --overlap 7d --expires 365d";
+  workspacectl keys rotate 0fzzzxjylrx3
+  workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d --expires 365d";
 
 /// The columns of `keys list`.
 const COLUMNS: [&str; 8] = [

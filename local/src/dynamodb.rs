@@ -6,14 +6,11 @@ use std::{fmt, path::Path};
 use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::{
     Client,
-    config::{
-        HttpClient, RuntimeComponents,
-        http::{HttpRequest, HttpResponse},
-    },
+    config::http::{HttpRequest, HttpResponse},
 };
 use aws_smithy_runtime_api::{
     client::http::{
-        HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+        HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
     },
     http::StatusCode,
 };
@@ -65,7 +62,7 @@ impl DynamoDb {
     /// If a table cannot be created.
     pub async fn with_tables() -> Result<Self> {
         let dynamodb = Self::in_memory()?;
-        let config = sdk_config("http://dynamodb").http_client(dynamodb.clone());
+        let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
         create_missing(&Client::from_conf(config.build()), &table_names()).await?;
         Ok(dynamodb)
     }
@@ -157,6 +154,12 @@ impl DynamoDb {
     }
 }
 
+/// An HTTP client for the SDK that passes every request to a connector.
+pub fn http_client(connector: impl HttpConnector + 'static) -> SharedHttpClient {
+    let connector = SharedHttpConnector::new(connector);
+    http_client_fn(move |_, _| connector.clone())
+}
+
 /// The DynamoDB action in a request of the SDK, such as `GetItem`.
 pub fn action(request: &HttpRequest) -> &str {
     let target = request.headers().get("x-amz-target").unwrap_or_default();
@@ -175,16 +178,6 @@ fn call<Q: DeserializeOwned, R: Serialize>(
 impl fmt::Debug for DynamoDb {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("DynamoDb").finish_non_exhaustive()
-    }
-}
-
-impl HttpClient for DynamoDb {
-    fn http_connector(
-        &self,
-        _: &HttpConnectorSettings,
-        _: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::{
-    client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn},
+    client::http::{HttpConnector, HttpConnectorFuture},
     http::StatusCode,
 };
 use aws_smithy_types::body::SdkBody;
@@ -15,15 +15,13 @@ use workspace_management::{
 
 use crate::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION, key_record},
-    dynamodb::action,
+    dynamodb::{action, http_client},
     tables::{sdk_config, table_names},
 };
 
 /// A service that caches API keys for an hour.
 pub fn service(metrics: Option<Metrics>) -> Service {
-    let connector = SharedHttpConnector::new(Instant::new());
-    let config =
-        sdk_config("http://dynamodb").http_client(http_client_fn(move |_, _| connector.clone()));
+    let config = sdk_config("http://dynamodb").http_client(http_client(Instant::new()));
     let store = Store::new(config, table_names(), Duration::from_secs(3600));
     Service::new(store, AnonymousOperations::Allowed, metrics)
 }

@@ -17,7 +17,11 @@
 //! use std::time::Duration;
 //!
 //! use lambda_runtime::{Context, LambdaEvent};
-//! use workspace_local::{demo::DEMO_ORGANIZATION, dynamodb::DynamoDb, events, tables};
+//! use workspace_local::{
+//!     demo::DEMO_ORGANIZATION,
+//!     dynamodb::{DynamoDb, http_client},
+//!     events, tables,
+//! };
 //! use workspace_management::{
 //!     auth::AnonymousOperations,
 //!     operation::Operation,
@@ -31,7 +35,7 @@
 //! dynamodb.put(Table::ORGANIZATIONS, serde_json::json!({ "org_id": DEMO_ORGANIZATION }));
 //!
 //! // 2. The service, with the DynamoDB as the SDK's HTTP client.
-//! let config = tables::sdk_config("http://dynamodb").http_client(dynamodb.clone());
+//! let config = tables::sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
 //! let store = Store::new(config, tables::table_names(), Duration::from_secs(60));
 //! let service = Service::new(store, AnonymousOperations::Allowed, None);
 //!

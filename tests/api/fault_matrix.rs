@@ -13,7 +13,7 @@ use std::{
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use workspace_local::dynamodb::action;
+use workspace_local::dynamodb::{action, http_client};
 use workspace_management::{operation::Operation, service::Service};
 
 use crate::{
@@ -158,7 +158,7 @@ impl Cell {
         })
         .await;
         let config = config(&app.endpoint)
-            .http_client(injector)
+            .http_client(http_client(injector))
             // By default, all clients of a process share one budget for retries.
             .retry_partition(RetryPartition::new(format!("{self:?}")));
         service(config, app.tables.clone(), TestConfig::default())

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
-use workspace_local::dynamodb::action;
+use workspace_local::dynamodb::{action, http_client};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
@@ -101,7 +101,7 @@ async fn an_operation_fails_without_any_one_of_the_permissions() {
         let mut failed = Vec::new();
         for operation in Operation::ALL {
             // A new service for each operation, because caches make reads unnecessary.
-            let config = config(&app.endpoint).http_client(policy.clone());
+            let config = config(&app.endpoint).http_client(http_client(policy.clone()));
             let service = service(config, app.tables.clone(), TestConfig::default());
             let mut events = vec![operation_event(*operation)];
             if operation.allows_anonymous() {

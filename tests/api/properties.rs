@@ -14,7 +14,10 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use workspace_local::tables::{sdk_config, table_names};
+use workspace_local::{
+    dynamodb::http_client,
+    tables::{sdk_config, table_names},
+};
 use workspace_management::{operation::Operation, service::Service, store::Table};
 
 use crate::{
@@ -41,7 +44,7 @@ impl BlockingApp {
         let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
         dynamodb.put(Table::TEAMS, team);
         let key = dynamodb.issue_key("acme", 1);
-        let config = sdk_config("http://dynamodb").http_client(dynamodb.clone());
+        let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
         Self {
             runtime,
             dynamodb,

@@ -19,7 +19,10 @@ use aws_sdk_dynamodb::config::retry::RetryPartition;
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use workspace_local::tables::{sdk_config, table_names};
+use workspace_local::{
+    dynamodb::http_client,
+    tables::{sdk_config, table_names},
+};
 use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
 
 use crate::{
@@ -88,7 +91,7 @@ fn run_schedule(seed: u64, lost_writes: u8) -> (Vec<Attempt>, Records) {
             lost_writes,
         });
         let config = sdk_config("http://dynamodb")
-            .http_client(dynamodb.clone())
+            .http_client(http_client(dynamodb.clone()))
             .retry_partition(RetryPartition::new(format!("{:?}", unique_bytes())));
         let service = service(config, table_names(), TestConfig::default());
         let (service, ticks) = (Arc::new(service), Arc::new(AtomicUsize::new(0)));

@@ -3,17 +3,14 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
-use aws_sdk_dynamodb::config::{
-    HttpClient, RuntimeComponents,
-    http::{HttpRequest, HttpResponse},
-};
+use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
 use aws_smithy_http_client::{
     Connector,
     tls::{Provider, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::{
     client::{
-        http::{HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+        http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector},
         result::ConnectorError,
     },
     http::StatusCode,
@@ -174,16 +171,6 @@ impl FaultInjector {
 impl fmt::Debug for FaultInjector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("FaultInjector")
-    }
-}
-
-impl HttpClient for FaultInjector {
-    fn http_connector(
-        &self,
-        _: &HttpConnectorSettings,
-        _: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
     }
 }
 

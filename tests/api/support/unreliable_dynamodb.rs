@@ -7,12 +7,9 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::config::{
-    HttpClient, RuntimeComponents,
-    http::{HttpRequest, HttpResponse},
-};
+use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::{
-    http::{HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+    http::{HttpConnector, HttpConnectorFuture},
     result::ConnectorError,
 };
 use fastrand::Rng;
@@ -107,16 +104,6 @@ impl Deref for UnreliableDynamoDb {
 impl fmt::Debug for UnreliableDynamoDb {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("UnreliableDynamoDb")
-    }
-}
-
-impl HttpClient for UnreliableDynamoDb {
-    fn http_connector(
-        &self,
-        _: &HttpConnectorSettings,
-        _: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`config`] | reads the environment variables |
 //! | [`service`] | handles an event: timeout, log, metrics |
-//! | [`lambda`] | reads the events and writes the responses of API Gateway, load balancers and function URLs |
+//! | [`lambda`] | parses events from API Gateway, load balancers and function URLs, and builds responses for them |
 //! | `request` | the HTTP request in an event |
 //! | `router` | routes a path to its operation |
 //! | [`operation`] | lists the operations, with their names |
@@ -16,7 +16,7 @@
 //! | [`auth`], [`api_key`] | verify the API key and decide what the caller may do |
 //! | `body`, [`values`], `unique_list` | turn JSON into a valid request, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with retries and caches |
-//! | `error` | lists why a request can fail |
+//! | `error` | lists the reasons why a request can fail |
 //! | [`metrics`] | writes CloudWatch metrics |
 //!
 //! # One request
@@ -29,12 +29,12 @@
 //! 2. `route` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` reads the record of the API key, from the cache if possible. It checks the hash of the
-//!    secret, the expiry, the organization and the operations that the key may call. The result is
-//!    a `Caller`.
+//!    secret and the expiry, that the key belongs to `acme`, and that it may call `create_team`. The
+//!    result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON ends the request with a 400, and violations with a 422.
 //! 5. `create_team` writes the team `research-team`, unless it exists. If the existing team has the
-//!    same name, description and creator (the id of the API key), the request succeeds as a repeated
-//!    one. Otherwise it gets a 409.
+//!    same name, description and creator (the id of the API key), the request counts as a
+//!    repeated one and succeeds. If one of them differs, it gets a 409.
 //! 6. `lambda/response.rs` turns the outcome into a 204 without a body, or into a problem document
 //!    with the status of the error.
 

@@ -34,8 +34,8 @@ mod tables;
 use cache::Cache;
 pub use tables::{Table, TableNames};
 
-/// The maximum time for which an organization or a team is cached, so that its deletion takes
-/// effect within this time.
+/// The maximum time for which an organization or a team is cached. Within this time of its deletion,
+/// it accepts no more anonymous callers or users.
 const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
 
 /// DynamoDB's expressions for updating a record. They are applied to one record or to several.

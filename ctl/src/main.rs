@@ -37,8 +37,8 @@ use crate::{
 /// first of these that applies:
 ///
 ///   1. the CloudFormation stack given with --stack
-///   2. the tables that the environment variables of the Lambda function
-///      name (TEAMS_TABLE and so on)
+///   2. the tables named by the Lambda function's environment variables
+///      (TEAMS_TABLE and so on)
 ///   3. the local service that `serve` has started, with its DynamoDB at
 ///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///

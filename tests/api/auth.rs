@@ -223,8 +223,8 @@ async fn an_unknown_key_is_read_each_time() {
     }
 }
 
-/// Requests for a deleted team or organization must be rejected within a minute, even if API keys
-/// are cached for longer.
+/// Within a minute of its deletion, a team must accept no more users, and an organization no more
+/// anonymous requests, even if API keys are cached for longer.
 #[tokio::test]
 async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
     let app = TestApp::with_config(TestConfig {

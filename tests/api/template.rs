@@ -78,7 +78,6 @@ fn the_files_in_events_have_the_routes_of_the_template() {
         }
         assert_eq!(event["rawPath"], path, "{operation:?}");
         assert_eq!(event["requestContext"]["http"]["path"], path);
-        assert_eq!(event["headers"]["content-type"], "*/*");
         assert_eq!(event["isBase64Encoded"], true);
     }
 }

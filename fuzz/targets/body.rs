@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, value::to_raw_value};
 use workspace_local::{demo::DEMO_KEY, events, gateway::http_event};
 
-/// The path of each operation, sorted by the operation's name. The seeds in `.ci/run` use this
+/// The path of each operation, sorted by the operation's name. The seeds in `ci/fuzz` use this
 /// order.
 static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut events: Vec<_> = events::all().collect();

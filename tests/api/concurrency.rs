@@ -1,6 +1,6 @@
 //! Many concurrent callers on the same records.
 
-use std::{collections::BTreeSet, env, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -11,14 +11,8 @@ use crate::{
     support::{TestApp, iterations, key_id},
 };
 
-/// The number of callers. moto copies all of its tables for each transaction, so that 64 callers
-/// would never get a response within the timeout of an attempt.
-fn callers() -> usize {
-    match env::var("TEST_DYNAMODB_ENDPOINT") {
-        Ok(endpoint) if endpoint.starts_with("http:") => 8,
-        _ => 64,
-    }
-}
+/// The number of concurrent callers.
+const CALLERS: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_additions_to_a_team_lose_no_member() {
@@ -27,7 +21,7 @@ async fn concurrent_additions_to_a_team_lose_no_member() {
     let key = app.issue_key("acme", |_| {}).await;
     app.insert_demo_team().await;
     let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
-    let tasks = (0..callers()).map(|caller| {
+    let tasks = (0..CALLERS).map(|caller| {
         let (app, key) = (app.clone(), key.clone());
         tokio::spawn(async move {
             // Each round adds a user whom all callers add, and one whom only this caller adds.
@@ -51,13 +45,13 @@ async fn concurrent_additions_to_a_team_lose_no_member() {
         .map(|member| member["user_id"].as_str().unwrap().to_owned())
         .collect();
     let expected = (0..rounds).flat_map(|round| {
-        let own = (0..callers()).map(move |caller| format!("{caller}-{round}"));
+        let own = (0..CALLERS).map(move |caller| format!("{caller}-{round}"));
         own.chain([format!("all-{round}")])
     });
     assert_eq!(members, expected.collect());
     println!(
         "{} callers, {rounds} rounds, {} members",
-        callers(),
+        CALLERS,
         members.len()
     );
 }
@@ -66,7 +60,7 @@ async fn concurrent_additions_to_a_team_lose_no_member() {
 async fn one_of_the_callers_who_create_the_same_record_succeeds() {
     let app = Arc::new(TestApp::new().await);
     let mut keys = Vec::new();
-    for _ in 0..callers() {
+    for _ in 0..CALLERS {
         keys.push(app.issue_key("acme", |_| {}).await);
     }
     for operation in Operation::ALL {
@@ -106,7 +100,7 @@ async fn one_of_the_callers_who_create_the_same_record_succeeds() {
 async fn one_of_the_callers_who_add_a_model_with_different_ids_succeeds() {
     let app = Arc::new(TestApp::new().await);
     let key = app.issue_key("acme", |_| {}).await;
-    let tasks = (0..callers()).map(|id| {
+    let tasks = (0..CALLERS).map(|id| {
         let (app, key) = (app.clone(), key.clone());
         let shared = json!({ "modelid": "gpt", "id": id });
         let own = json!({ "modelid": format!("own-{id}"), "id": id });

@@ -1,0 +1,108 @@
+# Shared by the scripts in ci/, which source this file first. Changes to the project's root.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The folder in which the scripts install tools. Delete it to install them again.
+tools=${WORKSPACE_TOOLS:-$HOME/.cache/workspace-management-tools}
+export PATH=$tools/bin:$PATH
+export SAM_CLI_TELEMETRY=0 REDOCLY_TELEMETRY=off AWS_EC2_METADATA_DISABLED=true
+# One test panics on purpose. Its backtrace would clutter the output.
+export RUST_BACKTRACE=0
+export PYTHONDONTWRITEBYTECODE=1
+
+# The processes that a script starts in the background. They are stopped when it exits.
+background=()
+trap 'kill "${background[@]}" 2>/dev/null || true; wait' EXIT
+
+fail() {
+  printf '%s: %s\n' "$0" "$*" >&2
+  exit 1
+}
+
+# need COMMAND...: fails if a command is not installed.
+need() {
+  local command
+  for command; do
+    command -v "$command" >/dev/null || fail "$command is not installed"
+  done
+}
+
+# cargo_tool NAME VERSION [OPTION...]: installs a tool from crates.io. Without optimization, because
+# compiling takes longer than running.
+cargo_tool() {
+  cargo install --quiet --locked --debug --root "$tools" "$1@$2" "${@:3}"
+}
+
+# python_tools NAME: installs the packages in ci/requirements/NAME.txt into a virtual environment,
+# and puts their commands on PATH. The file lists all packages, with a hash that pip checks.
+python_tools() {
+  local environment=$tools/$1 requirements=ci/requirements/$1.txt
+  need python3
+  if ! cmp -s "$requirements" "$environment/requirements.txt"; then
+    python3 -m venv --clear "$environment"
+    "$environment/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement "$requirements"
+    cp "$requirements" "$environment/requirements.txt"
+  fi
+  export PATH=$environment/bin:$PATH
+}
+
+# debian_package COMMAND PACKAGE: installs a Debian package if the command is missing.
+debian_package() {
+  local as_root=()
+  command -v "$1" >/dev/null && return
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  { "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$2" >/dev/null; } ||
+    fail "$1 is not installed, and installing the Debian package $2 failed"
+}
+
+# lambda_architecture: prints the architecture of this machine as AWS names it.
+lambda_architecture() {
+  case $(uname -m) in
+    x86_64) echo x86_64 ;;
+    aarch64) echo arm64 ;;
+    *) fail "Lambda does not support the architecture $(uname -m)" ;;
+  esac
+}
+
+# version: prints the version of the project.
+version() {
+  sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml
+}
+
+# wait_for SECONDS COMMAND...: waits until the command succeeds. Fails after the timeout.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$end" ] || fail "timed out waiting for: $*"
+    sleep 0.1
+  done
+}
+
+# serve [OPTION...]: starts `cargo serve`, on free ports unless options are given, and waits until it
+# listens. Sets `served` to a file with its output, `url` to the URL of the API, and `key` to the
+# demo key.
+serve() {
+  [ $# -gt 0 ] || set -- --port 0 --dynamodb-port 0
+  served=$(mktemp)
+  cargo build --quiet --locked --package workspacectl
+  cargo serve "$@" >"$served" 2>"$served.log" &
+  background+=($!)
+  wait_for 30 grep -q '^curl' "$served"
+  url=$(sed -n 's/^listening on //p' "$served")
+  key=$(sed -n 's/^key: //p' "$served")
+  AWS_ENDPOINT_URL_DYNAMODB=$(sed -n 's/^dynamodb on //p' "$served")
+  export url key AWS_ENDPOINT_URL_DYNAMODB
+}
+
+# send_as_pasted FILE: sends each request that `cargo serve` printed. Each must return 204.
+send_as_pasted() {
+  local request status
+  while read -r request; do
+    status=$(eval "$request --silent --output /dev/null --write-out '%{http_code}'")
+    printf '%s %s\n' "$status" "$(cut -d' ' -f3 <<<"$request")"
+    [ "$status" = 204 ] || return 1
+  done < <(grep '^curl' "$1")
+}

@@ -1,0 +1,79 @@
+"""Checks that a stack on moto contains every resource of its template that moto supports.
+
+usage: STACK=NAME TRANSLATED_TEMPLATE=FILE.json pytest ci/tests/test_stack.py
+FILE.json is the output of ci/translate.py. AWS_ENDPOINT_URL is the URL of moto.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import boto3
+import pytest
+
+SUPPORTED = {
+    "AWS::DynamoDB::Table",
+    "AWS::IAM::Role",
+    "AWS::Lambda::Function",
+    "AWS::Logs::LogGroup",
+}
+OPERATIONS = {file.stem for file in Path(__file__).parents[2].glob("events/*.json")} - {"env"}
+
+
+@pytest.fixture(scope="module")
+def declared():
+    """The type of each resource of the template."""
+    resources = json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encoding="utf-8"))["Resources"]
+    return {name: resource["Type"] for name, resource in resources.items()}
+
+
+@pytest.fixture(scope="module")
+def present():
+    """The physical id of each resource of the stack."""
+    found = boto3.client("cloudformation").describe_stack_resources(StackName=os.environ["STACK"])["StackResources"]
+    return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found if resource.get("PhysicalResourceId")}
+
+
+@pytest.fixture(scope="module")
+def function(present):
+    """The configuration of the function."""
+    return boto3.client("lambda").get_function(FunctionName=present["Function"])["Configuration"]
+
+
+def names_of(declared, kind):
+    return {name for name in declared if declared[name] == kind}
+
+
+@pytest.mark.parametrize("kind", sorted(SUPPORTED))
+def test_the_stack_contains_every_resource_of_the_template(declared, present, kind):
+    names = names_of(declared, kind)
+    assert names, f"the template contains no {kind}"
+    assert names - present.keys() == set(), f"the stack lacks resources of type {kind}"
+
+
+def test_dynamodb_contains_every_table(declared, present):
+    tables = {present[name] for name in names_of(declared, "AWS::DynamoDB::Table")}
+    found = boto3.client("dynamodb").list_tables()["TableNames"]
+    assert tables - set(found) == set(), "DynamoDB lacks tables of the stack"
+
+
+def test_the_function_runs_the_bootstrap_binary_on_amazon_linux_2023(function):
+    assert (function["Runtime"], function["Handler"]) == ("provided.al2023", "bootstrap")
+
+
+def test_the_function_has_its_role(function, present):
+    role = boto3.client("iam").get_role(RoleName=present["FunctionRole"])["Role"]
+    assert function["Role"] == role["Arn"]
+
+
+def test_the_environment_of_the_function_contains_every_table(function, declared, present):
+    variables = function["Environment"]["Variables"]
+    tables = {value for name, value in variables.items() if name.endswith("_TABLE")}
+    assert tables == {present[name] for name in names_of(declared, "AWS::DynamoDB::Table")}
+
+
+def test_a_route_of_each_operation_may_invoke_the_function(declared, present):
+    routes = names_of(declared, "AWS::Lambda::Permission")
+    assert len(routes) == len(OPERATIONS), f"routes: {routes}, operations: {OPERATIONS}"
+    policy = json.loads(boto3.client("lambda").get_policy(FunctionName=present["Function"])["Policy"])
+    assert len(policy["Statement"]) == len(OPERATIONS), f"statements: {policy['Statement']}"

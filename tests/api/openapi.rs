@@ -282,3 +282,71 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
         }
     }
 }
+
+#[test]
+fn the_table_of_errors_has_the_codes_of_the_contract() {
+    let documentation = include_str!("../../docs/api.md");
+    let contract = contract();
+
+    for response in contract["components"]["responses"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
+        let examples = &response["content"]["application/problem+json"]["examples"];
+        for example in examples
+            .as_object()
+            .into_iter()
+            .flat_map(|examples| examples.values())
+        {
+            let (code, status) = (&example["value"]["code"], &example["value"]["status"]);
+            let row = format!("| `{}` | {status} |", code.as_str().unwrap());
+            assert!(documentation.contains(&row), "docs/api.md has no row {row}");
+        }
+    }
+}
+
+/// Calls `found` with each field of a body and its maximum length or number of entries.
+fn visit_limits(contract: &Value, field: &str, schema: &Value, found: &mut impl FnMut(&str, u64)) {
+    let schema = resolve(contract, schema);
+    for limit in ["maxLength", "maxItems"] {
+        if let Some(limit) = schema[limit].as_u64() {
+            found(field, limit);
+        }
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        visit_limits(contract, field, part, found);
+    }
+    if let Some(entry) = schema.get("items") {
+        visit_limits(contract, field, entry, found);
+    }
+    for (name, value) in schema["properties"].as_object().into_iter().flatten() {
+        visit_limits(contract, name, value, found);
+    }
+}
+
+#[test]
+fn the_table_of_fields_has_the_limits_of_the_contract() {
+    let documentation = include_str!("../../docs/api.md");
+    let contract = contract();
+    let mut checked = 0;
+
+    for body in contract["components"]["requestBodies"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
+        let schema = &body["content"]["application/json"]["schema"];
+        visit_limits(&contract, "", schema, &mut |field, limit| {
+            let (name, limit) = (format!("`{field}`"), format!("–{limit} "));
+            let mut rows = documentation.lines().filter(|line| line.starts_with("| `"));
+            let has_row = rows.any(|row| row.contains(&name) && row.contains(&limit));
+            assert!(
+                has_row,
+                "docs/api.md has no row for the field {name} with the limit {limit}"
+            );
+            checked += 1;
+        });
+    }
+    assert!(checked > Operation::ALL.len());
+}

@@ -168,3 +168,24 @@ fn the_table_in_the_readme_has_the_routes_of_the_template() {
         assert!(has_row, "the API table in README.md has no row for {name}");
     }
 }
+
+/// The descriptions in the template are for `sam deploy --guided` and CloudFormation's console.
+#[test]
+fn the_table_of_parameters_has_the_defaults_and_descriptions_of_the_template() {
+    let documentation = include_str!("../../docs/deploying.md");
+
+    for (name, parameter) in template()["Parameters"].as_mapping().unwrap() {
+        let name = name.as_str().unwrap();
+        let default = match &parameter["Default"] {
+            Value::String(default) if default.is_empty() => "empty".to_owned(),
+            Value::String(default) => format!("`{default}`"),
+            default => format!("`{}`", default.as_i64().unwrap()),
+        };
+        let description = parameter["Description"].as_str().unwrap();
+        let row = format!("| `{name}` | {default} | {description} |");
+        assert!(
+            documentation.lines().any(|line| line == row),
+            "docs/deploying.md has no row:\n{row}"
+        );
+    }
+}

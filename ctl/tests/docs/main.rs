@@ -1,0 +1,116 @@
+//! The documentation: its commands run, and its links lead somewhere.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
+
+mod markdown;
+mod shell;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::markdown::{Document, Kind, is_executable};
+
+/// What a block can need that the test does not have, and the commands that belong to it.
+const TOOLS: [(&str, &[&str]); 11] = [
+    ("aws", &["aws"]),                         // also an AWS account
+    ("docker", &["docker"]),                   // images from the internet
+    ("sam", &["sam"]),                         // builds and deploys the stack
+    ("cargo-lambda", &["cargo-lambda"]),       // builds the function
+    ("node", &["node", "npm", "npx"]),         // programs from npm
+    ("java", &["java"]),                       // DynamoDB Local
+    ("python", &["pip", "python", "python3"]), // programs from PyPI
+    ("valgrind", &["valgrind"]),               // counts instructions
+    ("git", &["git"]),                         // reads or changes the clone
+    ("cargo", &["cargo", "rustup"]),           // compiles or installs programs
+    ("github", &["gh"]),                       // a repository on GitHub
+];
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap().canonicalize().unwrap()
+}
+
+#[track_caller]
+fn assert_none(failures: &[String]) {
+    assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
+}
+
+#[test]
+fn relative_links_and_anchors_exist() {
+    let documents = Document::all();
+    let broken: Vec<_> = documents.iter().flat_map(Document::broken_links).collect();
+    assert_none(&broken);
+}
+
+#[test]
+fn every_sh_block_says_what_it_needs() {
+    let mut failures = Vec::new();
+    for document in Document::all() {
+        for block in document.blocks() {
+            if let Kind::Invalid(reason) = block.kind {
+                failures.push(format!("{}:{}: {reason}", document.name, block.line - 1));
+            }
+        }
+    }
+    assert_none(&failures);
+}
+
+#[test]
+fn command_blocks_run() {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for document in Document::all() {
+        let mut blocks = document.blocks();
+        blocks.retain(|block| block.kind == Kind::Run);
+        if !blocks.is_empty() {
+            count += blocks.len();
+            failures.extend(shell::run(&document, &blocks));
+        }
+    }
+    assert!(count > 0, "no document contains a `sh` block");
+    assert_none(&failures);
+}
+
+#[test]
+fn command_blocks_that_need_other_tools_are_valid() {
+    let mut failures = Vec::new();
+    for document in Document::all() {
+        for block in document.blocks() {
+            if block.kind == Kind::Check {
+                failures.extend(shell::check(&document, &block));
+            }
+        }
+    }
+    assert_none(&failures);
+}
+
+/// `run.sh` and `check.sh` replace these aliases.
+#[test]
+fn cargo_has_the_aliases_that_the_blocks_use() {
+    let config = fs::read_to_string(root().join(".cargo/config.toml")).unwrap();
+    for alias in [
+        "serve = \"run --package workspacectl -- serve\"\n",
+        "ctl = \"run --quiet --package workspacectl --\"\n",
+    ] {
+        assert!(config.contains(alias), "{alias} is not in:\n{config}");
+    }
+}
+
+#[test]
+fn contributing_lists_every_script_in_ci() {
+    let contributing = fs::read_to_string(root().join("CONTRIBUTING.md"));
+    let contributing = contributing.expect("the file CONTRIBUTING.md");
+    let scripts = fs::read_dir(root().join("ci")).expect("the folder ci");
+    let mut missing = Vec::new();
+    for entry in scripts {
+        let path = entry.unwrap().path();
+        let name = format!("`ci/{}`", path.file_name().unwrap().display());
+        if is_executable(&path) && !contributing.contains(&name) {
+            missing.push(format!("CONTRIBUTING.md does not mention {name}"));
+        }
+    }
+    assert_none(&missing);
+}

@@ -62,7 +62,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
                 Some("The AWS credentials have expired. Sign in again.")
             }
             "AccessDenied" | "AccessDeniedException" => Some(
-                "Your AWS identity lacks a permission. The section \"Deploying\" of the README lists the required ones.",
+                "Your AWS identity lacks a permission. docs/deploying.md lists the required ones.",
             ),
             _ => None,
         }

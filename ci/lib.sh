@@ -31,7 +31,8 @@ need() {
 # cargo_tool NAME VERSION [OPTION...]: installs a tool from crates.io. Without optimization, because
 # compiling takes longer than running.
 cargo_tool() {
-  cargo install --quiet --locked --debug --root "$tools" "$1@$2" "${@:3}"
+  # The tools share dependencies, and so a target folder.
+  CARGO_TARGET_DIR=$tools/target cargo install --quiet --locked --debug --root "$tools" "$1@$2" "${@:3}"
 }
 
 # python_tools NAME: installs the packages in ci/requirements/NAME.txt into a virtual environment,

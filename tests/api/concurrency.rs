@@ -50,8 +50,7 @@ async fn concurrent_additions_to_a_team_lose_no_member() {
     });
     assert_eq!(members, expected.collect());
     println!(
-        "{} callers, {rounds} rounds, {} members",
-        CALLERS,
+        "{CALLERS} callers, {rounds} rounds, {} members",
         members.len()
     );
 }

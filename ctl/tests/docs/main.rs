@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::markdown::{Document, Kind, is_executable};
+use crate::markdown::{Block, Document, Kind, is_executable};
 
 /// What a block can need that the test does not have, and the commands that belong to it.
 const TOOLS: [(&str, &[&str]); 11] = [
@@ -38,6 +38,17 @@ fn assert_none(failures: &[String]) {
     assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
 }
 
+/// Asserts that no code block of any document has the failure for which `failure` looks.
+#[track_caller]
+fn assert_every_block(failure: impl Fn(&Document, &Block) -> Option<String>) {
+    let mut failures = Vec::new();
+    for document in Document::all() {
+        let blocks = document.blocks();
+        failures.extend(blocks.iter().filter_map(|block| failure(&document, block)));
+    }
+    assert_none(&failures);
+}
+
 #[test]
 fn relative_links_and_anchors_exist() {
     let documents = Document::all();
@@ -47,15 +58,10 @@ fn relative_links_and_anchors_exist() {
 
 #[test]
 fn every_sh_block_says_what_it_needs() {
-    let mut failures = Vec::new();
-    for document in Document::all() {
-        for block in document.blocks() {
-            if let Kind::Invalid(reason) = block.kind {
-                failures.push(format!("{}:{}: {reason}", document.name, block.line - 1));
-            }
-        }
-    }
-    assert_none(&failures);
+    assert_every_block(|document, block| match &block.kind {
+        Kind::Invalid(reason) => Some(format!("{}:{}: {reason}", document.name, block.line - 1)),
+        _ => None,
+    });
 }
 
 #[test]
@@ -76,15 +82,10 @@ fn command_blocks_run() {
 
 #[test]
 fn command_blocks_that_need_other_tools_are_valid() {
-    let mut failures = Vec::new();
-    for document in Document::all() {
-        for block in document.blocks() {
-            if block.kind == Kind::Check {
-                failures.extend(shell::check(&document, &block));
-            }
-        }
-    }
-    assert_none(&failures);
+    assert_every_block(|document, block| match block.kind {
+        Kind::Check => shell::check(document, block),
+        _ => None,
+    });
 }
 
 /// `run.sh` and `check.sh` replace these aliases.

@@ -79,10 +79,13 @@ impl Document {
             .collect();
         assert!(!names.is_empty(), "docs contains no Markdown files");
         names.sort();
-        let others = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
-        let others = others.iter().filter(|name| root().join(name).exists());
-        names.extend(others.map(|name| (*name).to_owned()));
-        names.insert(0, "README.md".to_owned());
+        let others = [
+            "README.md",
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "SECURITY.md",
+        ];
+        names.extend(others.map(str::to_owned));
         names.iter().map(|name| Self::read(name)).collect()
     }
 

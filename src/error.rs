@@ -42,7 +42,7 @@ pub(crate) enum Error {
     MethodNotAllowed,
     /// A record with the same key exists and differs.
     #[error(
-        "This resource already exists with different content or was created by another caller. Nothing was changed."
+        "This resource already exists with different content. Nothing was changed."
     )]
     NameTaken,
     /// A model exists with a different `id`.

@@ -33,8 +33,8 @@
 //!    result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON ends the request with a 400, and violations with a 422.
 //! 5. `create_team` writes the team `research-team`, unless it exists. If the existing team has the
-//!    same name, description and creator (the id of the API key), the request counts as a
-//!    repeated one and succeeds. If one of them differs, it gets a 409.
+//!    same name and description, the request counts as a repeated one and succeeds. If one of them
+//!    differs, it gets a 409.
 //! 6. `lambda/response.rs` turns the outcome into a 204 without a body, or into a problem document
 //!    with the status of the error.
 

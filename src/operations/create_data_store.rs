@@ -50,8 +50,7 @@ pub(crate) async fn create_data_store(
     match store.insert(Table::DATA_STORES, &data_store).await? {
         Some(existing)
             if existing.data_store_name != data_store.data_store_name
-                || existing.data_store_description != data_store.data_store_description
-                || existing.audit.created_by != data_store.audit.created_by =>
+                || existing.data_store_description != data_store.data_store_description =>
         {
             Err(Error::NameTaken)
         }

@@ -44,12 +44,7 @@ pub(crate) async fn create_logging_instance(
         audit: caller.audit(),
     };
     match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
-        Some(existing)
-            if existing.project_name != instance.project_name
-                || existing.audit.created_by != instance.audit.created_by =>
-        {
-            Err(Error::NameTaken)
-        }
+        Some(existing) if existing.project_name != instance.project_name => Err(Error::NameTaken),
         _ => Ok(()),
     }
 }

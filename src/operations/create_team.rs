@@ -53,8 +53,7 @@ pub(crate) async fn create_team(
     match store.insert(Table::TEAMS, &team).await? {
         Some(existing)
             if existing.team_name != team.team_name
-                || existing.team_description != team.team_description
-                || existing.audit.created_by != team.audit.created_by =>
+                || existing.team_description != team.team_description =>
         {
             Err(Error::NameTaken)
         }

@@ -32,17 +32,14 @@ struct BotVoice<'a> {
     audit: Audit,
 }
 
-/// The condition prevents a repeated request of the same caller from changing `updated_at`.
+/// The condition prevents a repeated request from changing `updated_at`.
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
         updated_by = :updated_by, request_id = :request_id, \
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by)",
-    condition: Some(
-        "attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled \
-        OR updated_by <> :updated_by",
-    ),
+    condition: Some("attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled"),
     names: &[("#type", "type")],
 };
 
@@ -64,7 +61,7 @@ pub(crate) async fn set_bot_voice(
         updated_by: audit.created_by.clone(),
         audit,
     };
-    // A conflict means that the same caller has set this voice already.
+    // A conflict means that the bot has this voice already.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(())
 }

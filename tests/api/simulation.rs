@@ -190,13 +190,18 @@ fn is_stored(records: &Records, sample: &Sample) -> bool {
         .all(|stored| find(records, stored).is_some_and(|record| stored.is_content_of(record)))
 }
 
-/// Whether a request created a record before an attempt began.
-fn was_created_before(record: &Stored, attempt: &Attempt, attempts: &[Attempt]) -> bool {
+/// Whether another request stored a record before an attempt began.
+fn was_stored_before(
+    table: Table,
+    record: &Value,
+    attempt: &Attempt,
+    attempts: &[Attempt],
+) -> bool {
     attempts.iter().any(|other| {
-        let mut created = other.sample.records.iter();
+        let mut stored = other.sample.records.iter();
         other.status == 204
             && other.ended < attempt.began
-            && created.any(|other| (other.table, &other.key) == (record.table, &record.key))
+            && stored.any(|stored| stored.table == table && stored.is_key_of(record))
     })
 }
 
@@ -207,7 +212,6 @@ fn is_last_write(attempt: &Attempt, attempts: &[Attempt], record: Option<&Value>
         let last = &other.sample.records[0];
         (last.table, &last.key) == (stored.table, &stored.key)
             && last.is_content_of(record)
-            && record["updated_by"] == *other.creator
             && other.ended >= attempt.began
     };
     record.is_some_and(|record| attempts.iter().any(|other| is_writer(other, record)))
@@ -223,7 +227,6 @@ fn response_violations(
     let stored = &sample.records[0];
     let found = find(records, stored);
     let is_stored = is_stored(records, sample);
-    let is_own = is_stored && found.is_some_and(|record| record["created_by"] == *attempt.creator);
     let requirement = sample.requires.as_ref();
     let rules = match (attempt.status, sample.write) {
         (GAVE_UP | 503, _) => vec![],
@@ -233,29 +236,25 @@ fn response_violations(
                 "a request succeeds only if the record that it requires exists",
             ),
             match write {
-                Write::Create => (
-                    is_own,
-                    "a created record exists with its content and creator",
-                ),
-                Write::Add => (is_stored, "every added record exists with its content"),
+                Write::Create | Write::Add => {
+                    (is_stored, "every stored record exists with its content")
+                }
                 Write::Replace => (
                     is_last_write(attempt, attempts, found),
                     "the last write wins",
                 ),
             },
         ],
-        (409, Write::Create) => vec![(
-            found.is_some() && !is_own,
-            "a conflict means that another record exists",
-        )],
-        (409, Write::Add) => vec![(
+        (409, Write::Create | Write::Add) => vec![(
             sample.records.iter().any(|stored| {
                 find(records, stored).is_some_and(|record| !stored.is_content_of(record))
             }),
             "a conflict means that a record exists with other content",
         )],
         (404, _) => vec![(
-            requirement.is_some_and(|required| !was_created_before(required, attempt, attempts)),
+            requirement.is_some_and(|required| {
+                !was_stored_before(required.table, &required.key, attempt, attempts)
+            }),
             "a record that was created before is found",
         )],
         _ => vec![(false, "the operation has no such response")],
@@ -293,6 +292,11 @@ fn record_violations(
         (
             is_stored(records, &source.sample),
             "a request is stored as a whole",
+        ),
+        (
+            source.sample.write == Write::Replace
+                || !was_stored_before(*table, record, source, attempts),
+            "the creator of a record stays the same",
         ),
     ];
     let violated = rules.into_iter().filter(|(holds, _)| !holds);

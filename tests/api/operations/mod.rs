@@ -67,9 +67,11 @@ pub struct Stored {
 /// What a request does if its records exist.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Write {
-    /// Succeeds if the content and the caller are the same. Otherwise it is a 409.
+    /// Creates one record, whose id can be derived from a name. Succeeds if it exists with the same
+    /// content. Otherwise it is a 409.
     Create,
-    /// Succeeds if the content is the same. Otherwise it is a 409.
+    /// Adds all of its records. Succeeds if each that exists has the same content. Otherwise it is
+    /// a 409.
     Add,
     /// Replaces the content.
     Replace,

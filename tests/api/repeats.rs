@@ -1,0 +1,162 @@
+//! Repeated requests: identical content succeeds and changes nothing, no matter who sends it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use workspace_management::{operation::Operation, store::Table};
+
+use crate::{
+    operations::{Sample, Stored, Values, Write},
+    support::{TestApp, TestClient, event},
+};
+
+/// Sends a sample with a request id of its own.
+async fn send(client: &TestClient<'_>, sample: &Sample, request_id: &str) {
+    let body = sample.body.to_string();
+    let mut event = event("POST", &sample.path, &client.headers, Some(&body));
+    event["requestContext"]["requestId"] = json!(request_id);
+    client.app.send(event).await.assert_success();
+}
+
+/// An app with a team, and the callers of `acme` who may call an operation.
+async fn app_with_callers(operation: Operation) -> (TestApp, Vec<(&'static str, Option<String>)>) {
+    let app = TestApp::new().await;
+    app.insert_demo_team().await;
+    let mut callers = Vec::new();
+    for description in ["a key", "another key"] {
+        callers.push((description, Some(app.issue_key("acme", |_| {}).await)));
+    }
+    if operation.allows_anonymous() {
+        callers.push(("anonymous", None));
+    }
+    (app, callers)
+}
+
+fn client<'a>(app: &'a TestApp, key: Option<&str>) -> TestClient<'a> {
+    key.map_or_else(|| app.anonymous(), |key| app.with_key(key))
+}
+
+#[tokio::test]
+async fn identical_content_succeeds_for_every_caller_and_changes_nothing() {
+    for operation in Operation::ALL {
+        let sample = Sample::of(*operation, &Values::example());
+        let count = app_with_callers(*operation).await.1.len();
+        for first in 0..count {
+            let (app, mut callers) = app_with_callers(*operation).await;
+            let (creator, key) = callers.remove(first);
+            send(&client(&app, key.as_deref()), &sample, "create").await;
+            let created = app.all_records().await;
+
+            for (number, (caller, key)) in callers.iter().enumerate() {
+                app.advance_clock(Duration::from_secs(1));
+                let request_id = format!("repeat-{number}");
+                send(&client(&app, key.as_deref()), &sample, &request_id).await;
+                let after = app.all_records().await;
+                assert_eq!(after, created, "{operation:?}: {creator}, then {caller}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_key_that_replaces_a_rotated_one_can_repeat_its_requests() {
+    for operation in Operation::ALL {
+        let sample = Sample::of(*operation, &Values::example());
+        let (app, callers) = app_with_callers(*operation).await;
+        let [old, new] = [0, 1].map(|index| callers[index].1.as_deref().unwrap());
+        send(&app.with_key(old), &sample, "create").await;
+        let created = app.all_records().await;
+
+        app.revoke_key(old).await;
+        app.advance_clock(Duration::from_secs(60));
+        send(&app.with_key(new), &sample, "repeat").await;
+
+        assert_eq!(app.all_records().await, created, "{operation:?}");
+    }
+}
+
+/// The record that a sample stored.
+async fn record(app: &TestApp, stored: &Stored) -> Value {
+    let records = app.records(stored.table).await;
+    let mut records = records.into_iter();
+    records.find(|record| stored.is_key_of(record)).unwrap()
+}
+
+/// A record without one of its attributes.
+fn without(record: &Value, attribute: &str) -> Value {
+    let mut record = record.clone();
+    record.as_object_mut().unwrap().remove(attribute);
+    record
+}
+
+/// Upgrades add attributes, so older records lack some and newer ones have more.
+#[tokio::test]
+async fn records_of_older_and_newer_versions_are_compared_by_their_content() {
+    let mut checked = 0;
+    for operation in Operation::ALL {
+        let sample = Sample::of(*operation, &Values::example());
+        let (app, callers) = app_with_callers(*operation).await;
+        let [creator, other] = [0, 1].map(|index| app.with_key(callers[index].1.as_ref().unwrap()));
+        send(&creator, &sample, "create").await;
+        let stored = &sample.records[0];
+        let original = record(&app, stored).await;
+        let attributes = original.as_object().unwrap().keys();
+        let is_audit_attribute = |name: &&String| {
+            stored.content.get(name.as_str()).is_none()
+                && !stored.table.key.contains(&name.as_str())
+        };
+        for attribute in attributes.filter(is_audit_attribute) {
+            let older = without(&original, attribute);
+            app.insert(stored.table, older.clone()).await;
+
+            send(&other, &sample, "repeat").await;
+
+            let after = record(&app, stored).await;
+            let case = format!("{operation:?} without {attribute}");
+            // An update that adds several records at once fills the attribute in.
+            let is_filled_in = sample.write == Write::Add;
+            assert_eq!(without(&after, attribute), older, "{case}");
+            assert_eq!(after.get(attribute).is_some(), is_filled_in, "{case}");
+            checked += 1;
+        }
+        for value in [json!("x"), json!(1), json!([1, "x"]), json!({ "x": null })] {
+            let mut newer = original.clone();
+            newer["unknown"] = value;
+            app.insert(stored.table, newer.clone()).await;
+
+            send(&other, &sample, "repeat").await;
+
+            assert_eq!(record(&app, stored).await, newer, "{operation:?}");
+        }
+    }
+    // `created_at`, `created_by` and `request_id` of each kind, and the voice's `updated_*`.
+    assert!(checked >= 3 * Operation::ALL.len() + 2, "{checked}");
+}
+
+#[tokio::test]
+async fn absent_null_and_empty_descriptions_are_equal() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let team = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+    let data_store = "/api/v1/org/acme/dataStores/create";
+
+    for (path, table, name, description) in [
+        (team, Table::TEAMS, "teamName", "teamDescription"),
+        (
+            data_store,
+            Table::DATA_STORES,
+            "dataStoreName",
+            "dataStoreDescription",
+        ),
+    ] {
+        let bodies = [
+            json!({ name: "Papers" }),
+            json!({ name: "Papers", description: null }),
+            json!({ name: "Papers", description: "" }),
+        ];
+        for body in bodies {
+            acme.post(path, body).await.assert_success();
+        }
+        app.only_record(table).await;
+    }
+}

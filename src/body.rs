@@ -11,7 +11,7 @@ use deserr::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::error::{Error, Result, Violation};
+use crate::error::{Error, Result, Rule, Violation};
 
 /// The maximum size of a body, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
@@ -38,18 +38,16 @@ pub(crate) struct Violations(Vec<Violation>);
 
 impl Violations {
     /// One violation, at a place in the body.
-    pub(crate) fn one(at: ValuePointerRef, detail: impl Into<String>) -> Self {
-        Self::all(at, vec![detail.into()])
+    pub(crate) fn one(at: ValuePointerRef, violation: Violation) -> Self {
+        Self::all(at, vec![violation])
     }
 
-    /// A violation for each detail, at a place in the body.
-    pub(crate) fn all(at: ValuePointerRef, details: Vec<String>) -> Self {
-        let pointer = pointer(at);
-        let violation = |detail| Violation {
-            pointer: pointer.clone(),
-            detail,
-        };
-        Self(details.into_iter().map(violation).collect())
+    /// Violations, all at one place in the body.
+    pub(crate) fn all(at: ValuePointerRef, mut violations: Vec<Violation>) -> Self {
+        for violation in &mut violations {
+            violation.pointer = pointer(at);
+        }
+        Self(violations)
     }
 
     /// These violations and others.
@@ -75,13 +73,16 @@ impl DeserializeError for Violations {
         at: ValuePointerRef,
     ) -> ControlFlow<Self, Self> {
         let found = match error {
-            ErrorKind::MissingField { field } => Self::one(at.push_key(field), "is required"),
+            ErrorKind::MissingField { field } => {
+                let violation = Violation::new(Rule::Required, "is required");
+                Self::one(at.push_key(field), violation)
+            }
             ErrorKind::IncorrectValueKind { actual, accepted } => {
                 let expected = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, expected, at)
             }
             // Our types cause no other error: unknown members are allowed.
-            _ => Self::one(at, "is not allowed"),
+            _ => Self::one(at, Violation::new(Rule::Type, "is not allowed")),
         };
         Self::merge(earlier, found, at)
     }
@@ -103,7 +104,8 @@ pub(crate) fn type_mismatch<V: IntoValue>(
         ValueKind::Map => "an object",
     };
     let (expected, actual) = (name(accepted), name(actual.kind()));
-    Violations::one(at, format!("must be {expected}, but is {actual}"))
+    let detail = format!("must be {expected}, but is {actual}");
+    Violations::one(at, Violation::new(Rule::Type, detail))
 }
 
 /// The characters to percent-encode: all but the unreserved ones (RFC 3986, section 2.3).

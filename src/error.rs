@@ -41,13 +41,19 @@ pub(crate) enum Error {
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
     /// A record with the same key exists and differs.
+    #[error(transparent)]
+    NameTaken(NameConflict),
+    /// Models exist with other `id`s.
     #[error(
-        "This resource already exists with different content. Nothing was changed."
+        "{models} model{} with another `id`. Nothing was added.",
+        if *.models == 1 { " already exists" } else { "s already exist" }
     )]
-    NameTaken,
-    /// A model exists with a different `id`.
-    #[error("At least one of the models already exists with a different `id`. Nothing was added.")]
-    ModelTaken,
+    ModelTaken {
+        /// How many.
+        models: usize,
+        /// A violation for each of their entries in the body.
+        entries: Vec<Violation>,
+    },
     /// The body is too large, with the maximum size in bytes.
     #[error("The request body is larger than {0} bytes.")]
     BodyTooLarge(usize),
@@ -63,6 +69,33 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
+/// How an existing record differs from the one that a request would create.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NameConflict {
+    /// Its name is another one that has the same id.
+    #[error(
+        "Another {kind} already has the id `{id}`.{} Choose a name that gives a different id.",
+        .existing_name.as_ref().map_or(String::new(), |name| format!(" Its name is \"{name}\"."))
+    )]
+    Name {
+        /// What the record is, such as `team`.
+        kind: &'static str,
+        id: String,
+        /// Its name. `None` if an anonymous caller could read it, who must not see stored text.
+        existing_name: Option<String>,
+    },
+    /// It has the same name and another description.
+    #[error(
+        "A {kind} with this name already exists with another description. Nothing was changed."
+    )]
+    Description { kind: &'static str, id: String },
+    /// The project's logging instance has this project name.
+    #[error(
+        "This project already has a logging instance with the project name \"{0}\". Nothing was changed."
+    )]
+    ProjectName(String),
+}
+
 /// What is wrong with a credential. The challenge in the response depends on it (RFC 6750,
 /// section 3).
 #[derive(Debug, Clone, Copy)]
@@ -76,14 +109,54 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 /// The cause of a failure.
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// A rule that the body violates.
+/// A rule that a value in the body violates.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Violation {
     /// The value, as a JSON pointer in a URI fragment (RFC 6901, section 6), such as
     /// `#/usersAddingToTeam/3/userid`.
     pub(crate) pointer: String,
+    pub(crate) rule: Rule,
+    /// The limit of the rule, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<u64>,
     /// The rule, as the rest of a sentence that starts with the value, such as `is required`.
     pub(crate) detail: String,
+}
+
+impl Violation {
+    /// A violation whose place is not known yet.
+    pub(crate) fn new(rule: Rule, detail: impl Into<String>) -> Self {
+        Self {
+            pointer: String::new(),
+            rule,
+            limit: None,
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn with_limit(self, limit: u64) -> Self {
+        Self {
+            limit: Some(limit),
+            ..self
+        }
+    }
+}
+
+/// A rule, as its keyword in JSON Schema, so that programs can say it in other words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Rule {
+    Required,
+    Type,
+    MinLength,
+    MaxLength,
+    Pattern,
+    MinItems,
+    MaxItems,
+    Minimum,
+    Maximum,
+    /// Not in JSON Schema: the value contradicts another entry or a stored record.
+    Conflict,
 }
 
 impl Error {
@@ -104,12 +177,45 @@ impl Error {
             Self::NoSuchOrganization => ("no_such_organization", "No such organization"),
             Self::NoSuchTeam => ("no_such_team", "No such team"),
             Self::MethodNotAllowed => ("method_not_allowed", "Method not allowed"),
-            Self::NameTaken => ("name_taken", "Name taken"),
-            Self::ModelTaken => ("model_taken", "Model taken"),
+            Self::NameTaken(_) => ("name_taken", "Name taken"),
+            Self::ModelTaken { .. } => ("model_taken", "Model taken"),
             Self::BodyTooLarge(_) => ("body_too_large", "Body too large"),
             Self::InvalidBody(_) => ("invalid_body", "Invalid body"),
             Self::Internal(_) => ("internal", "Internal error"),
             Self::Unavailable(_) => ("unavailable", "Unavailable"),
+        }
+    }
+
+    /// How the existing record differs, if that is why the request was rejected.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NameTaken(NameConflict::Name { .. }) => "other_name",
+            Self::NameTaken(NameConflict::Description { .. }) => "other_description",
+            Self::NameTaken(NameConflict::ProjectName(_)) => "other_project_name",
+            Self::ModelTaken { .. } => "other_id",
+            _ => return None,
+        })
+    }
+
+    /// The id of the existing record, if it has one that the path does not contain.
+    pub(crate) fn resource_id(&self) -> Option<&str> {
+        match self {
+            Self::NameTaken(
+                NameConflict::Name { id, .. } | NameConflict::Description { id, .. },
+            ) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The entries of the body that cause the error. Empty if it has another cause.
+    pub(crate) fn violations(&self) -> &[Violation] {
+        match self {
+            Self::InvalidBody(violations)
+            | Self::ModelTaken {
+                entries: violations,
+                ..
+            } => violations,
+            _ => &[],
         }
     }
 

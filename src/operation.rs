@@ -1,4 +1,4 @@
-//! The operations of the API.
+//! The operations of the API, and their results.
 
 /// An operation of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,4 +50,15 @@ impl Operation {
             | Self::CreateLoggingInstance => false,
         }
     }
+}
+
+/// The result of an operation that succeeds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Success {
+    Done,
+    /// A record exists under an id that the service derived from its name. It may have existed
+    /// before, with the same content.
+    Created {
+        id: String,
+    },
 }

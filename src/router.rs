@@ -3,7 +3,7 @@
 use crate::{
     auth::Call,
     error::{Error, Result},
-    operation::Operation,
+    operation::{Operation, Success},
     operations::{
         add_models::add_models, add_team_users::add_team_users,
         create_data_store::create_data_store, create_logging_instance::create_logging_instance,
@@ -14,7 +14,7 @@ use crate::{
 
 /// Finds the operation for the path of a request, authorizes the caller and runs the operation.
 #[rustfmt::skip] // keeps each step on one line
-pub(crate) async fn route(call: &mut Call<'_>) -> Result<()> {
+pub(crate) async fn route(call: &mut Call<'_>) -> Result<Success> {
     let store = call.store;
     // Moved out of `call`, because `authorize` borrows `call` mutably.
     let path = std::mem::take(&mut call.request.path);

@@ -19,6 +19,7 @@ use crate::{
         response::{self, EventResponse},
     },
     metrics::{Measurement, Metrics},
+    operation::Success,
     router::route,
     store::Store,
 };
@@ -98,7 +99,10 @@ impl Service {
 }
 
 /// Runs a request with a timeout, and turns a panic into [`Error::Internal`].
-async fn with_timeout(work: impl Future<Output = Result<()>>, time: Duration) -> Result<()> {
+async fn with_timeout(
+    work: impl Future<Output = Result<Success>>,
+    time: Duration,
+) -> Result<Success> {
     if time.is_zero() {
         // `timeout` polls the work before it checks the time, so it could still send a write.
         return Err(Error::Unavailable("no time is left for the request".into()));
@@ -122,7 +126,7 @@ fn log_request(
     event: &Event,
     context: &Context,
     call: Option<&Call<'_>>,
-    outcome: &Result<()>,
+    outcome: &Result<Success>,
     measurement: &Measurement,
 ) {
     let error = outcome.as_ref().err();

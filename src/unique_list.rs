@@ -2,11 +2,18 @@
 
 use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
 
-use crate::body::{Violations, type_mismatch};
+use crate::{
+    body::{Violations, type_mismatch},
+    error::{Rule, Violation},
+};
 
 /// 1 to 100 entries of an array, without duplicates. DynamoDB allows 100 actions in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UniqueList<T>(Vec<T>);
+pub(crate) struct UniqueList<T> {
+    entries: Vec<T>,
+    /// For each entry as it was sent, the index of the equal one in `entries`.
+    sent: Vec<usize>,
+}
 
 /// An entry of a [`UniqueList`]. Two entries with the same key must be equal.
 pub(crate) trait Keyed: PartialEq {
@@ -18,7 +25,14 @@ impl<T: Keyed> UniqueList<T> {
 
     /// The entries in the order in which they were sent.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.0.iter()
+        self.entries.iter()
+    }
+
+    /// The indexes that some of the entries had in the array as it was sent, with duplicates.
+    pub(crate) fn indexes_as_sent(&self, entries: &[usize]) -> impl Iterator<Item = usize> {
+        let sent = self.sent.iter().enumerate();
+        sent.filter(|(_, entry)| entries.contains(entry))
+            .map(|(index, _)| index)
     }
 }
 
@@ -32,32 +46,47 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
         };
         let (length, max) = (sequence.len(), Self::MAX);
         if length == 0 {
-            return Err(Violations::one(at, "must have at least 1 entry"));
+            let violation = Violation::new(Rule::MinItems, "must have at least 1 entry");
+            return Err(Violations::one(at, violation.with_limit(1)));
         }
         if length > max {
             let detail = format!("must have at most {max} entries, but has {length}");
-            return Err(Violations::one(at, detail));
+            let violation = Violation::new(Rule::MaxItems, detail).with_limit(max as u64);
+            return Err(Violations::one(at, violation));
         }
-        // With the index at which each entry was sent.
+        // With the index at which each entry was sent first.
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
+        let mut sent = Vec::with_capacity(length);
         let mut violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
             let at = at.push_index(index);
-            match T::deserialize_from_value(value.into_value(), at) {
-                Err(found) => violations.push(found),
-                Ok(entry) => match entries.iter().find(|(_, other)| other.key() == entry.key()) {
-                    None => entries.push((index, entry)),
-                    Some((_, other)) if *other == entry => {}
-                    Some((other, _)) => {
-                        violations
-                            .push(Violations::one(at, format!("conflicts with entry {other}")));
-                    }
-                },
+            let entry = match T::deserialize_from_value(value.into_value(), at) {
+                Ok(entry) => entry,
+                Err(found) => {
+                    violations.push(found);
+                    continue;
+                }
+            };
+            let has_same_key = |(_, other): &(usize, T)| other.key() == entry.key();
+            match entries.iter().position(has_same_key) {
+                None => {
+                    sent.push(entries.len());
+                    entries.push((index, entry));
+                }
+                Some(other) if entries[other].1 == entry => sent.push(other),
+                Some(other) => {
+                    let detail = format!("conflicts with entry {}", entries[other].0);
+                    let violation = Violation::new(Rule::Conflict, detail);
+                    violations.push(Violations::one(at, violation));
+                }
             }
         }
         match violations.into_iter().reduce(Violations::and) {
             Some(violations) => Err(violations),
-            None => Ok(Self(entries.into_iter().map(|(_, entry)| entry).collect())),
+            None => Ok(Self {
+                entries: entries.into_iter().map(|(_, entry)| entry).collect(),
+                sent,
+            }),
         }
     }
 }
@@ -65,10 +94,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        body,
-        error::{Error, Violation},
-    };
+    use crate::{body, error::Error};
 
     #[derive(Debug, PartialEq, Deserr)]
     #[deserr(error = Violations)]
@@ -110,6 +136,15 @@ mod tests {
             entry("c", false),
         ];
         assert_eq!(parse(&entries).unwrap(), ["b", "a", "c"]);
+    }
+
+    #[test]
+    fn indexes_as_sent_include_duplicates() {
+        let entries = ["b", "a", "b", "c"].map(|key| entry(key, true)).join(",");
+        let list: UniqueList<Entry> = body::parse(format!("[{entries}]").as_bytes()).unwrap();
+        let indexes = |entries| list.indexes_as_sent(entries).collect::<Vec<_>>();
+        assert_eq!(indexes(&[0]), [0, 2]);
+        assert_eq!(indexes(&[2, 1]), [1, 3]);
     }
 
     #[test]

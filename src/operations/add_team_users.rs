@@ -8,6 +8,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
+    operation::Success,
     store::{Store, Table, Update},
     unique_list::{Keyed, UniqueList},
     values::{Identifier, UserId},
@@ -59,7 +60,7 @@ pub(crate) async fn add_team_users(
     project: &Identifier,
     team: &Identifier,
     request: AddTeamUsers,
-) -> Result<()> {
+) -> Result<Success> {
     let project_key = project_key(&caller.organization, project);
     let now = caller.received_at;
     if !store.team_exists(&project_key, team, now).await? {
@@ -75,5 +76,5 @@ pub(crate) async fn add_team_users(
     let members: Vec<_> = members.collect();
     // Without a condition there are no conflicts.
     store.update(&ADD_MEMBER, &members).await?;
-    Ok(())
+    Ok(Success::Done)
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, Result},
+    error::{Error, NameConflict, Result},
+    operation::Success,
     store::{Store, Table},
     values::{Description, NameWithSlug},
 };
@@ -38,7 +39,7 @@ pub(crate) async fn create_data_store(
     store: &Store,
     caller: &Caller,
     request: CreateDataStore,
-) -> Result<()> {
+) -> Result<Success> {
     let (data_store_id, data_store_name) = request.name.into_slug_and_name();
     let data_store = DataStore {
         org_id: caller.organization.as_str().to_owned(),
@@ -47,13 +48,23 @@ pub(crate) async fn create_data_store(
         data_store_description: request.description.unwrap_or_default().into_string(),
         audit: caller.audit(),
     };
-    match store.insert(Table::DATA_STORES, &data_store).await? {
-        Some(existing)
-            if existing.data_store_name != data_store.data_store_name
-                || existing.data_store_description != data_store.data_store_description =>
-        {
-            Err(Error::NameTaken)
+    let id = data_store.data_store_id.clone();
+    let conflict = match store.insert(Table::DATA_STORES, &data_store).await? {
+        Some(existing) if existing.data_store_name != data_store.data_store_name => {
+            NameConflict::Name {
+                kind: "data store",
+                id,
+                // The caller can be anonymous.
+                existing_name: None,
+            }
         }
-        _ => Ok(()),
-    }
+        Some(existing) if existing.data_store_description != data_store.data_store_description => {
+            NameConflict::Description {
+                kind: "data store",
+                id,
+            }
+        }
+        _ => return Ok(Success::Created { id }),
+    };
+    Err(Error::NameTaken(conflict))
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, Result},
+    error::{Error, NameConflict, Result},
+    operation::Success,
     store::{Store, Table},
     values::{DisplayName, Identifier},
 };
@@ -36,7 +37,7 @@ pub(crate) async fn create_logging_instance(
     caller: &Caller,
     project: &Identifier,
     request: CreateLoggingInstance,
-) -> Result<()> {
+) -> Result<Success> {
     let instance = LoggingInstance {
         org_id: caller.organization.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
@@ -44,7 +45,9 @@ pub(crate) async fn create_logging_instance(
         audit: caller.audit(),
     };
     match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
-        Some(existing) if existing.project_name != instance.project_name => Err(Error::NameTaken),
-        _ => Ok(()),
+        Some(existing) if existing.project_name != instance.project_name => Err(Error::NameTaken(
+            NameConflict::ProjectName(existing.project_name),
+        )),
+        _ => Ok(Success::Done),
     }
 }

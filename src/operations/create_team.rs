@@ -7,7 +7,8 @@ use super::project_key;
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, Result},
+    error::{Error, NameConflict, Result},
+    operation::Success,
     store::{Store, Table},
     values::{Description, Identifier, NameWithSlug},
 };
@@ -41,7 +42,7 @@ pub(crate) async fn create_team(
     caller: &Caller,
     project: &Identifier,
     request: CreateTeam,
-) -> Result<()> {
+) -> Result<Success> {
     let (team_id, team_name) = request.name.into_slug_and_name();
     let team = Team {
         project: project_key(&caller.organization, project),
@@ -50,13 +51,17 @@ pub(crate) async fn create_team(
         team_description: request.description.unwrap_or_default().into_string(),
         audit: caller.audit(),
     };
-    match store.insert(Table::TEAMS, &team).await? {
-        Some(existing)
-            if existing.team_name != team.team_name
-                || existing.team_description != team.team_description =>
-        {
-            Err(Error::NameTaken)
+    let id = team.team_id.clone();
+    let conflict = match store.insert(Table::TEAMS, &team).await? {
+        Some(existing) if existing.team_name != team.team_name => NameConflict::Name {
+            kind: "team",
+            id,
+            existing_name: Some(existing.team_name),
+        },
+        Some(existing) if existing.team_description != team.team_description => {
+            NameConflict::Description { kind: "team", id }
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(Success::Created { id }),
+    };
+    Err(Error::NameTaken(conflict))
 }

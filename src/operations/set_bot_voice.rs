@@ -7,6 +7,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::Result,
+    operation::Success,
     store::{Store, Table, Update},
     values::{Identifier, VoiceType},
 };
@@ -50,7 +51,7 @@ pub(crate) async fn set_bot_voice(
     caller: &Caller,
     bot: &Identifier,
     request: SetBotVoice,
-) -> Result<()> {
+) -> Result<Success> {
     let audit = caller.audit();
     let voice = BotVoice {
         org_id: &caller.organization,
@@ -63,5 +64,5 @@ pub(crate) async fn set_bot_voice(
     };
     // A conflict means that the bot has this voice already.
     store.update(&SET_VOICE, &[voice]).await?;
-    Ok(())
+    Ok(Success::Done)
 }

@@ -107,6 +107,52 @@ async fn returns_409_and_adds_nothing_when_a_model_exists_with_another_id() {
 }
 
 #[tokio::test]
+async fn a_409_points_at_each_conflicting_entry_of_the_array_as_sent() {
+    let app = TestApp::new().await;
+    let anonymous = app.anonymous();
+    let response = anonymous
+        .post(PATH, models(&[(1, "a"), (2, "b"), (3, "c")]))
+        .await;
+    response.assert_success();
+
+    for (entries, detail, expected) in [
+        (
+            &[(1, "a"), (1, "a"), (5, "d"), (9, "b")][..],
+            "1 model already exists with another `id`. Nothing was added.",
+            &[3][..],
+        ),
+        (
+            &[(9, "a"), (2, "b"), (9, "a"), (8, "c"), (8, "c")],
+            "2 models already exist with another `id`. Nothing was added.",
+            &[0, 2, 3, 4],
+        ),
+        (
+            &[(9, "c")],
+            "1 model already exists with another `id`. Nothing was added.",
+            &[0],
+        ),
+    ] {
+        let response = anonymous.post(PATH, models(entries)).await;
+
+        response.assert_problem(409, "model_taken");
+        let problem = response.body.unwrap();
+        assert_eq!(problem["reason"], "other_id");
+        assert_eq!(problem["resource_id"], Value::Null);
+        assert_eq!(problem["detail"], detail);
+        let errors = expected.iter().map(|index| {
+            json!({
+                "pointer": format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
+                "rule": "conflict",
+                "detail": "differs from the existing model's `id`",
+            })
+        });
+        assert_eq!(problem["errors"], Value::from_iter(errors), "{entries:?}");
+    }
+
+    assert_eq!(app.records(Table::MODELS).await.len(), 3);
+}
+
+#[tokio::test]
 async fn stores_models_of_different_types_separately() {
     let app = TestApp::new().await;
     let anonymous = app.anonymous();
@@ -249,13 +295,17 @@ async fn returns_422_for_an_id_out_of_range() {
         { "id": -1, "modelid": "a" },
         { "id": 9_007_199_254_740_992u64, "modelid": "b" },
         { "id": 1.5, "modelid": "c" },
+        { "id": -1.0, "modelid": "d" },
+        { "id": 1e300, "modelid": "e" },
     ] });
     let violations = [
-        "#/aIModelsSelectedToAddToOrg/0/id must be an integer from 0 to 9007199254740991",
-        "#/aIModelsSelectedToAddToOrg/1/id must be an integer from 0 to 9007199254740991",
-        "#/aIModelsSelectedToAddToOrg/2/id must be an integer from 0 to 9007199254740991",
+        "#/aIModelsSelectedToAddToOrg/0/id must be at least 0",
+        "#/aIModelsSelectedToAddToOrg/1/id must be at most 9007199254740991",
+        "#/aIModelsSelectedToAddToOrg/2/id must be an integer, but is a number",
+        "#/aIModelsSelectedToAddToOrg/3/id must be at least 0",
+        "#/aIModelsSelectedToAddToOrg/4/id must be at most 9007199254740991",
     ];
-    let description = "negative, more than 2^53 - 1, and a fraction";
+    let description = "negative, more than 2^53 - 1, a fraction, and the same with a zero fraction";
     assert_rejected(PATH, Table::MODELS, &[(description, body, &violations)]).await;
 }
 

@@ -1,0 +1,67 @@
+//! Reads the `Prefer` header (RFC 7240).
+
+/// Whether the client prefers to get what was created in headers: `return=headers-only`. If it sends
+/// several `return` preferences, only the first one counts (section 2). Others are ignored.
+pub(super) fn prefers_headers_only(values: &[&str]) -> bool {
+    let preferences = values.iter().flat_map(|value| split(value, ','));
+    // What follows a semicolon is a parameter.
+    let mut preferences = preferences.filter_map(|preference| split(preference, ';').next());
+    let value = preferences.find_map(|preference| {
+        let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
+        let is_return = name.trim().eq_ignore_ascii_case("return");
+        is_return.then(|| value.trim().trim_matches('"'))
+    });
+    value.is_some_and(|value| value.eq_ignore_ascii_case("headers-only"))
+}
+
+/// The parts of a text between separators that are not in a quoted string (RFC 9110, section 5.6.4).
+fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.split(move |character| {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+        character == separator && !is_quoted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_return_preference_of_all_headers_counts() {
+        for values in [
+            &["return=headers-only"][..],
+            &["RETURN = \"headers-only\""],
+            &["Return=Headers-Only"],
+            &["respond-async, wait=10, return=headers-only; foo=bar"],
+            &["handling=lenient", "return=headers-only"],
+            &["return=headers-only, return=minimal"],
+            &[r#"x="a, \", return=minimal", return=headers-only"#],
+            &[",, return=headers-only"],
+        ] {
+            assert!(prefers_headers_only(values), "{values:?}");
+        }
+        for values in [
+            &[][..],
+            &[""],
+            &["return"],
+            &["return="],
+            &["return=minimal"],
+            &["return=representation"],
+            &["return=minimal, return=headers-only"],
+            &["return", "return=headers-only"],
+            &["returns=headers-only"],
+            &["headers-only"],
+            &["wait=10; return=headers-only"],
+            &[r#"x="a, return=headers-only""#],
+            &[r#"x="unclosed, return=headers-only"#],
+        ] {
+            assert!(!prefers_headers_only(values), "{values:?}");
+        }
+    }
+}

@@ -1,4 +1,5 @@
 //! The JSON that Lambda passes to the function and gets back.
 
 pub(crate) mod event;
+mod prefer;
 pub mod response;

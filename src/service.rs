@@ -94,7 +94,7 @@ impl Service {
         if let Some(metrics) = &self.metrics {
             metrics.write(&measurement);
         }
-        EventResponse::new(event.source(), &outcome, request_id)
+        EventResponse::new(&event, &outcome, request_id)
     }
 }
 

@@ -10,6 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, de::IgnoredAny};
 
+use super::prefer::prefers_headers_only;
 use crate::request::Request;
 
 /// Where an event comes from. Each source expects its own response format.
@@ -138,6 +139,11 @@ impl Event {
             values.extend(single.map(|(_, value)| value.as_str()));
         }
         values
+    }
+
+    /// Whether the client prefers to get the id of what it creates in a header.
+    pub(crate) fn prefers_headers_only(&self) -> bool {
+        prefers_headers_only(&self.header_values("prefer"))
     }
 
     pub(crate) fn source(&self) -> EventSource {

@@ -11,7 +11,7 @@ use lambda_http::{
 };
 use serde::Serialize;
 
-use super::event::EventSource;
+use super::event::{Event, EventSource};
 use crate::{
     error::{CredentialProblem, Error, Result, Violation},
     operation::Success,
@@ -55,19 +55,29 @@ pub(crate) fn status(outcome: &Result<Success>) -> StatusCode {
 }
 
 impl EventResponse {
-    pub(crate) fn new(source: EventSource, outcome: &Result<Success>, request_id: &str) -> Self {
+    pub(crate) fn new(event: &Event, outcome: &Result<Success>, request_id: &str) -> Self {
         let status = status(outcome);
         let mut headers = HeaderMap::new();
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
             headers.insert(HeaderName::from_static("x-request-id"), request_id);
         }
-        let body = outcome.as_ref().err().and_then(|error| {
-            let problem_json = HeaderValue::from_static("application/problem+json");
-            headers.insert(header::CONTENT_TYPE, problem_json);
-            headers.extend(error_header(error));
-            let problem = Problem::new(error, status, request_id);
-            serde_json::to_string(&problem).ok().map(Body::Text)
-        });
+        let body = match outcome {
+            Ok(success) => {
+                if let Success::Created { id } = success
+                    && event.prefers_headers_only()
+                {
+                    headers.extend(id_headers(id));
+                }
+                None
+            }
+            Err(error) => {
+                let problem_json = HeaderValue::from_static("application/problem+json");
+                headers.insert(header::CONTENT_TYPE, problem_json);
+                headers.extend(error_header(error));
+                let problem = Problem::new(error, status, request_id);
+                serde_json::to_string(&problem).ok().map(Body::Text)
+            }
+        };
         // The three types have these members in common, but no trait.
         macro_rules! response {
             ($type:ident) => {{
@@ -77,7 +87,7 @@ impl EventResponse {
                 response
             }};
         }
-        match source {
+        match event.source() {
             EventSource::HttpApi => Self::HttpApi(response!(ApiGatewayV2httpResponse)),
             EventSource::RestApi => Self::RestApi(response!(ApiGatewayProxyResponse)),
             EventSource::LoadBalancer => {
@@ -90,6 +100,20 @@ impl EventResponse {
             }
         }
     }
+}
+
+/// The headers for a client that prefers to get the id of what it created.
+fn id_headers(id: &str) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    // An id consists of ASCII letters, digits and hyphens.
+    let id = HeaderValue::from_str(id).ok();
+    let headers = id.map(|id| {
+        let applied = HeaderValue::from_static("return=headers-only");
+        [
+            (HeaderName::from_static("x-resource-id"), id),
+            (HeaderName::from_static("preference-applied"), applied),
+        ]
+    });
+    headers.into_iter().flatten()
 }
 
 /// The header that HTTP requires or recommends for an error.
@@ -205,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = EventResponse::new(EventSource::HttpApi, &Ok(Success::Done), "line\nbreak");
+        let response = EventResponse::new(&Event::default(), &Ok(Success::Done), "line\nbreak");
         let response = serde_json::to_value(response).unwrap();
         assert_eq!(
             (&response["statusCode"], &response["headers"]),

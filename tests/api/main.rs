@@ -20,6 +20,7 @@ mod fault_matrix;
 mod iam_policy;
 mod openapi;
 mod outages;
+mod prefer;
 mod properties;
 mod repeats;
 mod request_count;

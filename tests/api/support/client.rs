@@ -73,10 +73,17 @@ impl TestResponse {
         match &response.body {
             None => {
                 assert_eq!(response.status, 204, "{response:?}");
-                assert_eq!(response.headers.len(), 1, "{response:?}");
+                // With the id, two more.
+                let has_id = response.headers.contains_key("x-resource-id");
+                let expected = if has_id { 3 } else { 1 };
+                assert_eq!(response.headers.len(), expected, "{response:?}");
             }
             Some(problem) => {
                 assert_eq!(response.headers["content-type"], "application/problem+json");
+                assert!(
+                    !response.headers.contains_key("x-resource-id"),
+                    "{response:?}"
+                );
                 assert_eq!(problem["status"], response.status);
                 assert_eq!(problem["request_id"].as_str(), request_id.map(|id| &**id));
                 for member in ["type", "title", "detail", "code"] {

@@ -16,7 +16,7 @@ use crate::error::{Error, Result, Rule, Violation};
 /// The maximum size of a body, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Parses a body.
+/// Parses a body. Skips the byte order mark that some editors and libraries add.
 ///
 /// # Errors
 /// [`Error::BodyTooLarge`], [`Error::NotJson`], or [`Error::InvalidBody`] with every violation.
@@ -24,12 +24,52 @@ pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
     if body.len() > MAX_BYTES {
         return Err(Error::BodyTooLarge(MAX_BYTES));
     }
-    if body.is_empty() {
-        return Err(Error::NotJson("it is empty".to_owned()));
-    }
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let json: serde_json::Value =
-        serde_json::from_slice(body).map_err(|reason| Error::NotJson(reason.to_string()))?;
+        serde_json::from_slice(body).map_err(|error| Error::NotJson(why_not_json(body, &error)))?;
     deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
+}
+
+/// What a body is that the parser rejects, as a sentence for the caller. The parser's own words are
+/// for Rust developers.
+fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
+    let is_compressed = COMPRESSED.iter().any(|start| body.starts_with(start));
+    let place = || format!("line {}, column {}", error.line(), error.column());
+    if body.trim_ascii().is_empty() {
+        "It is empty.".to_owned()
+    } else if is_compressed {
+        "It looks compressed. Send it uncompressed.".to_owned()
+    } else if std::str::from_utf8(body).is_err() {
+        "It is not UTF-8.".to_owned()
+    } else if is_form_data(body) {
+        "It looks like form data.".to_owned()
+    } else if error.is_eof() {
+        format!("It ends unexpectedly at {}.", place())
+    } else if error.to_string().starts_with("recursion limit exceeded") {
+        "It is nested too deeply.".to_owned()
+    } else if error.to_string().starts_with("number out of range") {
+        format!("The number at {} is out of range.", place())
+    } else {
+        format!("It is invalid at {}.", place())
+    }
+}
+
+/// The first bytes of gzip, zstd, and zlib at its four levels.
+const COMPRESSED: [&[u8]; 6] = [
+    b"\x1f\x8b",
+    b"\x28\xb5\x2f\xfd",
+    b"\x78\x01",
+    b"\x78\x5e",
+    b"\x78\x9c",
+    b"\x78\xda",
+];
+
+/// Whether a text begins like `name=value`, or like the first part of `multipart/form-data`.
+fn is_form_data(body: &[u8]) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~*+%[]".contains(byte);
+    let name_length = body.iter().take_while(|byte| is_name(byte)).count();
+    let is_urlencoded = name_length > 0 && body.get(name_length) == Some(&b'=');
+    is_urlencoded || body.starts_with(b"--")
 }
 
 /// The violations of a body: at least one.
@@ -187,6 +227,60 @@ mod tests {
             ["# must be an object, but is an array"]
         );
         assert_eq!(violations("{}"), ["#/flag is required"]);
+    }
+
+    #[test]
+    fn the_reason_for_a_body_that_is_not_json_is_in_plain_words() {
+        let nested = "[".repeat(200);
+        for (body, reason) in [
+            (&b""[..], "It is empty."),
+            (b"\xef\xbb\xbf \n", "It is empty."),
+            (
+                b"teamName=Docs&teamDescription=x",
+                "It looks like form data.",
+            ),
+            (b"%7B%22flag%22%3Atrue%7D=", "It looks like form data."),
+            (
+                b"--x\r\nContent-Disposition: form-data",
+                "It looks like form data.",
+            ),
+            (
+                b"\x1f\x8b\x08\x00",
+                "It looks compressed. Send it uncompressed.",
+            ),
+            (
+                b"\x78\x9c\xab",
+                "It looks compressed. Send it uncompressed.",
+            ),
+            (
+                b"\x28\xb5\x2f\xfd\x00",
+                "It looks compressed. Send it uncompressed.",
+            ),
+            (b"{\"flag\": \"\xe9\"}", "It is not UTF-8."),
+            (b"\xff\xfe{\x00", "It is not UTF-8."),
+            (
+                b"{\"flag\": tr",
+                "It ends unexpectedly at line 1, column 11.",
+            ),
+            (b"{\n \"flag\": yes}", "It is invalid at line 2, column 10."),
+            (b"{} {}", "It is invalid at line 1, column 4."),
+            (
+                b"{\"flag\": 1e999}",
+                "The number at line 1, column 14 is out of range.",
+            ),
+            (nested.as_bytes(), "It is nested too deeply."),
+            (b"xml", "It is invalid at line 1, column 1."),
+        ] {
+            let error = parse::<Example>(body).unwrap_err().to_string();
+            let expected = format!("The request body is not JSON. {reason}");
+            assert_eq!(error, expected, "{}", body.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert!(parse::<Example>("\u{feff}{\"flag\": true}".as_bytes()).is_ok());
+        assert!(parse::<Example>("\u{feff}\u{feff}{\"flag\": true}".as_bytes()).is_err());
     }
 
     #[test]

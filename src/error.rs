@@ -11,12 +11,14 @@ pub(crate) enum Error {
     /// The event is not an HTTP request, or its body is marked as base64 but does not decode.
     #[error("The event is not an HTTP request, or its body is not valid base64.")]
     MalformedEvent,
-    /// A path parameter is empty, too long, or contains a character that is not allowed. Has the
-    /// parameter's name and its maximum length.
-    #[error("The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ -")]
+    /// A path parameter is empty, too long, a dot segment, or contains a character that is not
+    /// allowed. Has the parameter's name and its maximum length.
+    #[error(
+        "The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ - and must not be `.` or `..`."
+    )]
     MalformedPath(&'static str, usize),
-    /// The body is not JSON, with the parser's reason.
-    #[error("The request body is not JSON: {0}.")]
+    /// The body is not JSON, with a sentence that says why.
+    #[error("The request body is not JSON. {0}")]
     NotJson(String),
     /// The credential is missing, malformed, unknown, expired or revoked. The text is the same for
     /// each, so that it does not reveal whether a key exists.
@@ -29,7 +31,9 @@ pub(crate) enum Error {
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
     /// No operation has this path.
-    #[error("No operation exists at this path.")]
+    #[error(
+        "No operation exists at this path. Paths are case-sensitive and have no trailing slash."
+    )]
     NoSuchPath,
     /// The organization is not registered.
     #[error("This organization does not exist.")]

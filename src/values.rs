@@ -8,7 +8,12 @@ use crate::{
     error::{Error, Result, Rule, Violation},
 };
 
-/// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive.
+mod name;
+
+pub(crate) use name::{DisplayName, NameWithId};
+
+/// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
+/// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
 ///
 /// `#` is not allowed, so it is a safe separator between identifiers in a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +31,8 @@ impl<const MAX: usize> PathSegment<MAX> {
     pub fn new(text: &str) -> Option<Self> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
         let is_valid = (1..=MAX).contains(&text.len()) && text.bytes().all(is_allowed);
-        is_valid.then(|| Self(text.to_owned()))
+        let is_dot_segment = [".", ".."].contains(&text);
+        (is_valid && !is_dot_segment).then(|| Self(text.to_owned()))
     }
 
     /// Parses the segment of a path that has the parameter of this name in the contract.
@@ -39,7 +45,8 @@ impl<const MAX: usize> PathSegment<MAX> {
     }
 }
 
-/// A line of text: 1 to `MAX` characters without control characters.
+/// A line of text: 1 to `MAX` characters without control characters and line separators. It does
+/// not start or end with white space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct SingleLine<const MAX: usize>(String);
@@ -59,8 +66,15 @@ impl<const MAX: usize> SingleLine<MAX> {
             text.is_empty()
                 .then(|| Violation::new(Rule::MinLength, "must not be empty").with_limit(1)),
             too_long(text, MAX),
-            text.contains(char::is_control)
-                .then(|| Violation::new(Rule::Pattern, "must not contain control characters")),
+            text.contains(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c))
+                .then(|| {
+                    let detail = "must not contain control characters or line separators";
+                    Violation::new(Rule::Pattern, detail)
+                }),
+            (trim(text) != text).then(|| {
+                let detail = "must not start or end with white space";
+                Violation::new(Rule::Pattern, detail)
+            }),
         ];
         ok_unless(violations, || Self(text.to_owned()))
     }
@@ -68,6 +82,15 @@ impl<const MAX: usize> SingleLine<MAX> {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+
+    fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// A text without the white space around it: Unicode's White_Space and the byte order mark.
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
 fn too_long(text: &str, max: usize) -> Option<Violation> {
@@ -91,55 +114,9 @@ fn ok_unless<T>(
     }
 }
 
-/// A name: a line of 1 to 100 characters. Surrounding white space is trimmed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DisplayName(SingleLine<100>);
-
-impl DisplayName {
-    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
-        SingleLine::parse(text.trim()).map(Self)
-    }
-
-    pub(crate) fn into_string(self) -> String {
-        self.0.0
-    }
-}
-
-/// A name, and the slug that becomes the record's id: "My Team Näme" has the slug `my-team-name`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NameWithSlug {
-    name: DisplayName,
-    slug: String,
-}
-
-impl NameWithSlug {
-    /// The maximum length of an [`Identifier`], so that every slug can be in a path.
-    const MAX_SLUG: usize = 128;
-
-    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
-        let name = DisplayName::parse(text)?;
-        let slug = slug::slugify(name.0.as_str());
-        let (length, max) = (slug.len(), Self::MAX_SLUG);
-        let violations = [
-            // An emoji has a slug (🎉 is `tada`), and some letters have none.
-            (slug.is_empty() || !text.contains(char::is_alphanumeric))
-                .then(|| Violation::new(Rule::Pattern, "must contain a letter or a digit")),
-            (length > max).then(|| {
-                let detail = format!("produces an id of {length} characters; the maximum is {max}");
-                Violation::new(Rule::MaxLength, detail)
-            }),
-        ];
-        ok_unless(violations, || Self { name, slug })
-    }
-
-    /// The slug (lower-case ASCII letters, digits and single hyphens), then the name.
-    pub(crate) fn into_slug_and_name(self) -> (String, String) {
-        (self.slug, self.name.into_string())
-    }
-}
-
 /// A description: 0 to 1,000 characters. Line breaks and tabs are the only control characters
-/// allowed.
+/// allowed. Surrounding white space is trimmed, and CRLF becomes LF, so that forms on different
+/// systems send the same description.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Description(String);
 
@@ -148,14 +125,16 @@ impl Description {
 
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let is_rejected = |c: char| c.is_control() && !"\n\r\t".contains(c);
+        let has_rejected = text.contains(is_rejected);
+        let text = trim(text).replace("\r\n", "\n");
         let violations = [
-            too_long(text, Self::MAX),
-            text.contains(is_rejected).then(|| {
+            too_long(&text, Self::MAX),
+            has_rejected.then(|| {
                 let detail = "must not contain control characters other than line breaks and tabs";
                 Violation::new(Rule::Pattern, detail)
             }),
         ];
-        ok_unless(violations, || Self(text.to_owned()))
+        ok_unless(violations, || Self(text))
     }
 
     pub(crate) fn into_string(self) -> String {
@@ -219,25 +198,27 @@ macro_rules! from_json_string {
     )+};
 }
 
-from_json_string!([const MAX: usize] SingleLine<MAX>, [] DisplayName, [] NameWithSlug, [] Description);
+from_json_string!([const MAX: usize] SingleLine<MAX>, [] DisplayName, [] NameWithId, [] Description);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What the violations say.
-    fn details<T: std::fmt::Debug>(parsed: Result<T, Vec<Violation>>) -> Vec<String> {
+    pub(super) fn details<T: std::fmt::Debug>(parsed: Result<T, Vec<Violation>>) -> Vec<String> {
         let violations = parsed.unwrap_err().into_iter();
         violations.map(|violation| violation.detail).collect()
     }
 
     #[test]
     fn identifiers_have_1_to_128_characters_of_a_small_set() {
-        for valid in ["a", "A0._~:@-", "..", &"x".repeat(128)] {
+        for valid in ["a", "A0._~:@-", "...", ".a", &"x".repeat(128)] {
             assert_eq!(Identifier::new(valid).unwrap().as_str(), valid);
         }
         for invalid in [
             "",
+            ".",
+            "..",
             "a b",
             "a#b",
             "a/b",
@@ -254,42 +235,6 @@ mod tests {
     }
 
     #[test]
-    fn slugs_are_made_of_names() {
-        for (name, slug) in [
-            ("My TEam Näme", "my-team-name"),
-            ("  Research  Team  ", "research-team"),
-            ("C++", "c"),
-            ("a--b__c", "a-b-c"),
-            ("-a-", "a"),
-            ("2026", "2026"),
-            ("語", "yu"),
-        ] {
-            let (found, _) = NameWithSlug::parse(name).unwrap().into_slug_and_name();
-            assert_eq!(found, slug, "{name}");
-            assert!(Identifier::new(&found).is_some());
-        }
-    }
-
-    #[test]
-    fn a_name_needs_a_letter_or_a_digit_to_have_a_slug() {
-        for name in ["---", "…", "🎉"] {
-            let details = details(NameWithSlug::parse(name));
-            assert_eq!(details, ["must contain a letter or a digit"], "{name}");
-        }
-    }
-
-    #[test]
-    fn names_are_trimmed_before_they_are_checked() {
-        let padded = format!(" \t{}\u{3000}", "x".repeat(100));
-        let name = DisplayName::parse(&padded).unwrap();
-        assert_eq!(name.into_string(), "x".repeat(100));
-        assert_eq!(
-            details(DisplayName::parse(" \u{a0} ")),
-            ["must not be empty"]
-        );
-    }
-
-    #[test]
     fn every_violation_of_a_line_is_reported() {
         assert_eq!(SingleLine::<3>::parse("abc").unwrap().as_str(), "abc");
         assert!(SingleLine::<3>::parse("𝄞𝄞𝄞").is_ok());
@@ -297,15 +242,28 @@ mod tests {
             details(SingleLine::<3>::parse("ab\ncd")),
             [
                 "must have at most 3 characters, but has 5",
-                "must not contain control characters",
+                "must not contain control characters or line separators",
             ]
         );
+        let padding = ["must not start or end with white space"];
+        for padded in [" a", "a\u{feff}", "\u{a0}a", "a\u{3000}"] {
+            assert_eq!(
+                details(SingleLine::<3>::parse(padded)),
+                padding,
+                "{padded:?}"
+            );
+        }
     }
 
     #[test]
     fn descriptions_may_contain_line_breaks_and_tabs() {
-        assert!(Description::parse("").is_ok());
-        assert!(Description::parse("one\r\n\ttwo").is_ok());
+        for (sent, stored) in [
+            ("", ""),
+            (" \u{feff}\r\n", ""),
+            (" one\r\n\ttwo\nthree\r ", "one\n\ttwo\nthree"),
+        ] {
+            assert_eq!(Description::parse(sent).unwrap().into_string(), stored);
+        }
         for control in ["\u{0}", "\u{b}", "\u{7f}", "\u{9f}"] {
             assert!(Description::parse(control).is_err(), "{control:?}");
         }

@@ -9,14 +9,14 @@ use crate::{
     error::{Error, NameConflict, Result},
     operation::Success,
     store::{Store, Table},
-    values::{Description, NameWithSlug},
+    values::{Description, NameWithId},
 };
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct CreateDataStore {
     #[deserr(rename = "dataStoreName")]
-    name: NameWithSlug,
+    name: NameWithId,
     #[deserr(rename = "dataStoreDescription", default)]
     description: Option<Description>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct CreateDataStore {
 #[serde(default)]
 struct DataStore {
     org_id: String,
-    /// The slug of the name.
+    /// Derived from the name.
     data_store_id: String,
     data_store_name: String,
     data_store_description: String,
@@ -34,13 +34,13 @@ struct DataStore {
     audit: Audit,
 }
 
-/// Creates a data store. Its id is the slug of its name.
+/// Creates a data store. Its id is derived from its name.
 pub(crate) async fn create_data_store(
     store: &Store,
     caller: &Caller,
     request: CreateDataStore,
 ) -> Result<Success> {
-    let (data_store_id, data_store_name) = request.name.into_slug_and_name();
+    let (data_store_id, data_store_name) = request.name.into_id_and_name();
     let data_store = DataStore {
         org_id: caller.organization.as_str().to_owned(),
         data_store_id,

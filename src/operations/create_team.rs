@@ -10,14 +10,14 @@ use crate::{
     error::{Error, NameConflict, Result},
     operation::Success,
     store::{Store, Table},
-    values::{Description, Identifier, NameWithSlug},
+    values::{Description, Identifier, NameWithId},
 };
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct CreateTeam {
     #[deserr(rename = "teamName")]
-    name: NameWithSlug,
+    name: NameWithId,
     #[deserr(rename = "teamDescription", default)]
     description: Option<Description>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct CreateTeam {
 struct Team {
     /// `<organization>#<project>`.
     project: String,
-    /// The slug of the name.
+    /// Derived from the name.
     team_id: String,
     team_name: String,
     team_description: String,
@@ -36,14 +36,14 @@ struct Team {
     audit: Audit,
 }
 
-/// Creates a team. Its id is the slug of its name. Projects are not registered, so any id is valid.
+/// Creates a team. Its id is derived from its name. Projects are not registered, so any id is valid.
 pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller,
     project: &Identifier,
     request: CreateTeam,
 ) -> Result<Success> {
-    let (team_id, team_name) = request.name.into_slug_and_name();
+    let (team_id, team_name) = request.name.into_id_and_name();
     let team = Team {
         project: project_key(&caller.organization, project),
         team_id,

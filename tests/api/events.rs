@@ -223,7 +223,7 @@ async fn a_body_that_is_not_json_is_rejected() {
             "{\"dataStoreName\": \"\u{1}\"}",
         ),
         ("half a surrogate pair", r#"{"dataStoreName": "\ud800"}"#),
-        ("a byte order mark", "\u{feff}{}"),
+        ("two byte order marks", "\u{feff}\u{feff}{}"),
         ("form data", "dataStoreName=a"),
         ("100,000 nested arrays", &deep),
     ];
@@ -241,6 +241,18 @@ async fn a_body_that_is_not_json_is_rejected() {
         app.send(event).await.assert_problem(400, "not_json");
     }
     assert!(app.records(Table::DATA_STORES).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_the_body_is_skipped() {
+    let app = TestApp::new().await;
+
+    let response = app
+        .anonymous()
+        .post_text(PATH, &format!("\u{feff}{BODY}"))
+        .await;
+
+    response.assert_success();
 }
 
 #[tokio::test]

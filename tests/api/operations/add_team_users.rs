@@ -203,7 +203,7 @@ async fn returns_422_for_an_invalid_user() {
                     "#/usersAddingToTeam/0/userid is required",
                     "#/usersAddingToTeam/1/userid must not be empty",
                     "#/usersAddingToTeam/2/userid must have at most 256 characters, but has 257",
-                    "#/usersAddingToTeam/3/userid must not contain control characters",
+                    "#/usersAddingToTeam/3/userid must not contain control characters or line separators",
                 ],
             ),
         ],

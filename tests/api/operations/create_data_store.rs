@@ -3,7 +3,7 @@
 use serde_json::json;
 use workspace_management::store::Table;
 
-use super::{Sample, Stored, Values, Write};
+use super::{Sample, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
@@ -12,7 +12,8 @@ const PATH: &str = "/api/v1/org/acme/dataStores/create";
 pub fn sample(values: &Values) -> Sample {
     let (name, description) = (&values.name, &values.description);
     let key = json!({ "org_id": "acme", "data_store_id": name.to_lowercase() });
-    let content = json!({ "data_store_name": name.trim(), "data_store_description": description });
+    let content =
+        json!({ "data_store_name": trimmed(name), "data_store_description": trimmed(description) });
     Sample {
         path: PATH.to_owned(),
         body: json!({ "dataStoreName": name, "dataStoreDescription": description }),
@@ -23,7 +24,7 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn stores_the_data_store_under_the_slug_of_its_name() {
+async fn stores_the_data_store_under_the_id_of_its_name() {
     let app = TestApp::new().await;
     let anonymous = app.anonymous();
 

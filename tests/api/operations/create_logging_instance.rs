@@ -3,7 +3,7 @@
 use serde_json::json;
 use workspace_management::store::Table;
 
-use super::{Sample, Stored, Values, Write};
+use super::{Sample, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
@@ -12,7 +12,7 @@ const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
 pub fn sample(values: &Values) -> Sample {
     let name = &values.name;
     let key = json!({ "org_id": "acme", "project_id": "apollo" });
-    let content = json!({ "project_name": name.trim() });
+    let content = json!({ "project_name": trimmed(name) });
     Sample {
         path: PATH.to_owned(),
         body: json!({ "projectName": name }),
@@ -52,7 +52,7 @@ async fn returns_409_when_the_logging_instance_has_another_name() {
     assert_eq!(app.only_record(Table::LOGGING_INSTANCES).await, existing);
 }
 
-/// The id of the record is the project's, so the name needs no slug.
+/// The id of the record is the project's, so no id is derived from the name.
 #[tokio::test]
 async fn accepts_a_name_without_a_letter_or_a_digit() {
     let app = TestApp::new().await;
@@ -86,6 +86,16 @@ async fn returns_422_for_an_invalid_body() {
                 "a name of white space",
                 json!({ "projectName": " " }),
                 &["#/projectName must not be empty"],
+            ),
+            (
+                "a name of invisible characters",
+                json!({ "projectName": "\u{200b}" }),
+                &["#/projectName must contain a visible character"],
+            ),
+            (
+                "a line separator",
+                json!({ "projectName": "a\u{2028}b" }),
+                &["#/projectName must not contain control characters or line separators"],
             ),
             (
                 "a name of 101 characters",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-use super::{Sample, Stored, Values, Write};
+use super::{Sample, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
@@ -12,7 +12,7 @@ const PATH: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 pub fn sample(values: &Values) -> Sample {
     let (name, description) = (&values.name, &values.description);
     let key = json!({ "project": "acme#apollo", "team_id": name.to_lowercase() });
-    let content = json!({ "team_name": name.trim(), "team_description": description });
+    let content = json!({ "team_name": trimmed(name), "team_description": trimmed(description) });
     Sample {
         path: PATH.to_owned(),
         body: json!({ "teamName": name, "teamDescription": description }),
@@ -23,11 +23,12 @@ pub fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn stores_the_team_under_the_slug_of_its_name() {
+async fn stores_the_team_under_the_id_of_its_name() {
     let app = TestApp::new().await;
     let key = app.issue_key("acme", |_| {}).await;
     let acme = app.with_key(&key);
-    let body = json!({ "teamName": "  My TEam Näme ", "teamDescription": "One\nline\tmore" });
+    let description = " One\r\nline\tmore\n";
+    let body = json!({ "teamName": "  My TEam Näme ", "teamDescription": description });
 
     let response = acme.post(PATH, body).await;
 
@@ -186,19 +187,19 @@ async fn returns_422_for_a_name_that_is_not_one_line_of_1_to_100_characters() {
             (
                 "a control character",
                 name("a\u{7}b"),
-                &["#/teamName must not contain control characters"],
+                &["#/teamName must not contain control characters or line separators"],
             ),
             (
                 "a line break",
                 name("a\nb"),
-                &["#/teamName must not contain control characters"],
+                &["#/teamName must not contain control characters or line separators"],
             ),
             (
                 "102 characters, one of them a control character",
                 name(&format!("{}\u{7}x", "x".repeat(100))),
                 &[
                     "#/teamName must have at most 100 characters, but has 102",
-                    "#/teamName must not contain control characters",
+                    "#/teamName must not contain control characters or line separators",
                 ],
             ),
         ],
@@ -207,7 +208,7 @@ async fn returns_422_for_a_name_that_is_not_one_line_of_1_to_100_characters() {
 }
 
 #[tokio::test]
-async fn returns_422_for_a_name_without_a_valid_slug() {
+async fn returns_422_for_a_name_without_a_letter_or_a_digit() {
     let name = |name: &str| json!({ "teamName": name });
     assert_rejected(
         PATH,
@@ -224,9 +225,14 @@ async fn returns_422_for_a_name_without_a_valid_slug() {
                 &["#/teamName must contain a letter or a digit"],
             ),
             (
-                "a slug of 299 characters",
-                name(&"語".repeat(100)),
-                &["#/teamName produces an id of 299 characters; the maximum is 128"],
+                "an invisible letter and a visible character",
+                name("\u{3164}!"),
+                &["#/teamName must contain a letter or a digit"],
+            ),
+            (
+                "invisible characters",
+                name("\u{200b}\u{3164}"),
+                &["#/teamName must contain a visible character"],
             ),
         ],
     )

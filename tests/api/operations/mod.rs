@@ -58,8 +58,8 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     pub table: Table,
-    /// The attributes of the key. An id that is derived from a name is in lower case, which is its
-    /// slug only if the name is a single word of ASCII letters and digits.
+    /// The attributes of the key. An id that is derived from a name is in lower case, which is right
+    /// only if the name is a single word of ASCII letters and digits.
     pub key: Value,
     pub content: Value,
 }
@@ -109,6 +109,11 @@ impl Stored {
     pub fn is_content_of(&self, record: &Value) -> bool {
         contains(record, &self.content)
     }
+}
+
+/// A name or description as it is stored.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
 fn contains(record: &Value, attributes: &Value) -> bool {

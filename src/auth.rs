@@ -81,9 +81,9 @@ pub(crate) struct Call<'a> {
     /// The operation that the path names.
     pub(crate) operation: Option<Operation>,
     /// The organization of the API key or of the anonymous caller. Like `key_id`, it is set as soon
-    /// as it is known, so that the log of a rejected request has it.
+    /// as it is known, so that the log of a rejected request includes it.
     pub(crate) organization: Option<String>,
-    /// The id of the API key, or `anonymous`.
+    /// The id of the API key that was sent, even if the key is not valid, or `anonymous`.
     pub(crate) key_id: Option<String>,
 }
 
@@ -107,7 +107,6 @@ impl Call<'_> {
             return self.authorize_anonymous(operation, organization).await;
         };
         self.organization = Some(key.org_id.clone());
-        self.key_id = Some(key.key_id.clone());
         let Some(own) = Identifier::new(&key.org_id) else {
             return Err(Error::internal("the API key has an invalid org_id"));
         };
@@ -140,7 +139,7 @@ impl Call<'_> {
     }
 
     /// The record of the API key, if it is valid. `None` if the request has no credential.
-    async fn verified_key(&self) -> Result<Option<Arc<KeyRecord>>> {
+    async fn verified_key(&mut self) -> Result<Option<Arc<KeyRecord>>> {
         let now = self.request.received_at;
         let rejected = Error::Unauthenticated(CredentialProblem::Rejected);
         let credential = match *self.request.authorization {
@@ -148,9 +147,13 @@ impl Call<'_> {
             [value] => bearer_token(value),
             _ => None,
         };
+        if credential == Some("") {
+            return Ok(None);
+        }
         let Some(key) = credential.and_then(ApiKey::parse) else {
             return Err(rejected);
         };
+        self.key_id = Some(key.id().to_owned());
         match self.store.api_key(key.id(), now).await? {
             Some(record)
                 if key.digest().matches(&record.secret_sha256) && record.is_valid_at(now) =>
@@ -168,12 +171,13 @@ impl Call<'_> {
 }
 
 /// The token in `Bearer <token>`, with the scheme in any case, or the whole value if it has no
-/// scheme. `None` if it has another scheme.
+/// scheme. Empty if there is only the scheme or nothing, which some clients send for an unset key.
+/// `None` if the value has another scheme.
 fn bearer_token(value: &str) -> Option<&str> {
+    let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
     match value.trim().split_once(' ') {
-        Some((scheme, token)) => scheme
-            .eq_ignore_ascii_case("bearer")
-            .then(|| token.trim_start()),
+        Some((scheme, token)) => is_bearer(scheme).then(|| token.trim_start()),
+        None if is_bearer(value.trim()) => Some(""),
         None => Some(value.trim()),
     }
 }
@@ -192,7 +196,9 @@ mod tests {
         for value in ["Basic abc", "Bearerabc abc"] {
             assert_eq!(bearer_token(value), None, "{value:?}");
         }
-        assert_eq!(bearer_token("Bearer "), Some("Bearer"));
+        for value in ["", " ", "Bearer", "bearer "] {
+            assert_eq!(bearer_token(value), Some(""), "{value:?}");
+        }
     }
 
     #[test]

@@ -20,9 +20,8 @@ pub(crate) enum Error {
     /// The body is not JSON, with a sentence that says why.
     #[error("The request body is not JSON. {0}")]
     NotJson(String),
-    /// The credential is missing, malformed, unknown, expired or revoked. The text is the same for
-    /// each, so that it does not reveal whether a key exists.
-    #[error("A valid API key is required. Send `Authorization: Bearer <key>`.")]
+    /// The credential is missing or not accepted.
+    #[error(transparent)]
     Unauthenticated(CredentialProblem),
     /// The API key belongs to another organization.
     #[error("This API key belongs to another organization than the one in the path.")]
@@ -102,9 +101,13 @@ pub(crate) enum NameConflict {
 
 /// What is wrong with a credential. The challenge in the response depends on it (RFC 6750,
 /// section 3).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(crate) enum CredentialProblem {
+    #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     Missing,
+    /// The key is malformed, unknown, expired or revoked. The text is the same for each, so that it
+    /// does not reveal whether a key exists.
+    #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     Rejected,
 }
 

@@ -119,13 +119,18 @@ fn id_headers(id: &str) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
 /// The header that HTTP requires or recommends for an error.
 fn error_header(error: &Error) -> Option<(HeaderName, HeaderValue)> {
     Some(match error {
-        // RFC 6750, section 3.1: no error code if the request has no credential.
-        Error::Unauthenticated(CredentialProblem::Missing) => {
-            (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-        }
-        Error::Unauthenticated(CredentialProblem::Rejected) => {
-            let challenge = HeaderValue::from_static("Bearer error=\"invalid_token\"");
-            (header::WWW_AUTHENTICATE, challenge)
+        Error::Unauthenticated(problem) => {
+            let challenge = match problem {
+                // RFC 6750, section 3.1: no error code if the request has no credential.
+                CredentialProblem::Missing => r#"Bearer realm="workspace-management""#,
+                CredentialProblem::Rejected => {
+                    r#"Bearer realm="workspace-management", error="invalid_token""#
+                }
+            };
+            (
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static(challenge),
+            )
         }
         Error::MethodNotAllowed => (header::ALLOW, HeaderValue::from_static("POST")),
         Error::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER)),
@@ -208,12 +213,12 @@ mod tests {
             (
                 Error::Unauthenticated(CredentialProblem::Missing),
                 "www-authenticate",
-                "Bearer",
+                r#"Bearer realm="workspace-management""#,
             ),
             (
                 Error::Unauthenticated(CredentialProblem::Rejected),
                 "www-authenticate",
-                "Bearer error=\"invalid_token\"",
+                r#"Bearer realm="workspace-management", error="invalid_token""#,
             ),
             (Error::MethodNotAllowed, "allow", "POST"),
             (Error::Unavailable("cause".into()), "retry-after", "1"),

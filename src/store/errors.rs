@@ -97,19 +97,30 @@ fn reasons(error: &TransactWriteItemsError) -> Vec<&str> {
         .collect()
 }
 
+/// Whether a status that comes with an error is not one of DynamoDB's, but one of something in
+/// between, such as a proxy: a success, a redirect, 408 or 429.
+fn is_from_intermediary(status: u16) -> bool {
+    matches!(status, 200..400 | 408 | 429)
+}
+
 /// Retries what the SDK does not retry by default: writes that lost to other writers, cancelled
-/// transactions that were throttled, and responses with a 2xx status that the SDK cannot parse,
-/// which a proxy may send.
+/// transactions that were throttled, connections that end without a response from DynamoDB, and
+/// responses of something in between.
 #[derive(Debug)]
 struct TransientErrorClassifier;
 
 impl ClassifyRetry for TransientErrorClassifier {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = context.output_or_error().and_then(Result::err);
-        let error = error.and_then(OrchestratorError::as_operation_error);
-        let response = context.response();
-        let is_success = response.is_some_and(|response| response.status().is_success());
-        if error.is_some_and(|error| is_success || is_transient_write_error(error)) {
+        let connector = error.and_then(OrchestratorError::as_connector_error);
+        let operation = error.and_then(OrchestratorError::as_operation_error);
+        let status = context
+            .response()
+            .map(|response| response.status().as_u16());
+        let is_transient = |error: &OperationError| {
+            status.is_some_and(is_from_intermediary) || is_transient_write_error(error)
+        };
+        if operation.is_some_and(is_transient) || connector.is_some_and(|error| !error.is_user()) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -117,7 +128,7 @@ impl ClassifyRetry for TransientErrorClassifier {
     }
 
     fn name(&self) -> &'static str {
-        "transient writes and unparseable responses"
+        "transient writes, closed connections and responses of intermediaries"
     }
 }
 
@@ -139,16 +150,14 @@ where
         let is_transient = match &error {
             // The request could not be built.
             SdkError::ConstructionFailure(_) => false,
-            // Otherwise, the credentials or the endpoint are probably misconfigured.
-            SdkError::DispatchFailure(failure) => failure.is_io() || failure.is_timeout(),
+            SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
                 let (status, error) = (response.raw().status(), response.err());
                 let code = error.code().unwrap_or_default();
                 let transaction =
                     (error as &dyn StdError).downcast_ref::<TransactWriteItemsError>();
-                // DynamoDB does not send an error with a 2xx status, but a proxy may.
                 status.is_server_error()
-                    || status.is_success()
+                    || is_from_intermediary(status.as_u16())
                     || code == TRANSACTION_CONFLICT
                     || TRANSIENT_CODES.contains(&code)
                     || transaction.is_some_and(is_transient_cancellation)
@@ -230,7 +239,11 @@ mod tests {
             (400, "ExpiredTokenException", true),
             (500, "InternalServerError", true),
             (503, "", true),
-            (200, "", true), // from a proxy
+            // from something in between
+            (200, "", true),
+            (302, "", true),
+            (408, "", true),
+            (429, "", true),
             (400, "ValidationException", false),
             (400, "ResourceNotFoundException", false),
             (400, "AccessDeniedException", false),
@@ -266,6 +279,9 @@ mod tests {
         )));
         assert!(is_unavailable(Failure::dispatch_failure(
             ConnectorError::timeout(io())
+        )));
+        assert!(is_unavailable(Failure::dispatch_failure(
+            ConnectorError::other(io(), None)
         )));
         assert!(is_unavailable(Failure::response_error(
             "incomplete",
@@ -307,7 +323,12 @@ mod tests {
             OperationError::erase(cancelled(&["TransactionConflict"])),
             400
         ));
-        assert!(is_retried(OperationError::erase(put("")), 200));
+        for status in [200, 302, 408, 429] {
+            assert!(
+                is_retried(OperationError::erase(put("")), status),
+                "{status}"
+            );
+        }
 
         let failed = cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
         assert!(!is_retried(OperationError::erase(failed), 400));

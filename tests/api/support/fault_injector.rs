@@ -33,6 +33,10 @@ pub enum Fault {
     Cancelled(&'static str, (u16, &'static str)),
     /// The connection is refused.
     Refused,
+    /// The connection is closed before the request is read.
+    ClosedBeforeRequest,
+    /// The connection is closed after the request, without a response.
+    Closed,
     /// The connection is reset after the request.
     Reset,
     /// The connection is closed in the middle of the response.
@@ -43,8 +47,10 @@ pub enum Fault {
     NoResponse,
     /// The response is late, but within the timeout of an attempt.
     Late,
-    /// The response has a 200 status and is HTML.
-    Html,
+    /// The response is not HTTP.
+    NotHttp,
+    /// Something in between, such as a proxy, responds with a status and a page.
+    Intermediary(u16),
 }
 
 /// Every fault of the matrix.
@@ -66,12 +72,28 @@ pub const FAULTS: &[Fault] = &[
     Fault::Status(400, "ExpiredTokenException"),
     Fault::Status(400, "UnrecognizedClientException"),
     Fault::Refused,
+    Fault::ClosedBeforeRequest,
+    Fault::Closed,
     Fault::Reset,
     Fault::HalfResponse,
     Fault::NoTls,
     Fault::NoResponse,
     Fault::Late,
-    Fault::Html,
+    Fault::NotHttp,
+    Fault::Intermediary(200),
+    Fault::Intermediary(302),
+    Fault::Intermediary(408),
+    Fault::Intermediary(429),
+];
+
+/// Faults that a listener causes.
+const LISTENER_FAULTS: &[Fault] = &[
+    Fault::ClosedBeforeRequest,
+    Fault::Closed,
+    Fault::Reset,
+    Fault::HalfResponse,
+    Fault::NoResponse,
+    Fault::NotHttp,
 ];
 
 /// Whether DynamoDB executes the request before it fails.
@@ -91,28 +113,36 @@ impl<F: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static> Plan
 pub struct FaultInjector {
     network: SharedHttpConnector,
     plan: Arc<dyn Plan>,
-    faulty: Arc<FaultyListeners>,
+    faulty: Arc<FaultyAddresses>,
 }
 
 /// Addresses at which connections fail.
-struct FaultyListeners {
+struct FaultyAddresses {
     /// Bound, so that no other process uses the port, but not listening.
-    closed: TcpSocket,
-    reset: SocketAddr,
-    half_response: SocketAddr,
-    no_response: SocketAddr,
+    refused: TcpSocket,
+    listeners: Vec<(Fault, SocketAddr)>,
+}
+
+impl FaultyAddresses {
+    fn get(&self, fault: Fault) -> SocketAddr {
+        let mut listeners = self.listeners.iter();
+        let listener = listeners.find(|(other, _)| *other == fault);
+        listener.map_or_else(
+            || self.refused.local_addr().unwrap(),
+            |(_, address)| *address,
+        )
+    }
 }
 
 impl FaultInjector {
     pub async fn new(plan: impl Plan) -> Self {
-        let closed = TcpSocket::new_v4().unwrap();
-        closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let faulty = FaultyListeners {
-            closed,
-            reset: faulty_listener(Fault::Reset).await,
-            half_response: faulty_listener(Fault::HalfResponse).await,
-            no_response: faulty_listener(Fault::NoResponse).await,
-        };
+        let refused = TcpSocket::new_v4().unwrap();
+        refused.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let mut listeners = Vec::new();
+        for fault in LISTENER_FAULTS {
+            listeners.push((*fault, faulty_listener(*fault).await));
+        }
+        let faulty = FaultyAddresses { refused, listeners };
         let network = Connector::builder()
             .tls_provider(Provider::rustls(CryptoMode::Ring))
             .build();
@@ -129,7 +159,7 @@ impl FaultInjector {
         fault: Fault,
         mut request: HttpRequest,
     ) -> Result<HttpResponse, ConnectorError> {
-        let (scheme, address) = match fault {
+        let scheme = match fault {
             Fault::Cancelled(reason, _) if action(&request) == "TransactWriteItems" => {
                 return Ok(http_response(
                     400,
@@ -140,13 +170,16 @@ impl FaultInjector {
                 let body = json!({ "__type": qualified(code) }).to_string();
                 return Ok(http_response(status, body));
             }
-            Fault::Html => return Ok(http_response(200, "<html>It works!</html>".to_owned())),
+            Fault::Intermediary(status) => {
+                return Ok(http_response(status, "<html>It works!</html>".to_owned()));
+            }
             Fault::Late => unreachable!("late responses are not failures"),
-            Fault::Refused => ("http", self.faulty.closed.local_addr().unwrap()),
-            Fault::Reset => ("http", self.faulty.reset),
-            Fault::HalfResponse => ("http", self.faulty.half_response),
-            Fault::NoResponse => ("http", self.faulty.no_response),
-            Fault::NoTls => ("https", self.faulty.half_response),
+            Fault::NoTls => "https",
+            _ => "http",
+        };
+        let address = match fault {
+            Fault::NoTls => self.faulty.get(Fault::HalfResponse),
+            fault => self.faulty.get(fault),
         };
         request.set_uri(format!("{scheme}://{address}/")).unwrap();
         self.network.call(request).await
@@ -237,14 +270,21 @@ async fn faulty_listener(fault: Fault) -> SocketAddr {
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
+            if fault == Fault::ClosedBeforeRequest {
+                continue;
+            }
             tokio::spawn(async move {
                 let mut buffer = [0; 64 * 1024];
                 let _ = stream.read(&mut buffer).await;
                 match fault {
+                    Fault::Closed => {}
                     Fault::Reset => stream.set_zero_linger().unwrap(),
                     Fault::HalfResponse => {
                         let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
                         let _ = stream.write_all(half).await;
+                    }
+                    Fault::NotHttp => {
+                        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await;
                     }
                     // Keeps the connection open until the client closes it.
                     _ => while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {},

@@ -12,7 +12,7 @@ use crate::{
     operation::Operation,
     request::Request,
     store::{Store, timestamp},
-    values::Identifier,
+    values::{Identifier, PathSegment},
 };
 
 /// The `created_by` of records that anonymous callers create.
@@ -85,9 +85,28 @@ pub(crate) struct Call<'a> {
     pub(crate) organization: Option<String>,
     /// The id of the API key that was sent, even if the key is not valid, or `anonymous`.
     pub(crate) key_id: Option<String>,
+    /// The parameters in the path, by their names in the contract.
+    pub(crate) path_parameters: Vec<(&'static str, String)>,
+    /// The number of entries in the body, without duplicates, if it is a list.
+    pub(crate) entries: Option<usize>,
 }
 
 impl Call<'_> {
+    /// Parses the segment of the path that has the parameter of this name in the contract, and
+    /// keeps it for the log.
+    ///
+    /// # Errors
+    /// [`Error::MalformedPath`]
+    pub(crate) fn path_parameter<const MAX: usize>(
+        &mut self,
+        name: &'static str,
+        segment: &str,
+    ) -> Result<PathSegment<MAX>> {
+        let value = PathSegment::new(segment).ok_or(Error::MalformedPath(name, MAX))?;
+        self.path_parameters.push((name, segment.to_owned()));
+        Ok(value)
+    }
+
     /// Checks the method, and whether the sender of the request may call an operation.
     /// `organization` is the one in the path, if the path has one.
     ///
@@ -204,7 +223,7 @@ mod tests {
     #[test]
     fn audit_attributes_have_the_time_of_the_request() {
         let caller = Caller {
-            organization: Identifier::parse("org_id", "acme").unwrap(),
+            organization: Identifier::new("acme").unwrap(),
             id: "acmeDemoKey1".to_owned(),
             request_id: "request-1".to_owned(),
             received_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_225_600_123),

@@ -5,11 +5,13 @@ use crate::{
     error::{Error, Result},
     operation::{Operation, Success},
     operations::{
-        add_models::add_models, add_team_users::add_team_users,
-        create_data_store::create_data_store, create_logging_instance::create_logging_instance,
-        create_team::create_team, set_bot_voice::set_bot_voice,
+        add_models::{AddModels, add_models},
+        add_team_users::{AddTeamUsers, add_team_users},
+        create_data_store::create_data_store,
+        create_logging_instance::create_logging_instance,
+        create_team::create_team,
+        set_bot_voice::set_bot_voice,
     },
-    values::{Identifier, ModelType},
 };
 
 /// Finds the operation for the path of a request, authorizes the caller and runs the operation.
@@ -21,37 +23,41 @@ pub(crate) async fn route(call: &mut Call<'_>) -> Result<Success> {
     let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
     match *path {
         ["api", "v1", "org", org, "addModelsToOrg", model_type] => {
-            let org = Identifier::parse("org_id", org)?;
-            let model_type = ModelType::parse("modelType", model_type)?;
+            let org = call.path_parameter("org_id", org)?;
+            let model_type = call.path_parameter("modelType", model_type)?;
             let caller = call.authorize(Operation::AddModels, Some(&org)).await?;
-            add_models(store, &caller, &model_type, call.body()?).await
+            let models: AddModels = call.body()?;
+            call.entries = Some(models.len());
+            add_models(store, &caller, &model_type, models).await
         }
         ["api", "v1", "org", org, "dataStores", "create"] => {
-            let org = Identifier::parse("org_id", org)?;
+            let org = call.path_parameter("org_id", org)?;
             let caller = call.authorize(Operation::CreateDataStore, Some(&org)).await?;
             create_data_store(store, &caller, call.body()?).await
         }
         ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => {
-            let org = Identifier::parse("org_id", org)?;
-            let project = Identifier::parse("project_id", project)?;
-            let team = Identifier::parse("team_id", team)?;
+            let org = call.path_parameter("org_id", org)?;
+            let project = call.path_parameter("project_id", project)?;
+            let team = call.path_parameter("team_id", team)?;
             let caller = call.authorize(Operation::AddTeamUsers, Some(&org)).await?;
-            add_team_users(store, &caller, &project, &team, call.body()?).await
+            let users: AddTeamUsers = call.body()?;
+            call.entries = Some(users.len());
+            add_team_users(store, &caller, &project, &team, users).await
         }
         ["api", "v1", "project", org, project, "createNewTeamOnProject"] => {
-            let org = Identifier::parse("org_id", org)?;
-            let project = Identifier::parse("project_id", project)?;
+            let org = call.path_parameter("org_id", org)?;
+            let project = call.path_parameter("project_id", project)?;
             let caller = call.authorize(Operation::CreateTeam, Some(&org)).await?;
             create_team(store, &caller, &project, call.body()?).await
         }
         ["api", "v1", "project", org, project, "createLoggingInstance"] => {
-            let org = Identifier::parse("org_id", org)?;
-            let project = Identifier::parse("project_id", project)?;
+            let org = call.path_parameter("org_id", org)?;
+            let project = call.path_parameter("project_id", project)?;
             let caller = call.authorize(Operation::CreateLoggingInstance, Some(&org)).await?;
             create_logging_instance(store, &caller, &project, call.body()?).await
         }
         ["api", "v1", "bot", "playground", bot, "voice"] => {
-            let bot = Identifier::parse("id", bot)?;
+            let bot = call.path_parameter("id", bot)?;
             let caller = call.authorize(Operation::SetBotVoice, None).await?;
             set_bot_voice(store, &caller, &bot, call.body()?).await
         }

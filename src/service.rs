@@ -77,6 +77,8 @@ impl Service {
                     operation: None,
                     organization: None,
                     key_id: None,
+                    path_parameters: Vec::with_capacity(3),
+                    entries: None,
                 };
                 // On the heap, because the futures of the SDK are large.
                 let work = Box::pin(route(&mut call));
@@ -130,6 +132,11 @@ fn log_request(
     measurement: &Measurement,
 ) {
     let error = outcome.as_ref().err();
+    let path_parameter = |name: &str| {
+        let mut parameters = call?.path_parameters.iter();
+        let found = parameters.find(|(other, _)| *other == name);
+        found.map(|(_, value)| value.as_str())
+    };
     let request_id = event.request_id().unwrap_or(&context.request_id);
     // `tracing` requires a constant level.
     macro_rules! log {
@@ -138,8 +145,15 @@ fn log_request(
                 operation = measurement.operation.map(|operation| operation.name()),
                 status = measurement.status,
                 code = error.map(|error| error.code_and_title().0),
+                reason = error.and_then(Error::reason),
                 organization = call.and_then(|call| call.organization.as_deref()),
                 key_id = call.and_then(|call| call.key_id.as_deref()),
+                org_id = path_parameter("org_id"),
+                project_id = path_parameter("project_id"),
+                team_id = path_parameter("team_id"),
+                bot_id = path_parameter("id"),
+                model_type = path_parameter("modelType"),
+                entries = call.and_then(|call| call.entries),
                 request_id,
                 trace_id = context.xray_trace_id,
                 amzn_trace_id = event.amzn_trace_id(),

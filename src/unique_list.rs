@@ -28,6 +28,11 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter()
     }
 
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The indexes that some of the entries had in the array as it was sent, with duplicates.
     pub(crate) fn indexes_as_sent(&self, entries: &[usize]) -> impl Iterator<Item = usize> {
         let sent = self.sent.iter().enumerate();

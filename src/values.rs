@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     body::{Violations, type_mismatch},
-    error::{Error, Result, Rule, Violation},
+    error::{Rule, Violation},
 };
 
 mod name;
@@ -33,11 +33,6 @@ impl<const MAX: usize> PathSegment<MAX> {
         let is_valid = (1..=MAX).contains(&text.len()) && text.bytes().all(is_allowed);
         let is_dot_segment = [".", ".."].contains(&text);
         (is_valid && !is_dot_segment).then(|| Self(text.to_owned()))
-    }
-
-    /// Parses the segment of a path that has the parameter of this name in the contract.
-    pub(crate) fn parse(parameter: &'static str, segment: &str) -> Result<Self> {
-        Self::new(segment).ok_or(Error::MalformedPath(parameter, MAX))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -230,8 +225,6 @@ mod tests {
         ] {
             assert!(Identifier::new(invalid).is_none(), "{invalid:?}");
         }
-        let error = ModelType::parse("modelType", &"x".repeat(65)).unwrap_err();
-        assert!(error.to_string().contains("`modelType` must be 1 to 64"));
     }
 
     #[test]

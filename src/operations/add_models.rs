@@ -21,6 +21,13 @@ pub(crate) struct AddModels {
     models: UniqueList<SelectedModel>,
 }
 
+impl AddModels {
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.models.len()
+    }
+}
+
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
 struct SelectedModel {

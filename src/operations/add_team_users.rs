@@ -21,6 +21,13 @@ pub(crate) struct AddTeamUsers {
     users: UniqueList<User>,
 }
 
+impl AddTeamUsers {
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.users.len()
+    }
+}
+
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
 struct User {

@@ -8,7 +8,7 @@ use workspace_management::store::Table;
 
 use crate::{
     function::{Function, PATH, create_papers},
-    support::{TestApp, TestClient, event, key_id},
+    support::{TestApp, TestClient, event, key_id, keys_with_same_id, unique_key},
 };
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -63,6 +63,90 @@ async fn each_request_logs_one_line_with_every_field() {
     assert!(cause.contains("ResourceNotFoundException"), "{cause}");
 }
 
+/// Sends requests to a function. Returns the lines of its log.
+async fn logged(app: &TestApp, requests: &[(&TestClient<'_>, &str, Value)]) -> Vec<Value> {
+    let mut function = Function::start(app, &[]).await;
+    for (client, path, body) in requests {
+        let event = event("POST", path, &client.headers, Some(&body.to_string()));
+        function.invoke(event).await;
+    }
+    let log = function.log().await;
+    assert_eq!(log.len(), requests.len(), "{log:?}");
+    log
+}
+
+/// Checks some fields of a line. Null means that the line does not have the field.
+#[track_caller]
+fn assert_fields(line: &Value, fields: Value) {
+    for (field, value) in fields.as_object().unwrap() {
+        assert_eq!(line[field], *value, "{field} of {line}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_shows_which_records_were_asked_for_and_why_the_request_was_rejected() {
+    let app = TestApp::new().await;
+    app.register("globex").await;
+    let acme = app.client_with_new_key("acme").await;
+    let create_team = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+    let add_users = "/api/v1/project/acme/apollo/secret/addUsersToTheTeam";
+    let add_models = "/api/v1/org/globex/addModelsToOrg/chat";
+    let users = json!([{ "userid": "ada" }, { "userid": "ada" }, { "userid": "grace" }]);
+
+    let log = logged(
+        &app,
+        &[
+            (&acme, create_team, json!({ "teamName": "Secret" })),
+            (&acme, create_team, json!({ "teamName": "Secret!" })),
+            (&acme, add_users, json!({ "usersAddingToTeam": users })),
+            (&acme, add_models, json!({})),
+        ],
+    )
+    .await;
+
+    assert_fields(
+        &log[0],
+        json!({ "status": 204, "reason": null, "org_id": "acme", "project_id": "apollo",
+            "team_id": null, "entries": null }),
+    );
+    assert_fields(&log[1], json!({ "status": 409, "reason": "other_name" }));
+    assert_fields(
+        &log[2],
+        json!({ "status": 204, "team_id": "secret", "entries": 2 }),
+    );
+    assert_fields(
+        &log[3],
+        json!({ "status": 403, "organization": "acme", "org_id": "globex", "model_type": "chat" }),
+    );
+}
+
+#[tokio::test]
+async fn the_id_of_a_rejected_key_is_logged_if_the_key_is_well_formed() {
+    let app = TestApp::new().await;
+    let [revoked, other_secret] = keys_with_same_id();
+    app.insert_key(&revoked, "acme", |_| {}).await;
+    app.revoke_key(&revoked).await;
+    let unknown = unique_key();
+    let malformed = &revoked[..revoked.len() - 1];
+    let path = "/api/v1/bot/playground/bot-7/voice";
+    let keys = [&revoked, &other_secret, &unknown, malformed];
+    let clients = keys.map(|key| app.with_key(key));
+    let requests: Vec<_> = clients
+        .iter()
+        .map(|client| (client, path, json!({})))
+        .collect();
+
+    let log = logged(&app, &requests).await;
+
+    let ids = [&revoked, &other_secret, &unknown].map(|key| json!(key_id(key)));
+    for (line, id) in log.iter().zip(ids.iter().chain([&Value::Null])) {
+        assert_fields(
+            line,
+            json!({ "status": 401, "key_id": id, "bot_id": "bot-7", "organization": null }),
+        );
+    }
+}
+
 /// Checks the fields that the requests of a client with this API key have in common.
 fn assert_common_fields(line: &Value, key: &str) {
     assert_eq!(line["operation"], "create_data_store", "{line}");
@@ -114,14 +198,23 @@ async fn the_log_contains_every_field_that_the_runbook_queries() {
     app.delete_table(Table::DATA_STORES).await;
     let response = function.invoke(create_papers(&acme)).await;
     response.assert_problem(500, "internal");
+    // Only a list has entries.
+    app.insert_demo_team().await;
+    let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] }).to_string();
+    let add_users = event("POST", path, &acme.headers, Some(&body));
+    function.invoke(add_users).await.assert_success();
 
     let log = function.log().await;
-    let members = log[0].as_object().unwrap();
+    let members: BTreeSet<_> = log
+        .iter()
+        .flat_map(|line| line.as_object().unwrap().keys())
+        .collect();
     let fields: BTreeSet<_> = runbook_queries().flat_map(queried_fields).collect();
     assert!(fields.len() > 8, "{fields:?}");
     for field in fields {
         assert!(
-            members.contains_key(field),
+            members.contains(&field.to_owned()),
             "a query in docs/operations.md uses {field}, which the log does not contain"
         );
     }

@@ -1,12 +1,13 @@
-//! `openapi.yaml` describes what the service does: its routes, credentials, bodies and limits.
-//!
-//! A unit test in `src/lambda/response.rs` compares the examples of the problems.
+//! `openapi.yaml` describes what the service does: its routes, credentials, bodies, limits and
+//! problems.
+
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
-use workspace_management::operation::Operation;
+use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
-    support::{TestApp, TestResponse},
+    support::{TestApp, TestClient, TestResponse, event, send},
     template::declared_route,
 };
 
@@ -34,6 +35,18 @@ fn find(contract: &Value, operation: Operation) -> (&str, &Value) {
     (path, &item["post"])
 }
 
+/// The parameters of an operation that are in its path.
+fn path_parameters<'a>(
+    contract: &'a Value,
+    description: &'a Value,
+) -> impl Iterator<Item = &'a Value> {
+    let parameters = description["parameters"].as_array().unwrap().iter();
+    parameters
+        .map(|parameter| resolve(contract, parameter))
+        .filter(|parameter| parameter["in"] == "path")
+        .inspect(|parameter| assert_eq!(parameter["required"], true, "{parameter}"))
+}
+
 /// The path with the example of each parameter.
 fn with_examples(contract: &Value, path: &str) -> String {
     let parameters = contract["components"]["parameters"].as_object().unwrap();
@@ -57,16 +70,8 @@ fn the_contract_has_the_routes_and_parameters_of_the_template() {
             ("POST".to_owned(), path.to_owned()),
             declared_route(*operation)
         );
-        let parameters = description["parameters"].as_array().unwrap().iter();
-        let parameters: Vec<_> = parameters
-            .map(|parameter| resolve(&contract, parameter))
-            .map(|parameter| {
-                assert_eq!(
-                    (&parameter["in"], &parameter["required"]),
-                    (&json!("path"), &json!(true))
-                );
-                format!("{{{}}}", parameter["name"].as_str().unwrap())
-            })
+        let parameters: Vec<_> = path_parameters(&contract, description)
+            .map(|parameter| format!("{{{}}}", parameter["name"].as_str().unwrap()))
             .collect();
         let segments = path.split('/');
         let in_path: Vec<_> = segments
@@ -111,12 +116,8 @@ fn is_type(schema: &Value, name: &str) -> bool {
 
 /// Values at each limit of a schema and just beyond it.
 fn cases(contract: &Value, schema: &Value, pointer: &str, example: &Value) -> Vec<Case> {
-    let mut schema = resolve(contract, schema).clone();
-    for part in schema["allOf"].clone().as_array().into_iter().flatten() {
-        let part = resolve(contract, part).as_object().unwrap().clone();
-        schema.as_object_mut().unwrap().extend(part);
-    }
-    if is_type(&schema, "object") {
+    let schema = resolve(contract, schema);
+    if is_type(schema, "object") {
         let properties = schema["properties"].as_object().unwrap().iter();
         return properties
             .flat_map(|(name, property)| {
@@ -126,22 +127,22 @@ fn cases(contract: &Value, schema: &Value, pointer: &str, example: &Value) -> Ve
             .collect();
     }
     let mut values = vec![
-        (Value::Null, is_type(&schema, "null")),
+        (Value::Null, is_type(schema, "null")),
         (json!({ "other": [] }), false),
     ];
-    if is_type(&schema, "string") {
-        values.extend(string_cases(&schema, pointer));
-    } else if is_type(&schema, "integer") {
+    if is_type(schema, "string") {
+        values.extend(string_cases(schema, pointer));
+    } else if is_type(schema, "integer") {
         let limit = |name: &str| schema[name].as_i64().unwrap();
         let (min, max) = (limit("minimum"), limit("maximum"));
         values.extend([(json!(min), true), (json!(max), true)]);
         values.extend([(json!(min - 1), false), (json!(max + 1), false)]);
         values.extend([json!(1.5), json!("1"), json!(true)].map(|value| (value, false)));
-    } else if is_type(&schema, "boolean") {
+    } else if is_type(schema, "boolean") {
         values.extend([(json!(true), true), (json!(false), true)]);
         values.extend([(json!("true"), false), (json!(0), false)]);
-    } else if is_type(&schema, "array") {
-        values.extend(array_cases(&schema, example));
+    } else if is_type(schema, "array") {
+        values.extend(array_cases(schema, example));
     }
     let case = |(value, is_valid)| Case {
         pointer: pointer.to_owned(),
@@ -149,7 +150,7 @@ fn cases(contract: &Value, schema: &Value, pointer: &str, example: &Value) -> Ve
         is_valid,
     };
     let mut cases_here: Vec<_> = values.into_iter().map(case).collect();
-    if is_type(&schema, "array") {
+    if is_type(schema, "array") {
         let pointer = format!("{pointer}/0");
         cases_here.extend(cases(contract, &schema["items"], &pointer, &example[0]));
     }
@@ -170,9 +171,12 @@ fn string_cases(schema: &Value, pointer: &str) -> Vec<(Value, bool)> {
         (json!("x\ny"), is_description),
         (json!(1), false),
     ];
-    if pointer.ends_with("Name") {
-        // Only names that become an id need a letter or a digit.
-        values.push((json!(" \u{3000} "), false));
+    let is_name = pointer.ends_with("Name");
+    values.push((json!(" x "), is_name || is_description));
+    values.push((json!("\u{3000}"), is_description));
+    values.push((json!("x\u{2028}x"), is_description));
+    if is_name {
+        // Only names from which an id is derived need a letter or a digit.
         values.push((json!("!?"), pointer == "/projectName"));
     }
     values
@@ -258,8 +262,7 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
 
     for operation in Operation::ALL {
         let (path, description) = find(&contract, *operation);
-        for parameter in description["parameters"].as_array().unwrap() {
-            let parameter = resolve(&contract, parameter);
+        for parameter in path_parameters(&contract, description) {
             let schema = resolve(&contract, &parameter["schema"]);
             let max = schema["maxLength"].as_u64().unwrap() as usize;
             let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
@@ -267,6 +270,9 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 ("x".repeat(max), true),
                 ("x".repeat(max + 1), false),
                 ("A0._~:@-".to_owned(), true),
+                ("...".to_owned(), true),
+                (".".to_owned(), false),
+                ("..".to_owned(), false),
                 (String::new(), false),
                 ("a%20b".to_owned(), false),
                 ("%C3%A9".to_owned(), false),
@@ -283,25 +289,222 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
     }
 }
 
+/// The examples of problems in the contract: the operation, the name of its response and the
+/// example.
+fn example_problems(contract: &Value) -> Vec<(String, &str, &Value)> {
+    let mut examples = Vec::new();
+    for operation in Operation::ALL {
+        let (_, description) = find(contract, *operation);
+        for response in description["responses"].as_object().unwrap().values() {
+            let name = response["$ref"]
+                .as_str()
+                .unwrap()
+                .rsplit('/')
+                .next()
+                .unwrap();
+            let content = &resolve(contract, response)["content"]["application/problem+json"];
+            for (example, value) in content["examples"].as_object().into_iter().flatten() {
+                examples.push((
+                    format!("{name}/{example}"),
+                    operation.name(),
+                    &value["value"],
+                ));
+            }
+        }
+    }
+    examples
+}
+
+/// A client, the path and the body that get a response.
+type Request<'a> = (TestClient<'a>, &'static str, Value);
+
+/// For each example of a problem, the requests that get it. The last one does.
+async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<Request<'a>>)> {
+    const TEAM: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+    const USERS: &str = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    const MODELS: &str = "/api/v1/org/acme/addModelsToOrg/chat";
+    const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
+    const LOGGING_INSTANCE: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
+    const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
+    let acme = app.client_with_new_key("acme").await;
+    let restricted = app
+        .issue_key("acme", |key| key.operations = Some(vec![]))
+        .await;
+    let (anonymous, restricted) = (app.anonymous(), app.with_key(&restricted));
+    let rejected = app.with_key("wsk_mistyped");
+    let team =
+        |name: &str, description: &str| json!({ "teamName": name, "teamDescription": description });
+    let data_store = |name: &str, description: &str| json!({ "dataStoreName": name, "dataStoreDescription": description });
+    let models = |models: Value| json!({ "aIModelsSelectedToAddToOrg": models });
+    let send = |path, body| (acme.clone(), path, body);
+    vec![
+        (
+            "MalformedRequest/malformed_path",
+            vec![send("/api/v1/org/../dataStores/create", json!({}))],
+        ),
+        ("MalformedRequest/not_json", vec![send(TEAM, Value::Null)]),
+        (
+            "Unauthenticated/no_key",
+            vec![(anonymous.clone(), TEAM, json!({}))],
+        ),
+        (
+            "Unauthenticated/rejected_key",
+            vec![(rejected, TEAM, json!({}))],
+        ),
+        (
+            "Forbidden/other_organization",
+            vec![send("/api/v1/org/globex/dataStores/create", json!({}))],
+        ),
+        (
+            "Forbidden/operation_not_allowed",
+            vec![(restricted.clone(), TEAM, json!({}))],
+        ),
+        (
+            "OperationNotAllowed/operation_not_allowed",
+            vec![(restricted, VOICE, json!({}))],
+        ),
+        (
+            "NoSuchOrganization/no_such_organization",
+            vec![(anonymous, "/api/v1/org/absent/dataStores/create", json!({}))],
+        ),
+        (
+            "NoSuchTeam/no_such_team",
+            vec![send(
+                USERS,
+                json!({ "usersAddingToTeam": [{ "userid": "ada" }] }),
+            )],
+        ),
+        (
+            "TeamTaken/other_name",
+            vec![send(TEAM, team("C++", "")), send(TEAM, team("C#", ""))],
+        ),
+        (
+            "TeamTaken/other_description",
+            vec![
+                send(TEAM, team("Research Team", "")),
+                send(TEAM, team("Research Team", "x")),
+            ],
+        ),
+        (
+            "DataStoreTaken/other_name",
+            vec![
+                send(DATA_STORE, data_store("C++", "")),
+                send(DATA_STORE, data_store("C#", "")),
+            ],
+        ),
+        (
+            "DataStoreTaken/other_description",
+            vec![
+                send(DATA_STORE, data_store("Papers", "")),
+                send(DATA_STORE, data_store("Papers", "x")),
+            ],
+        ),
+        (
+            "LoggingInstanceTaken/other_project_name",
+            vec![
+                send(LOGGING_INSTANCE, json!({ "projectName": "Apollo" })),
+                send(LOGGING_INSTANCE, json!({ "projectName": "Gemini" })),
+            ],
+        ),
+        (
+            "ModelTaken/other_id",
+            vec![
+                send(MODELS, models(json!([{ "id": 2, "modelid": "b" }]))),
+                send(
+                    MODELS,
+                    models(json!([{ "id": 1, "modelid": "a" }, { "id": 1, "modelid": "b" }])),
+                ),
+            ],
+        ),
+        (
+            "BodyTooLarge/body_too_large",
+            vec![send(TEAM, team(&"x".repeat(262_144), ""))],
+        ),
+        (
+            "InvalidModels/invalid_body",
+            vec![send(
+                MODELS,
+                models(json!([{ "id": 1_u64 << 53, "modelid": "a" }, { "id": 1 }])),
+            )],
+        ),
+        (
+            "InvalidTeamUsers/invalid_body",
+            vec![send(
+                USERS,
+                json!({ "usersAddingToTeam": [{ "userid": "ada" }, { "userid": " grace" }] }),
+            )],
+        ),
+        (
+            "InvalidTeam/invalid_body",
+            vec![send(TEAM, team("!?", &"x".repeat(1001)))],
+        ),
+        (
+            "InvalidBotVoice/invalid_body",
+            vec![send(VOICE, json!({ "type": "alloy", "enabled": "true" }))],
+        ),
+        (
+            "InvalidDataStore/invalid_body",
+            vec![send(DATA_STORE, data_store("", ""))],
+        ),
+        (
+            "InvalidLoggingInstance/invalid_body",
+            vec![send(LOGGING_INSTANCE, json!({}))],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_examples_of_problems_are_what_the_service_sends() {
+    let contract = contract();
+    let app = TestApp::new().await;
+    let mut sent = BTreeMap::new();
+    for (name, requests) in requests_with_problems(&app).await {
+        let mut problem = Value::Null;
+        for (client, path, body) in requests {
+            let response = match body {
+                Value::Null => client.post_text(path, "").await,
+                body => client.post(path, body).await,
+            };
+            problem = response.body.unwrap_or_default();
+        }
+        sent.insert(name.to_owned(), problem);
+    }
+    app.delete_table(Table::TEAMS).await;
+    let acme = app.client_with_new_key("acme").await;
+    let create_team = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+    let response = acme.post(create_team, json!({ "teamName": "A" })).await;
+    sent.insert("Internal/internal".to_owned(), response.body.unwrap());
+    let body = json!({ "teamName": "A" }).to_string();
+    let event = event("POST", create_team, &acme.headers, Some(&body));
+    let response = send(&app.service, &event, Duration::from_millis(400)).await;
+    sent.insert("Unavailable/unavailable".to_owned(), response.body.unwrap());
+
+    for (name, operation, example) in example_problems(&contract) {
+        let mut problem = sent
+            .get(&name)
+            .unwrap_or_else(|| panic!("no request gets {name}"))
+            .clone();
+        problem["request_id"] = example["request_id"].clone();
+        assert_eq!(*example, problem, "{name} of {operation}");
+    }
+}
+
 #[test]
 fn the_table_of_errors_has_the_codes_of_the_contract() {
     let documentation = include_str!("../../docs/api.md");
-    let contract = contract();
-
-    for response in contract["components"]["responses"]
-        .as_object()
-        .unwrap()
-        .values()
-    {
-        let examples = &response["content"]["application/problem+json"]["examples"];
-        for example in examples
-            .as_object()
-            .into_iter()
-            .flat_map(|examples| examples.values())
-        {
-            let (code, status) = (&example["value"]["code"], &example["value"]["status"]);
-            let row = format!("| `{}` | {status} |", code.as_str().unwrap());
-            assert!(documentation.contains(&row), "docs/api.md has no row {row}");
+    for (name, _, problem) in example_problems(&contract()) {
+        let (code, status) = (problem["code"].as_str().unwrap(), &problem["status"]);
+        let row = format!("| `{code}` | {status} |");
+        assert!(
+            documentation.contains(&row),
+            "{name}: docs/api.md has no row {row}"
+        );
+        if let Some(reason) = problem["reason"].as_str() {
+            let row = format!("| `{reason}` |");
+            assert!(
+                documentation.contains(&row),
+                "{name}: docs/api.md has no row {row}"
+            );
         }
     }
 }
@@ -313,9 +516,6 @@ fn visit_limits(contract: &Value, field: &str, schema: &Value, found: &mut impl 
         if let Some(limit) = schema[limit].as_u64() {
             found(field, limit);
         }
-    }
-    for part in schema["allOf"].as_array().into_iter().flatten() {
-        visit_limits(contract, field, part, found);
     }
     if let Some(entry) = schema.get("items") {
         visit_limits(contract, field, entry, found);

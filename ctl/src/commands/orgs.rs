@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use workspace_management::{
@@ -28,6 +28,7 @@ pub(crate) enum Command {
     /// Register an organization. If it is already registered, nothing changes
     Create {
         /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -
+        #[arg(value_parser = organization_id)]
         org: String,
     },
     /// List the registered organizations
@@ -37,7 +38,7 @@ pub(crate) enum Command {
 /// Runs a command.
 ///
 /// # Errors
-/// If the id is malformed or DynamoDB cannot be reached.
+/// If DynamoDB cannot be reached.
 pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
     match command {
         Command::Create { org } => {
@@ -56,11 +57,16 @@ pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -
     }
 }
 
+/// Checks an id on the command line. The API could not name an organization with an invalid id.
+fn organization_id(text: &str) -> Result<String, &'static str> {
+    match Identifier::new(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
+    }
+}
+
 /// Registers an organization. If it is already registered, its audit attributes do not change.
 async fn create(deployment: &Deployment, org: &str) -> Result<()> {
-    Identifier::new(org).ok_or_else(|| {
-        anyhow!("invalid organization id {org:?}: use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -")
-    })?;
     let table = Table::ORGANIZATIONS;
     deployment
         .client

@@ -1,6 +1,6 @@
 //! `orgs`.
 
-use crate::{assert_fails, server::Server};
+use crate::server::Server;
 
 #[test]
 fn registering_an_organization_again_changes_nothing() {
@@ -16,11 +16,17 @@ fn registering_an_organization_again_changes_nothing() {
 }
 
 #[test]
-fn an_invalid_organization_id_is_rejected() {
+fn an_invalid_organization_id_is_a_usage_error() {
     let server = Server::start(&[]);
-    let output = server.output(&["orgs", "create", "not valid"]);
-    assert_fails(
-        &output,
-        "invalid organization id \"not valid\": use 1 to 128",
-    );
+
+    for id in ["not valid", "", ".", ".."] {
+        let output = server.output(&["orgs", "create", id]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{id:?}: {error}");
+        let advice = "use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`";
+        assert!(error.contains(advice), "{id:?}: {error}");
+    }
+
+    let organizations = server.records(&["orgs", "list"]);
+    assert_eq!(organizations.len(), 1, "{organizations:?}");
 }

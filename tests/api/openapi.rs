@@ -1,14 +1,17 @@
 //! `openapi.yaml` describes what the service does: its routes, credentials, bodies, limits and
 //! problems.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     support::{TestApp, TestClient, TestResponse, event, send},
-    template::declared_route,
+    template::{declared_route, template},
 };
 
 fn contract() -> Value {
@@ -506,6 +509,48 @@ fn the_table_of_errors_has_the_codes_of_the_contract() {
                 "{name}: docs/api.md has no row {row}"
             );
         }
+    }
+}
+
+#[test]
+fn pages_of_allowed_origins_can_use_every_header_of_the_contract() {
+    let contract = contract();
+    let template = template();
+    let cors = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"]["Fn::If"][1];
+    let has = |list: &str, name: &str| {
+        let mut names = cors[list].as_sequence().unwrap().iter();
+        names.any(|other| other.as_str() == Some(&name.to_lowercase()))
+    };
+    let mut names = BTreeSet::new();
+    for response in contract["components"]["responses"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
+        names.extend(
+            response["headers"]
+                .as_object()
+                .into_iter()
+                .flat_map(|headers| headers.keys()),
+        );
+    }
+    assert!(names.len() >= 5, "{names:?}");
+    for name in names {
+        assert!(
+            has("exposeHeaders", name),
+            "template.yaml does not expose {name}"
+        );
+    }
+    for parameter in contract["components"]["parameters"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
+        let name = parameter["name"].as_str().unwrap();
+        assert!(
+            parameter["in"] != "header" || has("allowHeaders", name),
+            "template.yaml does not allow {name}"
+        );
     }
 }
 

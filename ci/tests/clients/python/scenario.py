@@ -1,0 +1,80 @@
+"""Calls the service with the client that openapi-python-client generates.
+
+Usage: scenario.py URL KEY
+"""
+
+import sys
+
+from workspace_management_client import AuthenticatedClient
+from workspace_management_client.api.bot import set_bot_voice
+from workspace_management_client.api.organization import add_models, create_data_store
+from workspace_management_client.api.project import add_team_users, create_logging_instance, create_team
+from workspace_management_client.models import (
+    AddModelsRequest,
+    AddTeamUsersRequest,
+    ConflictProblem,
+    CreateDataStoreRequest,
+    CreateLoggingInstanceRequest,
+    CreateTeamRequest,
+    Model,
+    Problem,
+    ServerFailure,
+    SetBotVoiceRequest,
+    TeamUser,
+    ValidationProblem,
+)
+
+URL, KEY = sys.argv[1:]
+ORG, PROJECT = "acme", "python"
+PREFER = "return=headers-only"
+
+client = AuthenticatedClient(base_url=URL, token=KEY)
+# The generator types the two operations that accept anonymous callers as if they needed a key.
+anonymous = AuthenticatedClient(base_url=URL, token="", prefix="")
+
+models = AddModelsRequest([Model(id=1, modelid="gpt-4o"), Model(id=2, modelid="claude-sonnet")])
+for caller in (client, anonymous):
+    added = add_models.sync_detailed(ORG, PROJECT, client=caller, body=models)
+    assert added.status_code == 204, added
+
+team = CreateTeamRequest("Python Team", team_description="Reads papers")
+created = create_team.sync_detailed(ORG, PROJECT, client=client, body=team, prefer=PREFER)
+assert created.status_code == 204, created
+team_id = created.headers["x-resource-id"]
+assert team_id == "python-team", created
+
+users = AddTeamUsersRequest([TeamUser("ada"), TeamUser("grace")])
+added_users = add_team_users.sync_detailed(ORG, PROJECT, team_id, client=client, body=users)
+assert added_users.status_code == 204, added_users
+
+voice = set_bot_voice.sync_detailed("python", client=client, body=SetBotVoiceRequest("alloy", True))
+assert voice.status_code == 204, voice
+
+data_store = CreateDataStoreRequest("Python Papers")
+stored = create_data_store.sync_detailed(ORG, client=anonymous, body=data_store, prefer=PREFER)
+assert stored.headers["x-resource-id"] == "python-papers", stored
+
+logging_instance = CreateLoggingInstanceRequest("Python")
+logged = create_logging_instance.sync_detailed(ORG, PROJECT, client=client, body=logging_instance)
+assert logged.status_code == 204, logged
+
+other_team = CreateTeamRequest("Python Team", team_description="Writes papers")
+taken = create_team.sync(ORG, PROJECT, client=client, body=other_team)
+assert isinstance(taken, ConflictProblem), taken
+assert (taken.reason, taken.resource_id) == ("other_description", "python-team"), taken
+
+rejected = create_team.sync(ORG, PROJECT, client=AuthenticatedClient(base_url=URL, token="wsk_mistyped"), body=team)
+assert isinstance(rejected, Problem) and rejected.code == "unauthenticated", rejected
+
+invalid_users = AddTeamUsersRequest([TeamUser("ada"), TeamUser(" grace")])
+invalid = add_team_users.sync(ORG, PROJECT, team_id, client=client, body=invalid_users)
+assert isinstance(invalid, ValidationProblem), invalid
+assert [(error.pointer, error.rule) for error in invalid.errors] == [("#/usersAddingToTeam/1/userid", "pattern")], invalid
+
+unavailable = create_team.sync_detailed(ORG, "gateway-503", client=client, body=team)
+assert unavailable.status_code == 503, unavailable
+assert isinstance(unavailable.parsed, ServerFailure), unavailable
+assert unavailable.parsed.message == "Service Unavailable", unavailable
+
+new_reason = create_team.sync(ORG, "new-reason", client=client, body=team)
+assert isinstance(new_reason, ConflictProblem) and new_reason.reason == "other_planet", new_reason

@@ -1,0 +1,89 @@
+// Calls the service with openapi-fetch and the types that openapi-typescript generates.
+// Usage: openapi-fetch.js URL KEY
+
+import assert from "node:assert/strict";
+import createClient from "openapi-fetch";
+import type { paths } from "./generated/schema.js";
+
+const [baseUrl, key] = process.argv.slice(2);
+const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } });
+const anonymous = createClient<paths>({ baseUrl });
+
+const TEAM = "/api/v1/project/{org_id}/{project_id}/createNewTeamOnProject";
+const USERS = "/api/v1/project/{org_id}/{project_id}/{team_id}/addUsersToTheTeam";
+const [org_id, project_id] = ["acme", "openapi-fetch"];
+const inProject = { params: { path: { org_id, project_id } } };
+const header = { Prefer: "return=headers-only" };
+
+const models = await anonymous.POST("/api/v1/org/{org_id}/addModelsToOrg/{modelType}", {
+  params: { path: { org_id, modelType: project_id } },
+  body: { aIModelsSelectedToAddToOrg: [{ id: 1, modelid: "gpt-4o" }] },
+});
+assert.equal(models.response.status, 204);
+
+const team = await client.POST(TEAM, {
+  params: { path: { org_id, project_id }, header },
+  body: { teamName: "Fetch Team", teamDescription: "Reads papers" },
+});
+assert.equal(team.response.status, 204);
+const team_id = team.response.headers.get("x-resource-id");
+assert.equal(team_id, "fetch-team");
+
+const inTeam = { params: { path: { org_id, project_id, team_id } } };
+const users = await client.POST(USERS, { ...inTeam, body: { usersAddingToTeam: [{ userid: "ada" }] } });
+assert.equal(users.response.status, 204);
+
+const voice = await client.POST("/api/v1/bot/playground/{id}/voice", {
+  params: { path: { id: project_id } },
+  body: { type: "alloy", enabled: true },
+});
+assert.equal(voice.response.status, 204);
+
+const dataStore = await anonymous.POST("/api/v1/org/{org_id}/dataStores/create", {
+  params: { path: { org_id }, header },
+  body: { dataStoreName: "Fetch Papers" },
+});
+assert.equal(dataStore.response.headers.get("x-resource-id"), "fetch-papers");
+
+const loggingInstance = await client.POST(
+  "/api/v1/project/{org_id}/{project_id}/createLoggingInstance",
+  { ...inProject, body: { projectName: "Fetch" } },
+);
+assert.equal(loggingInstance.response.status, 204);
+
+const taken = await client.POST(TEAM, { ...inProject, body: { teamName: "Fetch Team" } });
+assert.equal(taken.response.status, 409);
+assert(taken.error && "reason" in taken.error);
+assert.equal(taken.error.reason, "other_description");
+assert.equal(taken.error.resource_id, "fetch-team");
+
+const rejected = await createClient<paths>({ baseUrl }).POST(TEAM, { ...inProject, body: { teamName: "A" } });
+assert.equal(rejected.response.status, 401);
+assert(rejected.error && "code" in rejected.error);
+assert.equal(rejected.error.code, "unauthenticated");
+
+const invalid = await client.POST(USERS, {
+  ...inTeam,
+  body: { usersAddingToTeam: [{ userid: "ada" }, { userid: " grace" }] },
+});
+assert.equal(invalid.response.status, 422);
+assert(invalid.error && "errors" in invalid.error && invalid.error.errors);
+assert.deepEqual(
+  invalid.error.errors.map((violation) => [violation.pointer, violation.rule]),
+  [["#/usersAddingToTeam/1/userid", "pattern"]],
+);
+
+const unavailable = await client.POST(TEAM, {
+  params: { path: { org_id, project_id: "gateway-503" } },
+  body: { teamName: "A" },
+});
+assert.equal(unavailable.response.status, 503);
+assert(unavailable.error && "message" in unavailable.error);
+assert.equal(unavailable.error.message, "Service Unavailable");
+
+const newReason = await client.POST(TEAM, {
+  params: { path: { org_id, project_id: "new-reason" } },
+  body: { teamName: "A" },
+});
+assert(newReason.error && "reason" in newReason.error);
+assert.equal(newReason.error.reason, "other_planet");

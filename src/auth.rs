@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     api_key::{ApiKey, KeyRecord},
     body::{self, Violations},
-    error::{CredentialProblem, Error, Result},
+    error::{Error, Result},
     operation::Operation,
     request::Request,
     store::{Store, timestamp},
@@ -76,22 +76,79 @@ pub(crate) struct Audit {
 /// A request, what is needed to authorize it, and what the log shows about it.
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a Store,
-    pub(crate) anonymous_operations: AnonymousOperations,
+    anonymous_operations: AnonymousOperations,
     pub(crate) request: Request<'a>,
+    credential: Credential<'a>,
     /// The operation that the path names.
     pub(crate) operation: Option<Operation>,
-    /// The organization of the API key or of the anonymous caller. Like `key_id`, it is set as soon
-    /// as it is known, so that the log of a rejected request includes it.
+    /// The organization of the API key or of the anonymous caller. It is set as soon as it is known,
+    /// so that the log of a rejected request includes it.
     pub(crate) organization: Option<String>,
     /// The id of the API key that was sent, even if the key is not valid, or `anonymous`.
-    pub(crate) key_id: Option<String>,
+    pub(crate) key_id: Option<&'a str>,
     /// The parameters in the path, by their names in the contract.
     pub(crate) path_parameters: Vec<(&'static str, String)>,
     /// The number of entries in the body, without duplicates, if it is a list.
     pub(crate) entries: Option<usize>,
 }
 
-impl Call<'_> {
+/// What the `Authorization` headers of a request contain.
+#[derive(Clone, Copy)]
+enum Credential<'a> {
+    /// Nothing, or a header without a key, which some clients send if none is configured.
+    Missing,
+    Malformed,
+    Key(ApiKey<'a>),
+}
+
+impl<'a> Credential<'a> {
+    /// Parses `Bearer <key>`, with the scheme in any case, or a key without a scheme.
+    fn parse(authorization: &[&'a str]) -> Self {
+        let [value] = authorization else {
+            return if authorization.is_empty() {
+                Self::Missing
+            } else {
+                Self::Malformed
+            };
+        };
+        let is_bearer = |text: &str| text.eq_ignore_ascii_case("bearer");
+        let key = match value.trim().split_once(' ') {
+            Some((scheme, key)) if is_bearer(scheme) => key.trim_start(),
+            Some(_) => return Self::Malformed,
+            None if is_bearer(value.trim()) => "",
+            None => value.trim(),
+        };
+        match ApiKey::parse(key) {
+            Some(key) => Self::Key(key),
+            None if key.is_empty() => Self::Missing,
+            None => Self::Malformed,
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(
+        store: &'a Store,
+        anonymous_operations: AnonymousOperations,
+        request: Request<'a>,
+    ) -> Self {
+        let credential = Credential::parse(&request.authorization);
+        Self {
+            store,
+            anonymous_operations,
+            request,
+            credential,
+            operation: None,
+            organization: None,
+            key_id: match credential {
+                Credential::Key(key) => Some(key.id()),
+                _ => None,
+            },
+            path_parameters: Vec::with_capacity(3),
+            entries: None,
+        }
+    }
+
     /// Parses the segment of the path that has the parameter of this name in the contract, and
     /// keeps it for the log.
     ///
@@ -111,8 +168,9 @@ impl Call<'_> {
     /// `organization` is the one in the path, if the path has one.
     ///
     /// # Errors
-    /// [`Error::MethodNotAllowed`], [`Error::Unauthenticated`], [`Error::OtherOrganization`],
-    /// [`Error::OperationNotAllowed`] or [`Error::NoSuchOrganization`].
+    /// [`Error::MethodNotAllowed`], [`Error::NoKey`], [`Error::KeyNotAccepted`],
+    /// [`Error::OtherOrganization`], [`Error::OperationNotAllowed`] or
+    /// [`Error::NoSuchOrganization`].
     pub(crate) async fn authorize(
         &mut self,
         operation: Operation,
@@ -146,58 +204,38 @@ impl Call<'_> {
         let is_allowed = operation.allows_anonymous()
             && self.anonymous_operations == AnonymousOperations::Allowed;
         let (true, Some(organization)) = (is_allowed, organization) else {
-            return Err(Error::Unauthenticated(CredentialProblem::Missing));
+            return Err(Error::NoKey);
         };
         let now = self.request.received_at;
         if !self.store.organization_exists(organization, now).await? {
             return Err(Error::NoSuchOrganization);
         }
         self.organization = Some(organization.as_str().to_owned());
-        self.key_id = Some(ANONYMOUS.to_owned());
+        self.key_id = Some(ANONYMOUS);
         Ok(Caller::new(organization.clone(), ANONYMOUS, &self.request))
     }
 
     /// The record of the API key, if it is valid. `None` if the request has no credential.
-    async fn verified_key(&mut self) -> Result<Option<Arc<KeyRecord>>> {
+    async fn verified_key(&self) -> Result<Option<Arc<KeyRecord>>> {
         let now = self.request.received_at;
-        let rejected = Error::Unauthenticated(CredentialProblem::Rejected);
-        let credential = match *self.request.authorization {
-            [] => return Ok(None),
-            [value] => bearer_token(value),
-            _ => None,
+        let key = match self.credential {
+            Credential::Missing => return Ok(None),
+            Credential::Malformed => return Err(Error::KeyNotAccepted),
+            Credential::Key(key) => key,
         };
-        if credential == Some("") {
-            return Ok(None);
-        }
-        let Some(key) = credential.and_then(ApiKey::parse) else {
-            return Err(rejected);
-        };
-        self.key_id = Some(key.id().to_owned());
         match self.store.api_key(key.id(), now).await? {
             Some(record)
                 if key.digest().matches(&record.secret_sha256) && record.is_valid_at(now) =>
             {
                 Ok(Some(record))
             }
-            _ => Err(rejected),
+            _ => Err(Error::KeyNotAccepted),
         }
     }
 
-    /// Parses the body. `route` does so after authorization: others see no violations.
+    /// Parses the body. `route` calls it after authorization, so other callers see no violations.
     pub(crate) fn body<T: Deserr<Violations>>(&self) -> Result<T> {
         body::parse(&self.request.body)
-    }
-}
-
-/// The token in `Bearer <token>`, with the scheme in any case, or the whole value if it has no
-/// scheme. Empty if there is only the scheme or nothing, which some clients send for an unset key.
-/// `None` if the value has another scheme.
-fn bearer_token(value: &str) -> Option<&str> {
-    let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
-    match value.trim().split_once(' ') {
-        Some((scheme, token)) => is_bearer(scheme).then(|| token.trim_start()),
-        None if is_bearer(value.trim()) => Some(""),
-        None => Some(value.trim()),
     }
 }
 
@@ -208,15 +246,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bearer_token_accepts_the_scheme_in_any_case_or_no_scheme() {
-        for value in ["Bearer abc", "bearer abc", "BEARER   abc ", "abc", " abc "] {
-            assert_eq!(bearer_token(value), Some("abc"), "{value:?}");
+    fn a_credential_has_the_bearer_scheme_in_any_case_or_no_scheme() {
+        let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
+        let is_key = |headers: &[&str]| matches!(Credential::parse(headers), Credential::Key(_));
+        for scheme in ["Bearer ", "bearer ", "BEARER   ", "", " "] {
+            assert!(is_key(&[&format!("{scheme}{key} ")]), "{scheme:?}");
         }
-        for value in ["Basic abc", "Bearerabc abc"] {
-            assert_eq!(bearer_token(value), None, "{value:?}");
+        for scheme in ["Basic ", "Bearer", "Bearer Bearer "] {
+            assert!(!is_key(&[&format!("{scheme}{key}")]), "{scheme:?}");
         }
-        for value in ["", " ", "Bearer", "bearer "] {
-            assert_eq!(bearer_token(value), Some(""), "{value:?}");
+        assert!(!is_key(&[&key, &key]));
+    }
+
+    #[test]
+    fn a_header_without_a_key_is_not_a_credential() {
+        for headers in [&[][..], &[""], &[" "], &["Bearer"], &["bearer "]] {
+            let credential = Credential::parse(headers);
+            assert!(matches!(credential, Credential::Missing), "{headers:?}");
+        }
+        for headers in [&["Basic"][..], &["Bearer Bearer"], &["", ""]] {
+            let credential = Credential::parse(headers);
+            assert!(matches!(credential, Credential::Malformed), "{headers:?}");
         }
     }
 

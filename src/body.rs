@@ -30,19 +30,23 @@ pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
     deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
 }
 
-/// What a body is that the parser rejects, as a sentence for the caller. The parser's own words are
-/// for Rust developers.
+/// Describes, for the caller, a body that the parser rejects. The parser's own words are for Rust
+/// developers.
 fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
-    let is_compressed = COMPRESSED.iter().any(|start| body.starts_with(start));
+    // gzip, zstd, and zlib at its four levels
+    let is_compressed = matches!(
+        body,
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..]
+    );
     let place = || format!("line {}, column {}", error.line(), error.column());
     if body.trim_ascii().is_empty() {
         "It is empty.".to_owned()
     } else if is_compressed {
         "It looks compressed. Send it uncompressed.".to_owned()
+    } else if is_form_data(body.trim_ascii_start()) {
+        "It looks like form data.".to_owned()
     } else if std::str::from_utf8(body).is_err() {
         "It is not UTF-8.".to_owned()
-    } else if is_form_data(body) {
-        "It looks like form data.".to_owned()
     } else if error.is_eof() {
         format!("It ends unexpectedly at {}.", place())
     } else if error.to_string().starts_with("recursion limit exceeded") {
@@ -53,16 +57,6 @@ fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
         format!("It is invalid at {}.", place())
     }
 }
-
-/// The first bytes of gzip, zstd, and zlib at its four levels.
-const COMPRESSED: [&[u8]; 6] = [
-    b"\x1f\x8b",
-    b"\x28\xb5\x2f\xfd",
-    b"\x78\x01",
-    b"\x78\x5e",
-    b"\x78\x9c",
-    b"\x78\xda",
-];
 
 /// Whether a text begins like `name=value`, or like the first part of `multipart/form-data`.
 fn is_form_data(body: &[u8]) -> bool {
@@ -240,8 +234,9 @@ mod tests {
                 "It looks like form data.",
             ),
             (b"%7B%22flag%22%3Atrue%7D=", "It looks like form data."),
+            (b"name=\xe9", "It looks like form data."),
             (
-                b"--x\r\nContent-Disposition: form-data",
+                b"\r\n--x\r\nContent-Disposition: form-data",
                 "It looks like form data.",
             ),
             (

@@ -20,9 +20,13 @@ pub(crate) enum Error {
     /// The body is not JSON, with a sentence that says why.
     #[error("The request body is not JSON. {0}")]
     NotJson(String),
-    /// The credential is missing or not accepted.
-    #[error(transparent)]
-    Unauthenticated(CredentialProblem),
+    /// The request has no API key.
+    #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
+    NoKey,
+    /// The API key is malformed, unknown, expired or revoked. The text is the same for each, so that
+    /// it does not reveal whether a key exists.
+    #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
+    KeyNotAccepted,
     /// The API key belongs to another organization.
     #[error("This API key belongs to another organization than the one in the path.")]
     OtherOrganization,
@@ -43,9 +47,28 @@ pub(crate) enum Error {
     /// The path belongs to an operation, but the method is not POST.
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
-    /// A record with the same key exists and differs.
-    #[error(transparent)]
-    NameTaken(NameConflict),
+    /// A record with another name has the same id.
+    #[error(
+        "Another {kind} already has the id `{id}`.{} Choose a name that gives a different id.",
+        .existing_name.as_ref().map_or(String::new(), |name| format!(" Its name is \"{name}\"."))
+    )]
+    OtherName {
+        /// What the record is, such as `team`.
+        kind: &'static str,
+        id: String,
+        /// Its name. `None` if an anonymous caller could read it, who must not see stored text.
+        existing_name: Option<String>,
+    },
+    /// A record with the same name has another description.
+    #[error(
+        "A {kind} with this name already exists with another description. Nothing was changed."
+    )]
+    OtherDescription { kind: &'static str, id: String },
+    /// The project's logging instance has another project name, which is this one.
+    #[error(
+        "This project already has a logging instance with the project name \"{0}\". Nothing was changed."
+    )]
+    OtherProjectName(String),
     /// Models exist with other `id`s.
     #[error(
         "{models} model{} with another `id`. Nothing was added.",
@@ -54,8 +77,8 @@ pub(crate) enum Error {
     ModelTaken {
         /// How many.
         models: usize,
-        /// A violation for each of their entries in the body.
-        entries: Vec<Violation>,
+        /// One for each of their entries in the body.
+        violations: Vec<Violation>,
     },
     /// The body is too large, with the maximum size in bytes.
     #[error("The request body is larger than {0} bytes.")]
@@ -70,45 +93,6 @@ pub(crate) enum Error {
     /// is safe and may help.
     #[error("The service is temporarily unavailable. The request is safe to retry.")]
     Unavailable(#[source] BoxError),
-}
-
-/// How an existing record differs from the one that a request would create.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NameConflict {
-    /// Its name is another one that has the same id.
-    #[error(
-        "Another {kind} already has the id `{id}`.{} Choose a name that gives a different id.",
-        .existing_name.as_ref().map_or(String::new(), |name| format!(" Its name is \"{name}\"."))
-    )]
-    Name {
-        /// What the record is, such as `team`.
-        kind: &'static str,
-        id: String,
-        /// Its name. `None` if an anonymous caller could read it, who must not see stored text.
-        existing_name: Option<String>,
-    },
-    /// It has the same name and another description.
-    #[error(
-        "A {kind} with this name already exists with another description. Nothing was changed."
-    )]
-    Description { kind: &'static str, id: String },
-    /// The project's logging instance has this project name.
-    #[error(
-        "This project already has a logging instance with the project name \"{0}\". Nothing was changed."
-    )]
-    ProjectName(String),
-}
-
-/// What is wrong with a credential. The challenge in the response depends on it (RFC 6750,
-/// section 3).
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-pub(crate) enum CredentialProblem {
-    #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
-    Missing,
-    /// The key is malformed, unknown, expired or revoked. The text is the same for each, so that it
-    /// does not reveal whether a key exists.
-    #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
-    Rejected,
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -177,14 +161,16 @@ impl Error {
             Self::MalformedEvent => ("malformed_event", "Malformed event"),
             Self::MalformedPath(..) => ("malformed_path", "Malformed path"),
             Self::NotJson(_) => ("not_json", "Not JSON"),
-            Self::Unauthenticated(_) => ("unauthenticated", "API key required"),
+            Self::NoKey | Self::KeyNotAccepted => ("unauthenticated", "API key required"),
             Self::OtherOrganization => ("other_organization", "Other organization"),
             Self::OperationNotAllowed(_) => ("operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ("no_such_path", "No such path"),
             Self::NoSuchOrganization => ("no_such_organization", "No such organization"),
             Self::NoSuchTeam => ("no_such_team", "No such team"),
             Self::MethodNotAllowed => ("method_not_allowed", "Method not allowed"),
-            Self::NameTaken(_) => ("name_taken", "Name taken"),
+            Self::OtherName { .. } | Self::OtherDescription { .. } | Self::OtherProjectName(_) => {
+                ("name_taken", "Name taken")
+            }
             Self::ModelTaken { .. } => ("model_taken", "Model taken"),
             Self::BodyTooLarge(_) => ("body_too_large", "Body too large"),
             Self::InvalidBody(_) => ("invalid_body", "Invalid body"),
@@ -196,9 +182,9 @@ impl Error {
     /// How the existing record differs, if that is why the request was rejected.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         Some(match self {
-            Self::NameTaken(NameConflict::Name { .. }) => "other_name",
-            Self::NameTaken(NameConflict::Description { .. }) => "other_description",
-            Self::NameTaken(NameConflict::ProjectName(_)) => "other_project_name",
+            Self::OtherName { .. } => "other_name",
+            Self::OtherDescription { .. } => "other_description",
+            Self::OtherProjectName(_) => "other_project_name",
             Self::ModelTaken { .. } => "other_id",
             _ => return None,
         })
@@ -207,21 +193,15 @@ impl Error {
     /// The id of the existing record, if it has one that the path does not contain.
     pub(crate) fn resource_id(&self) -> Option<&str> {
         match self {
-            Self::NameTaken(
-                NameConflict::Name { id, .. } | NameConflict::Description { id, .. },
-            ) => Some(id),
+            Self::OtherName { id, .. } | Self::OtherDescription { id, .. } => Some(id),
             _ => None,
         }
     }
 
-    /// The entries of the body that cause the error. Empty if it has another cause.
+    /// The values in the body that cause the error. Empty if it has another cause.
     pub(crate) fn violations(&self) -> &[Violation] {
         match self {
-            Self::InvalidBody(violations)
-            | Self::ModelTaken {
-                entries: violations,
-                ..
-            } => violations,
+            Self::InvalidBody(violations) | Self::ModelTaken { violations, .. } => violations,
             _ => &[],
         }
     }

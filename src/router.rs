@@ -26,9 +26,9 @@ pub(crate) async fn route(call: &mut Call<'_>) -> Result<Success> {
             let org = call.path_parameter("org_id", org)?;
             let model_type = call.path_parameter("modelType", model_type)?;
             let caller = call.authorize(Operation::AddModels, Some(&org)).await?;
-            let models: AddModels = call.body()?;
-            call.entries = Some(models.len());
-            add_models(store, &caller, &model_type, models).await
+            let body: AddModels = call.body()?;
+            call.entries = Some(body.models.iter().len());
+            add_models(store, &caller, &model_type, body).await
         }
         ["api", "v1", "org", org, "dataStores", "create"] => {
             let org = call.path_parameter("org_id", org)?;
@@ -40,9 +40,9 @@ pub(crate) async fn route(call: &mut Call<'_>) -> Result<Success> {
             let project = call.path_parameter("project_id", project)?;
             let team = call.path_parameter("team_id", team)?;
             let caller = call.authorize(Operation::AddTeamUsers, Some(&org)).await?;
-            let users: AddTeamUsers = call.body()?;
-            call.entries = Some(users.len());
-            add_team_users(store, &caller, &project, &team, users).await
+            let body: AddTeamUsers = call.body()?;
+            call.entries = Some(body.users.iter().len());
+            add_team_users(store, &caller, &project, &team, body).await
         }
         ["api", "v1", "project", org, project, "createNewTeamOnProject"] => {
             let org = call.path_parameter("org_id", org)?;

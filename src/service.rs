@@ -70,16 +70,7 @@ impl Service {
         let (call, outcome) = match event.request(request_id, received_at) {
             None => (None, Err(Error::MalformedEvent)),
             Some(request) => {
-                let mut call = Call {
-                    store: &self.store,
-                    anonymous_operations: self.anonymous_operations,
-                    request,
-                    operation: None,
-                    organization: None,
-                    key_id: None,
-                    path_parameters: Vec::with_capacity(3),
-                    entries: None,
-                };
+                let mut call = Call::new(&self.store, self.anonymous_operations, request);
                 // On the heap, because the futures of the SDK are large.
                 let work = Box::pin(route(&mut call));
                 let outcome = with_timeout(work, remaining_time(&context, received_at)).await;
@@ -147,7 +138,7 @@ fn log_request(
                 code = error.map(|error| error.code_and_title().0),
                 reason = error.and_then(Error::reason),
                 organization = call.and_then(|call| call.organization.as_deref()),
-                key_id = call.and_then(|call| call.key_id.as_deref()),
+                key_id = call.and_then(|call| call.key_id),
                 org_id = path_parameter("org_id"),
                 project_id = path_parameter("project_id"),
                 team_id = path_parameter("team_id"),

@@ -28,12 +28,7 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter()
     }
 
-    /// The number of entries.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// The indexes that some of the entries had in the array as it was sent, with duplicates.
+    /// The indexes, in the array as it was sent, of some of the entries and their duplicates.
     pub(crate) fn indexes_as_sent(&self, entries: &[usize]) -> impl Iterator<Item = usize> {
         let sent = self.sent.iter().enumerate();
         sent.filter(|(_, entry)| entries.contains(entry))
@@ -80,7 +75,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 }
                 Some(other) if entries[other].1 == entry => sent.push(other),
                 Some(other) => {
-                    let detail = format!("conflicts with entry {}", entries[other].0);
+                    let detail = format!("conflicts with the entry at index {}", entries[other].0);
                     let violation = Violation::new(Rule::Conflict, detail);
                     violations.push(Violations::one(at, violation));
                 }
@@ -180,8 +175,8 @@ mod tests {
             [
                 "#/2/key is required",
                 "#/2/value is required",
-                "#/3 conflicts with entry 0",
-                "#/5 conflicts with entry 4",
+                "#/3 conflicts with the entry at index 0",
+                "#/5 conflicts with the entry at index 4",
             ]
         );
     }

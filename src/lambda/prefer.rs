@@ -3,10 +3,10 @@
 /// Whether the client prefers to get what was created in headers: `return=headers-only`. If it sends
 /// several `return` preferences, only the first one counts (section 2). Others are ignored.
 pub(super) fn prefers_headers_only(values: &[&str]) -> bool {
-    let preferences = values.iter().flat_map(|value| split(value, ','));
-    // What follows a semicolon is a parameter.
-    let mut preferences = preferences.filter_map(|preference| split(preference, ';').next());
+    let mut preferences = values.iter().flat_map(|value| split(value, ','));
     let value = preferences.find_map(|preference| {
+        // What follows a semicolon is a parameter.
+        let preference = split(preference, ';').next()?;
         let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
         let is_return = name.trim().eq_ignore_ascii_case("return");
         is_return.then(|| value.trim().trim_matches('"'))

@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use super::event::{Event, EventSource};
 use crate::{
-    error::{CredentialProblem, Error, Result, Violation},
+    error::{Error, Result, Violation},
     operation::Success,
 };
 
 /// The `Retry-After` of a 503, in seconds.
-const RETRY_AFTER: u16 = 1;
+const RETRY_AFTER: &str = "1";
 
 /// A response in the form that the source of its event reads.
 #[derive(Debug, Serialize)]
@@ -42,11 +42,14 @@ pub(crate) fn status(outcome: &Result<Success>) -> StatusCode {
         Error::MalformedEvent | Error::MalformedPath(..) | Error::NotJson(_) => {
             StatusCode::BAD_REQUEST
         }
-        Error::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+        Error::NoKey | Error::KeyNotAccepted => StatusCode::UNAUTHORIZED,
         Error::OtherOrganization | Error::OperationNotAllowed(_) => StatusCode::FORBIDDEN,
         Error::NoSuchPath | Error::NoSuchOrganization | Error::NoSuchTeam => StatusCode::NOT_FOUND,
         Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Error::NameTaken(_) | Error::ModelTaken { .. } => StatusCode::CONFLICT,
+        Error::OtherName { .. }
+        | Error::OtherDescription { .. }
+        | Error::OtherProjectName(_)
+        | Error::ModelTaken { .. } => StatusCode::CONFLICT,
         Error::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         Error::InvalidBody(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -59,25 +62,25 @@ impl EventResponse {
         let status = status(outcome);
         let mut headers = HeaderMap::new();
         if let Ok(request_id) = HeaderValue::from_str(request_id) {
-            headers.insert(HeaderName::from_static("x-request-id"), request_id);
+            headers.insert("x-request-id", request_id);
         }
-        let body = match outcome {
-            Ok(success) => {
-                if let Success::Created { id } = success
-                    && event.prefers_headers_only()
-                {
-                    headers.extend(id_headers(id));
-                }
-                None
+        if let Ok(Success::Created { id }) = outcome
+            && let Ok(id) = HeaderValue::from_str(id)
+            && event.prefers_headers_only()
+        {
+            headers.insert("x-resource-id", id);
+            let applied = HeaderValue::from_static("return=headers-only");
+            headers.insert("preference-applied", applied);
+        }
+        let body = outcome.as_ref().err().and_then(|error| {
+            let problem_json = HeaderValue::from_static("application/problem+json");
+            headers.insert(header::CONTENT_TYPE, problem_json);
+            if let Some((name, value)) = error_header(error) {
+                headers.insert(name, HeaderValue::from_static(value));
             }
-            Err(error) => {
-                let problem_json = HeaderValue::from_static("application/problem+json");
-                headers.insert(header::CONTENT_TYPE, problem_json);
-                headers.extend(error_header(error));
-                let problem = Problem::new(error, status, request_id);
-                serde_json::to_string(&problem).ok().map(Body::Text)
-            }
-        };
+            let problem = Problem::new(error, status, request_id);
+            serde_json::to_string(&problem).ok().map(Body::Text)
+        });
         // The three types have these members in common, but no trait.
         macro_rules! response {
             ($type:ident) => {{
@@ -102,38 +105,18 @@ impl EventResponse {
     }
 }
 
-/// The headers for a client that prefers to get the id of what it created.
-fn id_headers(id: &str) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    // An id consists of ASCII letters, digits and hyphens.
-    let id = HeaderValue::from_str(id).ok();
-    let headers = id.map(|id| {
-        let applied = HeaderValue::from_static("return=headers-only");
-        [
-            (HeaderName::from_static("x-resource-id"), id),
-            (HeaderName::from_static("preference-applied"), applied),
-        ]
-    });
-    headers.into_iter().flatten()
-}
-
 /// The header that HTTP requires or recommends for an error.
-fn error_header(error: &Error) -> Option<(HeaderName, HeaderValue)> {
+fn error_header(error: &Error) -> Option<(HeaderName, &'static str)> {
+    let challenge = header::WWW_AUTHENTICATE;
     Some(match error {
-        Error::Unauthenticated(problem) => {
-            let challenge = match problem {
-                // RFC 6750, section 3.1: no error code if the request has no credential.
-                CredentialProblem::Missing => r#"Bearer realm="workspace-management""#,
-                CredentialProblem::Rejected => {
-                    r#"Bearer realm="workspace-management", error="invalid_token""#
-                }
-            };
-            (
-                header::WWW_AUTHENTICATE,
-                HeaderValue::from_static(challenge),
-            )
-        }
-        Error::MethodNotAllowed => (header::ALLOW, HeaderValue::from_static("POST")),
-        Error::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER)),
+        // RFC 6750, section 3.1: no error code if the request has no credential.
+        Error::NoKey => (challenge, r#"Bearer realm="workspace-management""#),
+        Error::KeyNotAccepted => (
+            challenge,
+            r#"Bearer realm="workspace-management", error="invalid_token""#,
+        ),
+        Error::MethodNotAllowed => (header::ALLOW, "POST"),
+        Error::Unavailable(_) => (header::RETRY_AFTER, RETRY_AFTER),
         _ => return None,
     })
 }
@@ -211,12 +194,12 @@ mod tests {
     fn errors_have_the_headers_that_clients_act_on() {
         for (error, name, value) in [
             (
-                Error::Unauthenticated(CredentialProblem::Missing),
+                Error::NoKey,
                 "www-authenticate",
                 r#"Bearer realm="workspace-management""#,
             ),
             (
-                Error::Unauthenticated(CredentialProblem::Rejected),
+                Error::KeyNotAccepted,
                 "www-authenticate",
                 r#"Bearer realm="workspace-management", error="invalid_token""#,
             ),
@@ -224,10 +207,7 @@ mod tests {
             (Error::Unavailable("cause".into()), "retry-after", "1"),
         ] {
             let (found_name, found_value) = error_header(&error).unwrap();
-            assert_eq!(
-                (found_name.as_str(), found_value.to_str().unwrap()),
-                (name, value)
-            );
+            assert_eq!((found_name.as_str(), found_value), (name, value));
         }
         assert!(error_header(&Error::NoSuchPath).is_none());
     }

@@ -18,19 +18,12 @@ use crate::{
 pub(crate) struct AddModels {
     // Spelled as in the contract.
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
-    models: UniqueList<SelectedModel>,
-}
-
-impl AddModels {
-    /// The number of entries.
-    pub(crate) fn len(&self) -> usize {
-        self.models.len()
-    }
+    pub(crate) models: UniqueList<SelectedModel>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
-struct SelectedModel {
+pub(crate) struct SelectedModel {
     /// The number that the client gives to the model.
     id: ModelNumber,
     /// The name of the model, such as `gpt-4o`.
@@ -82,16 +75,13 @@ pub(crate) async fn add_models(
     if conflicts.is_empty() {
         return Ok(Success::Done);
     }
-    let entries = request.models.indexes_as_sent(&conflicts).map(|index| {
-        let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
-        let detail = "differs from the existing model's `id`";
-        Violation {
-            pointer,
-            ..Violation::new(Rule::Conflict, detail)
-        }
-    });
+    let violation = |index| Violation {
+        pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
+        ..Violation::new(Rule::Conflict, "differs from the existing model's `id`")
+    };
+    let indexes = request.models.indexes_as_sent(&conflicts);
     Err(Error::ModelTaken {
         models: conflicts.len(),
-        entries: entries.collect(),
+        violations: indexes.map(violation).collect(),
     })
 }

@@ -18,19 +18,12 @@ use crate::{
 #[deserr(error = Violations)]
 pub(crate) struct AddTeamUsers {
     #[deserr(rename = "usersAddingToTeam")]
-    users: UniqueList<User>,
-}
-
-impl AddTeamUsers {
-    /// The number of entries.
-    pub(crate) fn len(&self) -> usize {
-        self.users.len()
-    }
+    pub(crate) users: UniqueList<User>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
-struct User {
+pub(crate) struct User {
     userid: UserId,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, NameConflict, Result},
+    error::{Error, Result},
     operation::Success,
     store::{Store, Table},
     values::{Description, NameWithId},
@@ -48,23 +48,19 @@ pub(crate) async fn create_data_store(
         data_store_description: request.description.unwrap_or_default().into_string(),
         audit: caller.audit(),
     };
-    let id = data_store.data_store_id.clone();
-    let conflict = match store.insert(Table::DATA_STORES, &data_store).await? {
+    let (kind, id) = ("data store", data_store.data_store_id.clone());
+    match store.insert(Table::DATA_STORES, &data_store).await? {
         Some(existing) if existing.data_store_name != data_store.data_store_name => {
-            NameConflict::Name {
-                kind: "data store",
+            Err(Error::OtherName {
+                kind,
                 id,
                 // The caller can be anonymous.
                 existing_name: None,
-            }
+            })
         }
         Some(existing) if existing.data_store_description != data_store.data_store_description => {
-            NameConflict::Description {
-                kind: "data store",
-                id,
-            }
+            Err(Error::OtherDescription { kind, id })
         }
-        _ => return Ok(Success::Created { id }),
-    };
-    Err(Error::NameTaken(conflict))
+        _ => Ok(Success::Created { id }),
+    }
 }

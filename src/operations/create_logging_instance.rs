@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, NameConflict, Result},
+    error::{Error, Result},
     operation::Success,
     store::{Store, Table},
     values::{DisplayName, Identifier},
@@ -45,9 +45,9 @@ pub(crate) async fn create_logging_instance(
         audit: caller.audit(),
     };
     match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
-        Some(existing) if existing.project_name != instance.project_name => Err(Error::NameTaken(
-            NameConflict::ProjectName(existing.project_name),
-        )),
+        Some(existing) if existing.project_name != instance.project_name => {
+            Err(Error::OtherProjectName(existing.project_name))
+        }
         _ => Ok(Success::Done),
     }
 }

@@ -7,7 +7,7 @@ use super::project_key;
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, NameConflict, Result},
+    error::{Error, Result},
     operation::Success,
     store::{Store, Table},
     values::{Description, Identifier, NameWithId},
@@ -51,17 +51,16 @@ pub(crate) async fn create_team(
         team_description: request.description.unwrap_or_default().into_string(),
         audit: caller.audit(),
     };
-    let id = team.team_id.clone();
-    let conflict = match store.insert(Table::TEAMS, &team).await? {
-        Some(existing) if existing.team_name != team.team_name => NameConflict::Name {
-            kind: "team",
+    let (kind, id) = ("team", team.team_id.clone());
+    match store.insert(Table::TEAMS, &team).await? {
+        Some(existing) if existing.team_name != team.team_name => Err(Error::OtherName {
+            kind,
             id,
             existing_name: Some(existing.team_name),
-        },
+        }),
         Some(existing) if existing.team_description != team.team_description => {
-            NameConflict::Description { kind: "team", id }
+            Err(Error::OtherDescription { kind, id })
         }
-        _ => return Ok(Success::Created { id }),
-    };
-    Err(Error::NameTaken(conflict))
+        _ => Ok(Success::Created { id }),
+    }
 }

@@ -3,8 +3,8 @@
 use sha2::{Digest as _, Sha256};
 use unicode_script::{Script, UnicodeScript as _};
 
-use super::{SingleLine, ok_unless, trim};
-use crate::error::{Rule, Violation};
+use super::{SingleLine, ok_unless, pattern, trim};
+use crate::error::Violation;
 
 /// A name: a line of 1 to 100 characters, one of which is visible. Surrounding white space is
 /// trimmed.
@@ -15,8 +15,7 @@ impl DisplayName {
     pub(super) fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = SingleLine::parse(trim(text))?;
         let is_invisible = !name.as_str().contains(is_visible);
-        let violation =
-            is_invisible.then(|| Violation::new(Rule::Pattern, "must contain a visible character"));
+        let violation = pattern(is_invisible, "must contain a visible character");
         ok_unless([violation], || Self(name))
     }
 
@@ -38,8 +37,7 @@ impl NameWithId {
         let name = DisplayName::parse(text)?;
         let is_letter_or_digit = |c: char| c.is_alphanumeric() && is_visible(c);
         let has_none = !name.0.as_str().contains(is_letter_or_digit);
-        let violation =
-            has_none.then(|| Violation::new(Rule::Pattern, "must contain a letter or a digit"));
+        let violation = pattern(has_none, "must contain a letter or a digit");
         let id = id_of(name.0.as_str());
         ok_unless([violation], || Self { name, id })
     }
@@ -61,11 +59,8 @@ fn id_of(name: &str) -> String {
     if is_latin(name) && (1..=MAX).contains(&slug.len()) {
         return slug;
     }
-    let digest = Sha256::digest(name);
-    let hash = format!(
-        "{:02x}{:02x}{:02x}{:02x}",
-        digest[0], digest[1], digest[2], digest[3]
-    );
+    let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(name).into();
+    let hash = format!("{a:02x}{b:02x}{c:02x}{d:02x}");
     let start = slug.get(..MAX_BEFORE_HASH).unwrap_or(&slug);
     match start.trim_end_matches('-') {
         // The characters have no transliteration.
@@ -83,7 +78,7 @@ fn is_latin(text: &str) -> bool {
     text.is_ascii() || !text.contains(is_other)
 }
 
-/// Whether a character is visible, also if it stands alone.
+/// Whether a character is visible without other characters.
 fn is_visible(c: char) -> bool {
     let is_invisible = c.is_whitespace()
         || c.is_control()

@@ -161,7 +161,8 @@ async fn anonymous_callers_may_call_what_the_contract_shows_without_authorizatio
             response.assert_success();
         } else {
             response.assert_problem(401, "unauthenticated");
-            assert!(response.headers["www-authenticate"].starts_with("Bearer "));
+            let challenge = &response.headers["www-authenticate"];
+            assert_eq!(challenge, r#"Bearer realm="workspace-management""#);
             assert_eq!(app.all_records().await, before, "{operation:?}");
         }
     }
@@ -198,7 +199,8 @@ async fn a_deployment_can_require_an_api_key_for_every_operation() {
     for operation in Operation::ALL {
         let response = app.send(event_with_headers(*operation, json!({}))).await;
         response.assert_problem(401, "unauthenticated");
-        assert!(response.headers["www-authenticate"].starts_with("Bearer "));
+        let challenge = &response.headers["www-authenticate"];
+        assert_eq!(challenge, r#"Bearer realm="workspace-management""#);
         let key = workspace_local::demo::DEMO_KEY;
         let headers = json!({ "authorization": format!("Bearer {key}") });
         let response = app.send(event_with_headers(*operation, headers)).await;

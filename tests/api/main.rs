@@ -21,6 +21,7 @@ mod iam_policy;
 mod openapi;
 mod outages;
 mod prefer;
+mod problems;
 mod properties;
 mod repeats;
 mod request_count;

@@ -1,4 +1,5 @@
 //! Repeated requests: identical content succeeds and changes nothing, no matter who sends it.
+//! `ctl/tests/cli/keys.rs` has the test with a rotated key.
 
 use std::time::Duration;
 
@@ -55,23 +56,6 @@ async fn identical_content_succeeds_for_every_caller_and_changes_nothing() {
                 assert_eq!(after, created, "{operation:?}: {creator}, then {caller}");
             }
         }
-    }
-}
-
-#[tokio::test]
-async fn the_key_that_replaces_a_rotated_one_can_repeat_its_requests() {
-    for operation in Operation::ALL {
-        let sample = Sample::of(*operation, &Values::example());
-        let (app, callers) = app_with_callers(*operation).await;
-        let [old, new] = [0, 1].map(|index| callers[index].1.as_deref().unwrap());
-        send(&app.with_key(old), &sample, "create").await;
-        let created = app.all_records().await;
-
-        app.revoke_key(old).await;
-        app.advance_clock(Duration::from_secs(60));
-        send(&app.with_key(new), &sample, "repeat").await;
-
-        assert_eq!(app.all_records().await, created, "{operation:?}");
     }
 }
 

@@ -319,8 +319,8 @@ async fn returns_422_for_two_ids_of_one_model() {
                 "two models with two ids each",
                 models(&[(1, "a"), (2, "b"), (3, "a"), (4, "b")]),
                 &[
-                    "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 0",
-                    "#/aIModelsSelectedToAddToOrg/3 conflicts with entry 1",
+                    "#/aIModelsSelectedToAddToOrg/2 conflicts with the entry at index 0",
+                    "#/aIModelsSelectedToAddToOrg/3 conflicts with the entry at index 1",
                 ],
             ),
             (
@@ -332,7 +332,7 @@ async fn returns_422_for_two_ids_of_one_model() {
                 ] }),
                 &[
                     "#/aIModelsSelectedToAddToOrg/0/id is required",
-                    "#/aIModelsSelectedToAddToOrg/2 conflicts with entry 1",
+                    "#/aIModelsSelectedToAddToOrg/2 conflicts with the entry at index 1",
                 ],
             ),
         ],

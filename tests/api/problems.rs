@@ -1,0 +1,310 @@
+//! Problem documents: the examples in `openapi.yaml` are what the service sends, and violations have
+//! the rules that the documentation lists.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use workspace_management::{operation::Operation, store::Table};
+
+use crate::{
+    openapi::{contract, find, resolve},
+    support::{TestApp, TestClient, event, send},
+};
+
+const TEAM: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+const MODELS: &str = "/api/v1/org/acme/addModelsToOrg/chat";
+
+/// The examples of problems in the contract: the operation, the name of its response and the
+/// example.
+fn example_problems(contract: &Value) -> Vec<(String, &str, &Value)> {
+    let mut examples = Vec::new();
+    for operation in Operation::ALL {
+        let (_, description) = find(contract, *operation);
+        for response in description["responses"].as_object().unwrap().values() {
+            let name = response["$ref"]
+                .as_str()
+                .unwrap()
+                .rsplit('/')
+                .next()
+                .unwrap();
+            let content = &resolve(contract, response)["content"]["application/problem+json"];
+            for (example, value) in content["examples"].as_object().into_iter().flatten() {
+                examples.push((
+                    format!("{name}/{example}"),
+                    operation.name(),
+                    &value["value"],
+                ));
+            }
+        }
+    }
+    examples
+}
+
+/// A client, the path and the body that get a response.
+type Request<'a> = (TestClient<'a>, &'static str, Value);
+
+/// For each example of a problem, the requests that get it. The last one does.
+async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<Request<'a>>)> {
+    const USERS: &str = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
+    const LOGGING_INSTANCE: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
+    const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
+    let acme = app.client_with_new_key("acme").await;
+    let restricted = app
+        .issue_key("acme", |key| key.operations = Some(vec![]))
+        .await;
+    let (anonymous, restricted) = (app.anonymous(), app.with_key(&restricted));
+    let rejected = app.with_key("wsk_mistyped");
+    let team =
+        |name: &str, description: &str| json!({ "teamName": name, "teamDescription": description });
+    let data_store = |name: &str, description: &str| json!({ "dataStoreName": name, "dataStoreDescription": description });
+    let models = |models: Value| json!({ "aIModelsSelectedToAddToOrg": models });
+    let send = |path, body| (acme.clone(), path, body);
+    vec![
+        (
+            "MalformedRequest/malformed_path",
+            vec![send("/api/v1/org/../dataStores/create", json!({}))],
+        ),
+        ("MalformedRequest/not_json", vec![send(TEAM, Value::Null)]),
+        (
+            "Unauthenticated/no_key",
+            vec![(anonymous.clone(), TEAM, json!({}))],
+        ),
+        (
+            "Unauthenticated/rejected_key",
+            vec![(rejected, TEAM, json!({}))],
+        ),
+        (
+            "Forbidden/other_organization",
+            vec![send("/api/v1/org/globex/dataStores/create", json!({}))],
+        ),
+        (
+            "Forbidden/operation_not_allowed",
+            vec![(restricted.clone(), TEAM, json!({}))],
+        ),
+        (
+            "OperationNotAllowed/operation_not_allowed",
+            vec![(restricted, VOICE, json!({}))],
+        ),
+        (
+            "NoSuchOrganization/no_such_organization",
+            vec![(anonymous, "/api/v1/org/absent/dataStores/create", json!({}))],
+        ),
+        (
+            "NoSuchTeam/no_such_team",
+            vec![send(
+                USERS,
+                json!({ "usersAddingToTeam": [{ "userid": "ada" }] }),
+            )],
+        ),
+        (
+            "TeamTaken/other_name",
+            vec![send(TEAM, team("C++", "")), send(TEAM, team("C#", ""))],
+        ),
+        (
+            "TeamTaken/other_description",
+            vec![
+                send(TEAM, team("Research Team", "")),
+                send(TEAM, team("Research Team", "x")),
+            ],
+        ),
+        (
+            "DataStoreTaken/other_name",
+            vec![
+                send(DATA_STORE, data_store("C++", "")),
+                send(DATA_STORE, data_store("C#", "")),
+            ],
+        ),
+        (
+            "DataStoreTaken/other_description",
+            vec![
+                send(DATA_STORE, data_store("Papers", "")),
+                send(DATA_STORE, data_store("Papers", "x")),
+            ],
+        ),
+        (
+            "LoggingInstanceTaken/other_project_name",
+            vec![
+                send(LOGGING_INSTANCE, json!({ "projectName": "Apollo" })),
+                send(LOGGING_INSTANCE, json!({ "projectName": "Gemini" })),
+            ],
+        ),
+        (
+            "ModelTaken/other_id",
+            vec![
+                send(MODELS, models(json!([{ "id": 2, "modelid": "b" }]))),
+                send(
+                    MODELS,
+                    models(json!([{ "id": 1, "modelid": "a" }, { "id": 1, "modelid": "b" }])),
+                ),
+            ],
+        ),
+        (
+            "BodyTooLarge/body_too_large",
+            vec![send(TEAM, team(&"x".repeat(262_144), ""))],
+        ),
+        (
+            "InvalidModels/invalid_body",
+            vec![send(
+                MODELS,
+                models(json!([{ "id": 1_u64 << 53, "modelid": "a" }, { "id": 1 }])),
+            )],
+        ),
+        (
+            "InvalidTeamUsers/invalid_body",
+            vec![send(
+                USERS,
+                json!({ "usersAddingToTeam": [{ "userid": "ada" }, { "userid": " grace" }] }),
+            )],
+        ),
+        (
+            "InvalidTeam/invalid_body",
+            vec![send(TEAM, team("!?", &"x".repeat(1001)))],
+        ),
+        (
+            "InvalidBotVoice/invalid_body",
+            vec![send(VOICE, json!({ "type": "alloy", "enabled": "true" }))],
+        ),
+        (
+            "InvalidDataStore/invalid_body",
+            vec![send(DATA_STORE, data_store("", ""))],
+        ),
+        (
+            "InvalidLoggingInstance/invalid_body",
+            vec![send(LOGGING_INSTANCE, json!({}))],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_examples_of_problems_are_what_the_service_sends() {
+    let contract = contract();
+    let app = TestApp::new().await;
+    let mut sent = BTreeMap::new();
+    for (name, requests) in requests_with_problems(&app).await {
+        let mut problem = Value::Null;
+        for (client, path, body) in requests {
+            let response = match body {
+                Value::Null => client.post_text(path, "").await,
+                body => client.post(path, body).await,
+            };
+            problem = response.body.unwrap_or_default();
+        }
+        sent.insert(name.to_owned(), problem);
+    }
+    app.delete_table(Table::TEAMS).await;
+    let acme = app.client_with_new_key("acme").await;
+    let response = acme.post(TEAM, json!({ "teamName": "A" })).await;
+    sent.insert("Internal/internal".to_owned(), response.body.unwrap());
+    let body = json!({ "teamName": "A" }).to_string();
+    let event = event("POST", TEAM, &acme.headers, Some(&body));
+    let response = send(&app.service, &event, Duration::from_millis(400)).await;
+    sent.insert("Unavailable/unavailable".to_owned(), response.body.unwrap());
+
+    let mut documented = BTreeSet::new();
+    for (name, operation, example) in example_problems(&contract) {
+        let problem = sent.get_mut(&name);
+        let problem = problem.unwrap_or_else(|| panic!("no request gets {name}"));
+        problem["request_id"] = example["request_id"].clone();
+        assert_eq!(example, problem, "{name} of {operation}");
+        documented.insert(name);
+    }
+    assert_eq!(documented, sent.into_keys().collect());
+}
+
+#[test]
+fn the_table_of_errors_has_the_codes_of_the_contract() {
+    let documentation = include_str!("../../docs/api.md");
+    for (name, _, problem) in example_problems(&contract()) {
+        let (code, status) = (problem["code"].as_str().unwrap(), &problem["status"]);
+        let row = format!("| `{code}` | {status} |");
+        assert!(
+            documentation.contains(&row),
+            "{name}: docs/api.md has no row {row}"
+        );
+        if let Some(reason) = problem["reason"].as_str() {
+            let row = format!("| `{reason}` |");
+            assert!(
+                documentation.contains(&row),
+                "{name}: docs/api.md has no row {row}"
+            );
+        }
+    }
+}
+
+/// For each rule, bodies that violate it, with the limits.
+fn violations_of_each_rule() -> Vec<(&'static str, Value, &'static str, Value)> {
+    let team = |name: &str| json!({ "teamName": name });
+    let models = |ids: &[Value]| {
+        let models = ids.iter().map(|id| json!({ "id": id, "modelid": "m" }));
+        json!({ "aIModelsSelectedToAddToOrg": Value::from_iter(models) })
+    };
+    let max_id: u64 = (1 << 53) - 1;
+    vec![
+        ("required", json!({}), TEAM, Value::Null),
+        ("type", json!({ "teamName": 1 }), TEAM, Value::Null),
+        ("type", models(&[json!(1.5)]), MODELS, Value::Null),
+        ("minLength", team(""), TEAM, json!(1)),
+        ("maxLength", team(&"x".repeat(101)), TEAM, json!(100)),
+        ("pattern", team("!"), TEAM, Value::Null),
+        ("minItems", models(&[]), MODELS, json!(1)),
+        ("maxItems", models(&vec![json!(1); 101]), MODELS, json!(100)),
+        ("minimum", models(&[json!(-1)]), MODELS, json!(0)),
+        (
+            "maximum",
+            models(&[json!(max_id + 1)]),
+            MODELS,
+            json!(max_id),
+        ),
+        (
+            "conflict",
+            models(&[json!(1), json!(2)]),
+            MODELS,
+            Value::Null,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn every_violation_has_a_documented_rule_and_its_limit() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let documentation = include_str!("../../docs/api.md");
+    let contract = contract();
+    let description = &contract["components"]["schemas"]["Violation"]["properties"]["rule"];
+    let description = description["description"].as_str().unwrap();
+
+    for (rule, body, path, limit) in violations_of_each_rule() {
+        let response = acme.post(path, body.clone()).await;
+
+        response.assert_problem(422, "invalid_body");
+        let violations = &response.body.unwrap()["errors"];
+        assert_eq!(violations.as_array().unwrap().len(), 1, "{violations}");
+        let found = (&violations[0]["rule"], &violations[0]["limit"]);
+        assert_eq!(found, (&json!(rule), &limit), "{body}: {violations}");
+        for text in [documentation, description] {
+            assert!(
+                text.contains(&format!("`{rule}`")),
+                "{rule} is not documented"
+            );
+        }
+    }
+}
+
+/// The contract limits the number of violations.
+#[tokio::test]
+async fn a_body_has_at_most_400_violations() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let modelid = format!(" {}\n", "x".repeat(200));
+    let models = vec![json!({ "id": -1, "modelid": modelid }); 100];
+
+    let response = acme
+        .post(MODELS, json!({ "aIModelsSelectedToAddToOrg": models }))
+        .await;
+
+    assert_eq!(response.violations().len(), 400);
+}

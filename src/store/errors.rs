@@ -97,15 +97,15 @@ fn reasons(error: &TransactWriteItemsError) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a status that comes with an error is not one of DynamoDB's, but one of something in
-/// between, such as a proxy: a success, a redirect, 408 or 429.
+/// Whether a status that comes with an error is not one of DynamoDB's, but one of an intermediary,
+/// such as a proxy: a success, a redirect, 408 or 429.
 fn is_from_intermediary(status: u16) -> bool {
     matches!(status, 200..400 | 408 | 429)
 }
 
 /// Retries what the SDK does not retry by default: writes that lost to other writers, cancelled
 /// transactions that were throttled, connections that end without a response from DynamoDB, and
-/// responses of something in between.
+/// responses of intermediaries.
 #[derive(Debug)]
 struct TransientErrorClassifier;
 
@@ -239,7 +239,7 @@ mod tests {
             (400, "ExpiredTokenException", true),
             (500, "InternalServerError", true),
             (503, "", true),
-            // from something in between
+            // from an intermediary
             (200, "", true),
             (302, "", true),
             (408, "", true),

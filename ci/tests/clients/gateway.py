@@ -1,4 +1,4 @@
-"""Forwards requests to the local service, except for two that it answers itself.
+"""Forwards requests to the local service, except for two that it responds to itself.
 
 A project named `gateway-503` gets a 503 as API Gateway sends it. A project named `new-reason` gets
 a 409 with a reason and a member that the contract does not list.

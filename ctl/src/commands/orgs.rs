@@ -27,7 +27,7 @@ Examples:
 pub(crate) enum Command {
     /// Register an organization. If it is already registered, nothing changes
     Create {
-        /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -
+        /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, not `.` or `..`
         #[arg(value_parser = organization_id)]
         org: String,
     },

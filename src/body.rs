@@ -58,12 +58,13 @@ fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Whether a text begins like `name=value`, or like the first part of `multipart/form-data`.
+/// Whether a text begins like `name=value`, with an escape, or like the first part of
+/// `multipart/form-data`.
 fn is_form_data(body: &[u8]) -> bool {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~*+%[]".contains(byte);
     let name_length = body.iter().take_while(|byte| is_name(byte)).count();
     let is_urlencoded = name_length > 0 && body.get(name_length) == Some(&b'=');
-    is_urlencoded || body.starts_with(b"--")
+    is_urlencoded || body.starts_with(b"%") || body.starts_with(b"--")
 }
 
 /// The violations of a body: at least one.
@@ -235,6 +236,7 @@ mod tests {
             ),
             (b"%7B%22flag%22%3Atrue%7D=", "It looks like form data."),
             (b"name=\xe9", "It looks like form data."),
+            (b"%7B%22flag%22%3Atrue%7D", "It looks like form data."),
             (
                 b"\r\n--x\r\nContent-Disposition: form-data",
                 "It looks like form data.",

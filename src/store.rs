@@ -12,11 +12,8 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     config::Builder,
-    operation::{put_item::PutItemError, update_item::UpdateItemError},
-    types::{
-        AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-        Update as BoundUpdate,
-    },
+    operation::put_item::PutItemError,
+    types::{AttributeValue, ReturnValuesOnConditionCheckFailure},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -30,26 +27,15 @@ mod cache;
 pub mod client;
 mod errors;
 mod tables;
+mod update;
 
 use cache::Cache;
 pub use tables::{Table, TableNames};
+pub(crate) use update::Update;
 
 /// The maximum time for which an organization or a team is cached. Within this time of its deletion,
 /// it accepts no more anonymous callers or users.
 const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
-
-/// DynamoDB's expressions for updating a record. They are applied to one record or to several.
-pub(crate) struct Update {
-    pub(crate) table: Table,
-    /// Must use the value `:<attribute>` of every non-key attribute of the record, because DynamoDB
-    /// rejects unused values.
-    pub(crate) expression: &'static str,
-    /// A record whose condition fails is a conflict. DynamoDB also evaluates the condition if the
-    /// record does not exist: start it with `attribute_not_exists(<key>) OR` to create the record.
-    pub(crate) condition: Option<&'static str>,
-    /// Placeholders for attributes whose names DynamoDB reserves, such as `("#type", "type")`.
-    pub(crate) names: &'static [(&'static str, &'static str)],
-}
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -170,81 +156,5 @@ impl Store {
         let existing = existing.ok_or_else(|| Error::internal("DynamoDB returned no item"))?;
         let existing = serde_dynamo::from_item(existing);
         existing.map(Some).map_err(Error::internal)
-    }
-
-    /// Applies an update to 1 to 100 records: to all of them, or to none if there is a conflict.
-    /// Returns the indexes of the conflicts that DynamoDB reports. Sends one request, apart from
-    /// retries.
-    pub(crate) async fn update<R: Serialize>(
-        &self,
-        update: &Update,
-        records: &[R],
-    ) -> Result<Vec<usize>> {
-        let updates = records.iter().map(|record| self.bind(update, record));
-        let updates: Vec<BoundUpdate> = updates.collect::<Result<_, _>>()?;
-        match <[BoundUpdate; 1]>::try_from(updates) {
-            // Costs half as much as a transaction.
-            Ok([update]) => self.update_one(update).await,
-            Err(updates) => self.update_in_transaction(updates).await,
-        }
-    }
-
-    /// Binds the values of a record to the expressions of an update.
-    fn bind<R: Serialize>(&self, update: &Update, record: &R) -> Result<BoundUpdate> {
-        let item: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let mut bound = BoundUpdate::builder()
-            .table_name(self.tables.name(update.table))
-            .update_expression(update.expression)
-            .set_condition_expression(update.condition.map(str::to_owned));
-        for (placeholder, name) in update.names {
-            bound = bound.expression_attribute_names(*placeholder, *name);
-        }
-        for (name, value) in item {
-            bound = if update.table.key.contains(&name.as_str()) {
-                bound.key(name, value)
-            } else {
-                bound.expression_attribute_values(format!(":{name}"), value)
-            };
-        }
-        bound.build().map_err(Error::internal)
-    }
-
-    async fn update_one(&self, update: BoundUpdate) -> Result<Vec<usize>> {
-        let result = self
-            .client
-            .update_item()
-            .table_name(update.table_name)
-            .set_key(Some(update.key))
-            .update_expression(update.update_expression)
-            .set_condition_expression(update.condition_expression)
-            .set_expression_attribute_names(update.expression_attribute_names)
-            .set_expression_attribute_values(update.expression_attribute_values)
-            .send()
-            .await;
-        let Err(error) = result else {
-            return Ok(vec![]);
-        };
-        let service_error = error.as_service_error();
-        let is_conflict =
-            service_error.is_some_and(UpdateItemError::is_conditional_check_failed_exception);
-        is_conflict.then(|| vec![0]).ok_or_else(|| error.into())
-    }
-
-    async fn update_in_transaction(&self, updates: Vec<BoundUpdate>) -> Result<Vec<usize>> {
-        let actions = updates
-            .into_iter()
-            .map(|update| TransactWriteItem::builder().update(update).build());
-        let result = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(actions.collect()))
-            .send()
-            .await;
-        let Err(error) = result else {
-            return Ok(vec![]);
-        };
-        let conflicts = error.as_service_error().map(errors::failed_conditions);
-        let conflicts = conflicts.filter(|conflicts| !conflicts.is_empty());
-        conflicts.ok_or_else(|| error.into())
     }
 }

@@ -60,12 +60,9 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
         let mut violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
             let at = at.push_index(index);
-            let entry = match T::deserialize_from_value(value.into_value(), at) {
-                Ok(entry) => entry,
-                Err(found) => {
-                    violations.push(found);
-                    continue;
-                }
+            let entry = T::deserialize_from_value(value.into_value(), at);
+            let Ok(entry) = entry.map_err(|found| violations.push(found)) else {
+                continue;
             };
             let has_same_key = |(_, other): &(usize, T)| other.key() == entry.key();
             match entries.iter().position(has_same_key) {

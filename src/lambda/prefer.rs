@@ -9,9 +9,17 @@ pub(super) fn prefers_headers_only(values: &[&str]) -> bool {
         let preference = split(preference, ';').next()?;
         let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
         let is_return = name.trim().eq_ignore_ascii_case("return");
-        is_return.then(|| value.trim().trim_matches('"'))
+        is_return.then(|| unquoted(value.trim()))
     });
     value.is_some_and(|value| value.eq_ignore_ascii_case("headers-only"))
+}
+
+/// The value of a token or of a quoted string.
+fn unquoted(text: &str) -> String {
+    let quoted = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    quoted.map_or(text.to_owned(), |quoted| quoted.replace('\\', ""))
 }
 
 /// The parts of a text between separators that are not in a quoted string (RFC 9110, section 5.6.4).
@@ -37,6 +45,7 @@ mod tests {
         for values in [
             &["return=headers-only"][..],
             &["RETURN = \"headers-only\""],
+            &[r#"return="headers\-only""#],
             &["Return=Headers-Only"],
             &["respond-async, wait=10, return=headers-only; foo=bar"],
             &["handling=lenient", "return=headers-only"],
@@ -55,6 +64,7 @@ mod tests {
             &["return=representation"],
             &["return=minimal, return=headers-only"],
             &["return", "return=headers-only"],
+            &[r#"return="headers-only"#],
             &["returns=headers-only"],
             &["headers-only"],
             &["wait=10; return=headers-only"],

@@ -52,7 +52,9 @@ const ADD_MODEL: Update = Update {
     expression: "SET id = :id, created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
-    condition: Some("attribute_not_exists(org_id) OR id = :id"),
+    condition: "attribute_not_exists(org_id) OR id = :id AND attribute_exists(created_at) \
+        AND attribute_exists(created_by) AND attribute_exists(request_id)",
+    content: &["id"],
     names: &[],
 };
 

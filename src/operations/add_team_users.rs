@@ -49,7 +49,9 @@ const ADD_MEMBER: Update = Update {
     expression: "SET created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
-    condition: None,
+    condition: "attribute_not_exists(team) OR attribute_exists(created_at) \
+        AND attribute_exists(created_by) AND attribute_exists(request_id)",
+    content: &[],
     names: &[],
 };
 
@@ -74,7 +76,7 @@ pub(crate) async fn add_team_users(
         audit: &audit,
     });
     let members: Vec<_> = members.collect();
-    // Without a condition there are no conflicts.
+    // Without content there are no conflicts.
     store.update(&ADD_MEMBER, &members).await?;
     Ok(Success::Done)
 }

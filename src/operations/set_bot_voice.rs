@@ -40,7 +40,8 @@ const SET_VOICE: Update = Update {
         updated_by = :updated_by, request_id = :request_id, \
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by)",
-    condition: Some("attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled"),
+    condition: "attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled",
+    content: &["type", "enabled"],
     names: &[("#type", "type")],
 };
 
@@ -62,7 +63,7 @@ pub(crate) async fn set_bot_voice(
         updated_by: audit.created_by.clone(),
         audit,
     };
-    // A conflict means that the bot has this voice already.
+    // The condition only fails if the content is the same, so there are no conflicts.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

@@ -14,11 +14,13 @@ use aws_sdk_dynamodb::{
         put_item::PutItemError, transact_write_items::TransactWriteItemsError,
         update_item::UpdateItemError,
     },
+    types::CancellationReason,
 };
 use aws_smithy_runtime_api::client::{
     interceptors::context::Error as OperationError, orchestrator::OrchestratorError,
 };
 
+use super::update::FailedCondition;
 use crate::error::Error;
 
 /// The timeout of one attempt, including connecting. The request's deadline limits all attempts.
@@ -70,31 +72,31 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .retry_classifier(TransientErrorClassifier)
 }
 
-/// The indexes of the actions whose condition failed, if a transaction was cancelled for that reason.
-pub(super) fn failed_conditions(error: &TransactWriteItemsError) -> Vec<usize> {
-    let reasons = reasons(error);
-    let indexes = 0..reasons.len();
-    indexes
-        .filter(|index| reasons[*index] == CONDITION_FAILED)
+/// The actions whose condition failed, if a transaction was cancelled for that reason.
+pub(super) fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
+    let reasons = reasons(error).iter().enumerate();
+    reasons
+        .filter(|(_, reason)| reason.code() == Some(CONDITION_FAILED))
+        .map(|(index, reason)| (index, reason.item().cloned().unwrap_or_default()))
         .collect()
 }
 
 /// Whether a transaction was cancelled because of other writers or throttling, and no condition
 /// failed.
 fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
-    let is_transient = |reason: &&str| TRANSIENT_REASONS.contains(reason);
-    failed_conditions(error).is_empty() && reasons(error).iter().any(is_transient)
+    let mut codes = reasons(error).iter().filter_map(CancellationReason::code);
+    let has_failed = codes.clone().any(|code| code == CONDITION_FAILED);
+    !has_failed && codes.any(|code| TRANSIENT_REASONS.contains(&code))
 }
 
 /// The reasons for which a transaction was cancelled, in the order of its actions.
-fn reasons(error: &TransactWriteItemsError) -> Vec<&str> {
-    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-        return vec![];
-    };
-    let reasons = cancelled.cancellation_reasons().iter();
-    reasons
-        .map(|reason| reason.code().unwrap_or_default())
-        .collect()
+fn reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
+    match error {
+        TransactWriteItemsError::TransactionCanceledException(cancelled) => {
+            cancelled.cancellation_reasons()
+        }
+        _ => &[],
+    }
 }
 
 /// Whether a status that comes with an error is not one of DynamoDB's, but one of an intermediary,
@@ -179,7 +181,7 @@ mod tests {
     use aws_sdk_dynamodb::{
         config::http::{HttpRequest, HttpResponse},
         error::ErrorMetadata,
-        types::{CancellationReason, error::TransactionCanceledException},
+        types::error::TransactionCanceledException,
     };
     use aws_smithy_runtime_api::{
         client::{interceptors::context::Input, result::ConnectorError},
@@ -222,7 +224,8 @@ mod tests {
             "TransactionConflict",
             "ConditionalCheckFailed",
         ];
-        assert_eq!(failed_conditions(&cancelled(&reasons)), [1, 3]);
+        let failed = failed_conditions(&cancelled(&reasons)).into_iter();
+        assert!(failed.map(|(index, _)| index).eq([1, 3]));
         assert!(failed_conditions(&cancelled(&["None", "TransactionConflict"])).is_empty());
         let throttled = ErrorMetadata::builder().code("ThrottlingException").build();
         assert!(failed_conditions(&TransactWriteItemsError::generic(throttled)).is_empty());

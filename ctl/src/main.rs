@@ -7,6 +7,7 @@ mod output;
 mod page;
 mod progress;
 mod query;
+mod usage;
 
 use std::{
     env,
@@ -129,7 +130,10 @@ async fn main() -> ExitCode {
             if let Some(hint) = errors::hint(&error) {
                 eprintln!("hint: {hint}");
             }
-            ExitCode::FAILURE
+            match error.is::<usage::UsageError>() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

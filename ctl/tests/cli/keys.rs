@@ -1,8 +1,10 @@
 //! `keys`.
 
 use std::{
+    collections::BTreeSet,
     fs::OpenOptions,
-    process::Stdio,
+    io::Write as _,
+    process::{Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -150,30 +152,181 @@ fn a_rotation_never_extends_the_life_of_the_old_key() {
     let id = old["key_id"].as_str().unwrap();
     server.run(&["keys", "rotate", id, "--overlap", "7d"]);
 
-    let keys = labelled(&server, "short");
-    assert_eq!(keys.len(), 2);
-    assert!(keys.contains(&old), "{keys:?}");
+    assert_eq!(labelled(&server, "short").len(), 2);
+    let replaced = by_id(&server, &old["key_id"]);
+    for name in ["state", "expires_at"] {
+        assert_eq!(replaced[name], old[name], "{name}");
+    }
+}
+
+/// The rotation of a key that was rotated before used to give the new key the rest of the overlap.
+#[test]
+fn a_second_rotation_issues_a_key_for_as_long_as_the_first_one() {
+    let server = Server::start(&[]);
+    for expires in ["never", "30d"] {
+        let label = format!("expires {expires}");
+        create(&server, &label, &["--expires", expires]);
+        let old = labelled(&server, &label).remove(0);
+        let id = old["key_id"].as_str().unwrap();
+
+        let first = server.json(&["keys", "rotate", id]);
+        let second = server.json(&["keys", "rotate", id]);
+
+        let date = |key: &Value| key["expires_at"].as_str().map(|at| at[..10].to_owned());
+        assert_eq!(date(&first), date(&old), "{expires}");
+        assert_eq!(date(&second), date(&old), "{expires}");
+        let replaced = by_id(&server, &old["key_id"]);
+        assert_eq!(replaced["replaced_by"], second["key_id"]);
+        assert_ne!(
+            replaced["expires_at"], old["expires_at"],
+            "the overlap ends earlier"
+        );
+    }
+}
+
+/// Runs a command with text in its standard input.
+fn with_input(server: &Server, arguments: &[&str], input: &str) -> Output {
+    let mut process = workspacectl(arguments)
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    process.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_key_can_be_named_by_its_text_and_is_never_printed_again() {
+    let server = Server::start(&[]);
+    for command in ["check", "rotate", "revoke"] {
+        for from_input in [false, true] {
+            let label = format!("{command} {from_input}");
+            let key = create(&server, &label, &[]);
+            let secret = &key[17..61];
+
+            let output = match from_input {
+                true => with_input(&server, &["keys", command, "-"], &format!("{key}\n")),
+                false => server.output(&["keys", command, &key]),
+            };
+
+            assert!(output.status.success(), "{command}: {output:?}");
+            let printed = [output.stdout, output.stderr].concat();
+            let printed = String::from_utf8(printed).unwrap();
+            assert!(!printed.contains(secret), "{command}: {printed}");
+            assert!(printed.contains(&key[4..16]), "{command}: {printed}");
+        }
+    }
+    let states = labelled(&server, "revoke true");
+    assert_eq!(states[0]["state"], "revoked");
+}
+
+#[test]
+fn a_mistyped_key_is_a_usage_error_that_does_not_repeat_it() {
+    let server = Server::start(&[]);
+    let key = create(&server, "ci", &[]);
+    let mistyped = &key[..key.len() - 1];
+    for command in ["check", "rotate", "revoke"] {
+        for argument in [mistyped, "not an id", "\u{1b}]0;x\u{7}", ""] {
+            let output = server.output(&["keys", command, argument]);
+
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(2),
+                "{command} {argument:?}: {error}"
+            );
+            assert!(error.contains("keys list"), "{error}");
+            assert!(argument.is_empty() || !error.contains(argument), "{error}");
+        }
+    }
+    assert_eq!(labelled(&server, "ci")[0]["state"], "active");
+}
+
+#[test]
+fn a_key_expires_after_a_year_unless_told_otherwise() {
+    let server = Server::start(&[]);
+    let days_left = |label: &str| {
+        let key = labelled(&server, label).remove(0);
+        let at = humantime::parse_rfc3339(key["expires_at"].as_str()?).unwrap();
+        let left = at.duration_since(std::time::SystemTime::now()).unwrap();
+        Some((left.as_secs() + 60) / 86_400)
+    };
+    create(&server, "default", &[]);
+    create(&server, "never", &["--expires", "never"]);
+    create(&server, "two weeks", &["--expires", "2w"]);
+
+    assert_eq!(days_left("default"), Some(365));
+    assert_eq!(days_left("never"), None);
+    assert_eq!(days_left("two weeks"), Some(14));
+    for expires in [
+        "0d",
+        "3m",
+        "3M",
+        "1y",
+        "90",
+        "tomorrow",
+        "2001-01-01",
+        "9999999d",
+    ] {
+        let output = server.output(&["keys", "create", "--org", "acme", "--expires", expires]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{expires}: {error}");
+    }
+    for arguments in [["--label", "a\nb"], ["--label", &"x".repeat(101)]] {
+        let create = ["keys", "create", "--org", "acme"];
+        let output = server.output(&[&create[..], &arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    let overlap = server.output(&["keys", "rotate", "acmeDemoKey1", "--overlap", "31d"]);
+    assert_eq!(overlap.status.code(), Some(2), "{overlap:?}");
+}
+
+#[test]
+fn keys_are_listed_by_state_and_expiry() {
+    let server = Server::start(&[]);
+    create(&server, "soon", &["--expires", "5d"]);
+    create(&server, "later", &["--expires", "60d"]);
+    let revoked = create(&server, "revoked", &["--expires", "5d"]);
+    server.run(&["keys", "revoke", &revoked]);
+    let labels = |arguments: &[&str]| {
+        let keys = server.records(&[&["keys", "list"], arguments].concat());
+        let labels = keys
+            .iter()
+            .map(|key| key["label"].as_str().unwrap().to_owned());
+        labels.collect::<BTreeSet<_>>()
+    };
+
+    assert_eq!(labels(&["--expiring", "14d"]), ["soon".to_owned()].into());
+    assert_eq!(
+        labels(&["--state", "revoked"]),
+        ["revoked".to_owned()].into()
+    );
+    let active = ["demo", "later", "soon"].map(str::to_owned);
+    assert_eq!(labels(&["--state", "active"]), active.into());
 }
 
 #[test]
 fn errors_say_what_to_do_next() {
     let server = Server::start(&[]);
-    let rows: [(&[&str], &str); 4] = [
+    let rows: [(&[&str], &str); 3] = [
         (
             &["keys", "create", "--org", "globex"],
-            "run `workspacectl orgs create globex` first",
+            "the organization globex is not registered: run `workspacectl orgs create` first",
         ),
         (
-            &["keys", "revoke", "unknown"],
-            "there is no key unknown: run `workspacectl keys list`",
+            &["keys", "revoke", "unknownKey12"],
+            "there is no key unknownKey12: run `workspacectl keys list`",
         ),
         (
-            &["keys", "rotate", "unknown"],
-            "there is no key unknown: run `workspacectl keys list`",
-        ),
-        (
-            &["keys", "create", "--org", "acme", "--expires", "9000y"],
-            "use a shorter duration",
+            &["keys", "rotate", "unknownKey12"],
+            "there is no key unknownKey12: run `workspacectl keys list`",
         ),
     ];
     for (arguments, message) in rows {

@@ -1,0 +1,228 @@
+//! The arguments of `keys`: which key, and until when.
+
+use std::{
+    io::{self, BufRead as _},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context as _, Result};
+use workspace_management::api_key::ApiKey;
+
+use crate::usage::UsageError;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The maximum time for which a replaced key stays valid.
+const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
+
+/// The maximum length of a label, in characters.
+const MAX_LABEL: usize = 100;
+
+/// The end of the year 9999, the last one in RFC 3339.
+const END_OF_TIME: Duration = Duration::from_secs(253_402_300_800);
+
+/// When a key expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    Never,
+    After(Duration),
+    At(SystemTime),
+}
+
+impl Expiry {
+    /// The time of an expiry, as seen from a key that is created now. `None` means never.
+    ///
+    /// # Errors
+    /// If it is in the past, or after the year 9999.
+    pub(crate) fn time(self, now: SystemTime) -> Result<Option<SystemTime>, UsageError> {
+        let at = match self {
+            Self::Never => return Ok(None),
+            Self::After(duration) => now.checked_add(duration),
+            Self::At(time) => Some(time),
+        };
+        let is_before_end = |at: &SystemTime| *at < SystemTime::UNIX_EPOCH + END_OF_TIME;
+        let at = at.filter(is_before_end).ok_or_else(|| {
+            UsageError(
+                "the key would expire after the year 9999: use a shorter duration".to_owned(),
+            )
+        })?;
+        if at <= now {
+            let message = "the key would be expired already: give a time in the future";
+            return Err(UsageError(message.to_owned()));
+        }
+        Ok(Some(at))
+    }
+}
+
+/// Parses `never`, a duration such as `90d`, or a date or time such as `2027-01-31`.
+pub(crate) fn expiry(text: &str) -> Result<Expiry, &'static str> {
+    if text == "never" {
+        return Ok(Expiry::Never);
+    }
+    if let Ok(duration) = duration(text) {
+        return Ok(Expiry::After(duration));
+    }
+    // A date is the start of the day, in UTC.
+    let time = humantime::parse_rfc3339(text)
+        .or_else(|_| humantime::parse_rfc3339(&format!("{text}T00:00:00Z")));
+    time.map(Expiry::At)
+        .map_err(|_| "give a duration such as 90d or 12h, a date such as 2027-01-31, or `never`")
+}
+
+/// Parses a duration in seconds, hours, days or weeks. Minutes and months are left out, because `m`
+/// could be either.
+pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
+    const ERROR: &str = "give a duration such as 12h, 90d or 4w";
+    let (number, unit) = text.split_at(text.trim_end_matches(char::is_alphabetic).len());
+    let seconds = match unit {
+        "s" => 1,
+        "h" => 3_600,
+        "d" => DAY.as_secs(),
+        "w" => 7 * DAY.as_secs(),
+        _ => return Err(ERROR),
+    };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let count: u64 = number.parse().ok().filter(|_| is_number).ok_or(ERROR)?;
+    let seconds = count.checked_mul(seconds).ok_or(ERROR)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// Parses the overlap of a rotation.
+pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
+    let overlap = duration(text)?;
+    match overlap <= MAX_OVERLAP {
+        true => Ok(overlap),
+        false => Err("a replaced key can stay valid for at most 30 days"),
+    }
+}
+
+/// Parses a label.
+pub(crate) fn label(text: &str) -> Result<String, &'static str> {
+    if text.chars().count() > MAX_LABEL {
+        return Err("a label has at most 100 characters");
+    }
+    match text.contains(char::is_control) {
+        true => Err("a label must not contain control characters"),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// The id in an argument that is a key, the id of a key, or `-` for one of them in standard input.
+///
+/// # Errors
+/// A [`UsageError`], which never contains the argument: it may be a secret.
+pub(crate) fn key_id(argument: &str) -> Result<String> {
+    let mut line = String::new();
+    let text = match argument {
+        "-" => {
+            io::stdin()
+                .lock()
+                .read_line(&mut line)
+                .context("cannot read standard input")?;
+            line.trim()
+        }
+        text => text,
+    };
+    if let Some(key) = ApiKey::parse(text) {
+        return Ok(key.id().to_owned());
+    }
+    let is_id = text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_id {
+        return Ok(text.to_owned());
+    }
+    let message = match text.starts_with("wsk_") {
+        true => {
+            "the API key is incomplete or mistyped: copy all of it, or give its id from `keys list`"
+        }
+        false => {
+            "give an API key, or the id of one from `keys list`, which has 12 letters and digits"
+        }
+    };
+    Err(UsageError(message.to_owned()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiry_is_a_duration_a_date_or_never() {
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_801_353_600);
+        for (text, expected) in [
+            ("never", Expiry::Never),
+            ("90d", Expiry::After(90 * DAY)),
+            ("12h", Expiry::After(DAY / 2)),
+            ("2w", Expiry::After(14 * DAY)),
+            ("2027-01-31", Expiry::At(date)),
+            ("2027-01-31T00:00:00Z", Expiry::At(date)),
+        ] {
+            assert_eq!(expiry(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            "3m",
+            "3M",
+            "1y",
+            "90",
+            "-1d",
+            "+1d",
+            "tomorrow",
+            "2027-13-01",
+            "d",
+        ] {
+            assert!(expiry(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_expiry_is_in_the_future() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+        assert_eq!(Expiry::Never.time(now).unwrap(), None);
+        assert_eq!(Expiry::After(DAY).time(now).unwrap(), Some(now + DAY));
+        for expiry in [
+            Expiry::After(Duration::ZERO),
+            Expiry::At(now),
+            Expiry::At(now - DAY),
+            Expiry::After(END_OF_TIME),
+            Expiry::After(Duration::MAX),
+        ] {
+            assert!(expiry.time(now).is_err(), "{expiry:?}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_is_at_most_30_days() {
+        assert_eq!(overlap("30d"), Ok(MAX_OVERLAP));
+        assert!(overlap("31d").is_err());
+        assert_eq!(overlap("0h"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_label_is_one_line_of_at_most_100_characters() {
+        assert!(label(&"é".repeat(100)).is_ok());
+        assert!(label(&"é".repeat(101)).is_err());
+        assert!(label("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_key_is_given_as_its_text_or_its_id() {
+        let key = workspace_local::demo::DEMO_KEY;
+        assert_eq!(key_id(key).unwrap(), "acmeDemoKey1");
+        assert_eq!(key_id("acmeDemoKey1").unwrap(), "acmeDemoKey1");
+        for text in [
+            "",
+            "short",
+            "acmeDemoKey1x",
+            &key[..60],
+            "\u{1b}]0;x\u{7}",
+            "acme Demo K1",
+        ] {
+            let error = key_id(text).unwrap_err();
+            assert!(error.is::<UsageError>(), "{text:?}");
+            assert!(
+                text.is_empty() || !error.to_string().contains(text),
+                "{text:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `keys create`.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context as _, Result, bail};
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+use workspace_local::demo::key_record;
+use workspace_management::{
+    api_key::{ApiKey, KeyRecord},
+    operation::Operation,
+};
+
+use super::{
+    arguments::{Expiry, expiry, label},
+    record,
+};
+use crate::{
+    commands::orgs::is_registered,
+    deployment::Deployment,
+    output::{humanize, write_line},
+};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl keys create --org globex
+  workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
+  workspacectl keys create --org globex --expires 2027-01-31
+  KEY=$(workspacectl keys create --org globex)";
+
+/// The options of `keys create`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The organization, which must be registered
+    #[arg(long)]
+    org: String,
+    /// A label that `keys list` shows
+    #[arg(long, default_value = "", value_parser = label)]
+    label: String,
+    /// When the key expires: a duration such as 90d or 12h, a date such as 2027-01-31, or `never`
+    #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = expiry)]
+    expires: Expiry,
+    /// The operations that the key may call, separated by commas [default: all]
+    #[arg(long, value_name = "OPERATIONS", value_delimiter = ',', value_parser = operation_parser())]
+    allow: Option<Vec<String>>,
+}
+
+/// Creates a key.
+///
+/// # Errors
+/// If the expiry is not in the future, the organization is not registered, or DynamoDB cannot be
+/// reached.
+pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
+    let org = &options.org;
+    let expiry = options.expires.time(SystemTime::now())?;
+    if !is_registered(deployment, org).await? {
+        bail!(
+            "the organization {} is not registered: run `workspacectl orgs create` first",
+            org.escape_default()
+        );
+    }
+    let new = NewKey::generate(org, &options.label, options.allow, expiry)?;
+    new.store(deployment).await?;
+    new.print(deployment, json).await
+}
+
+/// Parses the name of an operation. Help and errors list the names.
+fn operation_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(Operation::ALL.iter().map(|operation| operation.name()))
+}
+
+/// A new key, whose text is known only until it was printed.
+pub(crate) struct NewKey {
+    key: String,
+    pub(crate) record: KeyRecord,
+    /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
+    /// until the key expires, but not the time for which it was issued.
+    issued_for: Option<u64>,
+}
+
+impl NewKey {
+    pub(crate) fn generate(
+        org: &str,
+        label: &str,
+        operations: Option<Vec<String>>,
+        expires_at: Option<SystemTime>,
+    ) -> Result<Self> {
+        let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
+        getrandom::fill(&mut id)
+            .and_then(|()| getrandom::fill(secret.as_flattened_mut()))
+            .context("the operating system provides no random numbers")?;
+        let key = ApiKey::generate(id, secret);
+        let mut record = key_record(&key, org, label);
+        record.operations = operations;
+        record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        let valid_for = expires_at.map(|at| at.duration_since(SystemTime::now()));
+        let valid_for = valid_for.transpose().unwrap_or_default();
+        Ok(Self {
+            key,
+            record,
+            issued_for: valid_for.map(|time| (time + Duration::from_millis(500)).as_secs()),
+        })
+    }
+
+    pub(crate) async fn store(&self, deployment: &Deployment) -> Result<()> {
+        record::insert(deployment, &self.key, &self.record, self.issued_for).await
+    }
+
+    /// Prints the key. Revokes it if it cannot be printed, because then no one knows it.
+    pub(crate) async fn print(&self, deployment: &Deployment, json: bool) -> Result<()> {
+        let text = match json {
+            true => {
+                let mut record = record::to_display(serde_json::to_value(&self.record)?);
+                record["key"] = json!(self.key);
+                serde_json::to_string_pretty(&record)?
+            }
+            false => {
+                eprintln!("{}", self.summary());
+                self.key.clone()
+            }
+        };
+        if let Err(error) = write_line(&text) {
+            record::revoke(deployment, &self.record.key_id).await?;
+            bail!("cannot print the key, so it was revoked: {error}");
+        }
+        Ok(())
+    }
+
+    /// What the key is for, until when it is valid, and what it may do.
+    fn summary(&self) -> String {
+        let KeyRecord { key_id, org_id, .. } = &self.record;
+        let end = match (&self.record.expires_at, self.issued_for) {
+            (Some(at), Some(seconds)) => {
+                let time = humanize(Duration::from_secs(seconds));
+                format!("is valid until {at} (for {time})")
+            }
+            _ => "does not expire".to_owned(),
+        };
+        let operations = match &self.record.operations {
+            Some(operations) => operations.join(", "),
+            None => "every operation".to_owned(),
+        };
+        format!(
+            "the key {key_id} of {org_id} {end} and may call {operations}. Store it now, it cannot be printed again:"
+        )
+    }
+}

@@ -1,0 +1,17 @@
+//! Errors in the command line that clap cannot find.
+
+use std::fmt;
+
+/// An invalid argument. The process exits with 2, like after other usage errors.
+///
+/// clap's own errors repeat the argument, which must not happen if it is an API key.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}

@@ -1,16 +1,25 @@
 //! `orgs`.
 
-use crate::server::Server;
+use crate::{assert_fails, server::Server};
 
 #[test]
-fn registering_an_organization_again_changes_nothing() {
+fn an_organization_is_registered_only_once() {
     let server = Server::start(&[]);
 
     assert_eq!(server.run(&["orgs", "create", "globex"]), "globex\n");
     let organizations = server.records(&["orgs", "list"]);
-    assert_eq!(server.run(&["orgs", "create", "globex"]), "globex\n");
+    let again = server.output(&["orgs", "create", "globex"]);
+    assert_fails(
+        &again,
+        "the organization globex is already registered: choose another id",
+    );
+    let if_absent = ["orgs", "create", "globex", "--if-absent"];
+    assert_eq!(server.run(&if_absent), "globex\n");
+    assert_eq!(server.json(&if_absent)["created"], false);
 
     assert_eq!(server.records(&["orgs", "list"]), organizations);
+    let hooli = ["orgs", "create", "hooli", "--if-absent"];
+    assert_eq!(server.json(&hooli)["created"], true);
     let ids: Vec<_> = organizations.iter().map(|org| &org["org_id"]).collect();
     assert_eq!(ids, ["acme", "globex"]);
 }

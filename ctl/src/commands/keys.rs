@@ -32,13 +32,13 @@ pub(crate) enum Command {
     List(list::Options),
     /// Show what an API key may do and until when, without printing the key
     #[command(after_help = check::EXAMPLES)]
-    Check(check::Options),
+    Check(arguments::KeyArgument),
     /// Replace an API key with one for the same operations. The old key expires after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),
     /// Revoke an API key. Running functions may cache and accept it for up to KeyCacheSeconds
     #[command(after_help = revoke::EXAMPLES)]
-    Revoke(revoke::Options),
+    Revoke(arguments::KeyArgument),
 }
 
 /// Runs a command.
@@ -50,8 +50,8 @@ pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -
     match command {
         Command::Create(options) => create::run(options, deployment, json).await,
         Command::List(options) => list::run(options, deployment, json).await,
-        Command::Check(options) => check::run(&options, deployment, json).await,
+        Command::Check(key) => check::run(&key, deployment, json).await,
         Command::Rotate(options) => rotate::run(options, deployment, json).await,
-        Command::Revoke(options) => revoke::run(&options, deployment, json).await,
+        Command::Revoke(key) => revoke::run(&key, deployment, json).await,
     }
 }

@@ -107,11 +107,25 @@ pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The id in an argument that is a key, the id of a key, or `-` for one of them in standard input.
-///
-/// # Errors
-/// A [`UsageError`], which never contains the argument: it may be a secret.
-pub(crate) fn key_id(argument: &str) -> Result<String> {
+/// Which key a command works on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeyArgument {
+    /// The key, its id, or `-` to read one of them from standard input
+    #[arg(value_name = "KEY|ID|-")]
+    key: String,
+}
+
+impl KeyArgument {
+    /// The id of the key.
+    ///
+    /// # Errors
+    /// A [`UsageError`], which never contains the argument: it may be a secret.
+    pub(crate) fn id(&self) -> Result<String> {
+        key_id(&self.key)
+    }
+}
+
+fn key_id(argument: &str) -> Result<String> {
     let mut line = String::new();
     let text = match argument {
         "-" => {

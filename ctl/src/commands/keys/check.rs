@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{arguments::key_id, record};
+use super::{arguments::KeyArgument, record};
 use crate::{deployment::Deployment, output::print_records};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -19,20 +19,12 @@ const COLUMNS: [&str; 6] = [
     "operations",
 ];
 
-/// The options of `keys check`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// The key, its id, or `-` to read one of them from standard input
-    #[arg(value_name = "KEY|ID|-")]
-    key: String,
-}
-
 /// Shows a key. Does not compare its secret, which the service does.
 ///
 /// # Errors
 /// If the argument is invalid, there is no such key, or DynamoDB cannot be reached.
-pub(crate) async fn run(options: &Options, deployment: &Deployment, json: bool) -> Result<()> {
-    let id = key_id(&options.key)?;
+pub(crate) async fn run(key: &KeyArgument, deployment: &Deployment, json: bool) -> Result<()> {
+    let id = key.id()?;
     let key = record::to_display(record::get(deployment, &id).await?);
     print_records(&[key], &COLUMNS, json)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use workspace_management::api_key::KeyRecord;
 
 use super::{
-    arguments::{Expiry, expiry, key_id, overlap},
+    arguments::{Expiry, KeyArgument, expiry, overlap},
     create::NewKey,
     record,
 };
@@ -21,9 +21,8 @@ Examples:
 /// The options of `keys rotate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The old key, its id, or `-` to read one of them from standard input
-    #[arg(value_name = "KEY|ID|-")]
-    key: String,
+    #[command(flatten)]
+    key: KeyArgument,
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = overlap)]
     overlap: Duration,
@@ -39,7 +38,7 @@ pub(crate) struct Options {
 /// If the arguments are invalid, there is no such key, it is not valid, or DynamoDB cannot be
 /// reached.
 pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
-    let id = key_id(&options.key)?;
+    let id = options.key.id()?;
     let now = SystemTime::now();
     let expiry = options.expires.map(|expiry| expiry.time(now)).transpose()?;
     let item = record::get(deployment, &id).await?;

@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
 }
 
 /// Whether an active key expires within a time.
-pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
+fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
     let expires_at = key["expires_at"].as_str().map(humantime::parse_rfc3339);
     let left = expires_at.and_then(|at| at.ok()?.duration_since(now).ok());
     key["state"] == "active" && left.is_some_and(|left| left <= time)

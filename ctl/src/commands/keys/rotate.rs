@@ -58,13 +58,15 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
     // Changes the old key only after the new one was printed.
     new.print(deployment, json).await?;
     let requested = humantime::format_rfc3339_seconds(now + options.overlap).to_string();
-    retire(deployment, &old, &requested, &new.record.key_id).await?;
-    match old.expires_at.filter(|earlier| *earlier < requested) {
-        None => eprintln!("the key {id} is valid until {requested}"),
-        Some(earlier) => eprintln!(
-            "the key {id} is valid until {earlier}, because it expires before the end of the overlap"
-        ),
-    }
+    // RFC 3339 times in UTC sort chronologically.
+    let earlier = old.expires_at.filter(|earlier| *earlier < requested);
+    let end = earlier.as_ref().unwrap_or(&requested);
+    retire(deployment, &id, end, &new.record.key_id).await?;
+    let reason = match earlier {
+        Some(_) => ", because it expires before the end of the overlap",
+        None => "",
+    };
+    eprintln!("the key {id} is valid until {end}{reason}");
     Ok(())
 }
 
@@ -84,13 +86,11 @@ fn issued_for(item: &Value, old: &KeyRecord) -> Result<Expiry> {
     }
 }
 
-/// Lets a key expire at the given time, unless it expires earlier, and notes its replacement.
-async fn retire(deployment: &Deployment, old: &KeyRecord, at: &str, new_id: &str) -> Result<()> {
-    // RFC 3339 times in UTC sort chronologically.
-    let expires_at = old.expires_at.as_deref().filter(|earlier| *earlier < at);
-    let values = [(":at", expires_at.unwrap_or(at)), (":new", new_id)];
+/// Lets a key expire at the given time, and notes its replacement.
+async fn retire(deployment: &Deployment, id: &str, at: &str, new_id: &str) -> Result<()> {
+    let values = [(":at", at), (":new", new_id)];
     let expression = "SET expires_at = :at, replaced_by = :new";
-    record::update(deployment, &old.key_id, expression, &values)
+    record::update(deployment, id, expression, &values)
         .await
         .context(
             "cannot set an expiry on the old key: both keys stay valid until you revoke one with `workspacectl keys revoke`",

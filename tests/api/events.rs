@@ -87,6 +87,30 @@ async fn an_http_api_can_send_text_or_base64() {
 }
 
 #[tokio::test]
+async fn every_source_passes_the_preference_for_the_id() {
+    let app = TestApp::new().await;
+    let prefer = "return=headers-only";
+    let single = json!({ "prefer": prefer });
+    let multiple = json!({ "Prefer": ["wait=1", prefer] });
+
+    for (source, member, headers) in [
+        (http_api(), "headers", &single),
+        (rest_api(PATH, "prod"), "headers", &single),
+        (rest_api(PATH, "prod"), "multiValueHeaders", &multiple),
+        (load_balancer(), "multiValueHeaders", &multiple),
+    ] {
+        let mut event = source;
+        for other in ["headers", "multiValueHeaders"] {
+            event.as_object_mut().unwrap().remove(other);
+        }
+        event[member] = headers.clone();
+        let response = assert_creates_papers(&app, event).await;
+        assert_eq!(response.headers["x-resource-id"], "papers");
+        assert_eq!(response.headers["preference-applied"], prefer);
+    }
+}
+
+#[tokio::test]
 async fn an_http_api_can_have_a_stage_in_the_path() {
     let app = TestApp::new().await;
     let mut event = http_api();

@@ -1,11 +1,12 @@
-//! `Prefer: return=headers-only`, with which a client gets the id of what it creates.
+//! `Prefer: return=headers-only`, with which a client gets the id of what it creates. `events.rs`
+//! tests that every source of events passes it on.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     operations::{Sample, Values},
-    support::{TestApp, TestResponse, event},
+    support::{TestApp, TestResponse},
 };
 
 const PREFER: &str = "return=headers-only";
@@ -101,41 +102,4 @@ async fn a_failure_has_no_id_header() {
     assert_eq!(response.body.unwrap()["resource_id"], "a");
     let response = preferring.post(path, json!({})).await;
     response.assert_problem(422, "invalid_body");
-}
-
-#[tokio::test]
-async fn every_event_source_passes_the_preference() {
-    let app = TestApp::new().await;
-    let path = "/api/v1/org/acme/dataStores/create";
-    let body = json!({ "dataStoreName": "Papers" }).to_string();
-    let target_group = "arn:aws:elasticloadbalancing:us-east-1:1:targetgroup/a/b";
-    let rest_api = json!({ "requestId": "gateway-request", "stage": "prod" });
-    let load_balancer = json!({ "elb": { "targetGroupArn": target_group } });
-    let http_api = event(
-        "POST",
-        path,
-        &[("prefer".to_owned(), PREFER.to_owned())].into(),
-        Some(&body),
-    );
-    let single = json!({ "headers": { "prefer": PREFER } });
-    let multiple = json!({ "multiValueHeaders": { "Prefer": ["wait=1", PREFER] } });
-    let mut events = vec![http_api];
-    for (context, headers) in [
-        (&rest_api, &single),
-        (&rest_api, &multiple),
-        (&load_balancer, &multiple),
-    ] {
-        let mut event = json!({
-            "requestContext": context, "httpMethod": "POST", "path": path, "body": body,
-        });
-        let members: &Value = headers;
-        for (name, value) in members.as_object().unwrap() {
-            event[name] = value.clone();
-        }
-        events.push(event);
-    }
-
-    for event in events {
-        assert_id(&app.send(event).await, "papers");
-    }
 }

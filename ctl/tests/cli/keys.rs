@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{assert_fails, server::Server, workspacectl};
+use crate::{assert_fails, server::Server};
 
 /// Creates a key of `acme` with this label.
 fn create(server: &Server, label: &str, arguments: &[&str]) -> String {
@@ -91,8 +91,8 @@ fn a_key_that_cannot_be_printed_is_revoked() {
     drop(reader);
 
     for stdout in [Stdio::from(full), Stdio::from(closed)] {
-        let output = workspacectl(&["keys", "create", "--org", "acme", "--label", "lost"])
-            .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+        let output = server
+            .command(&["keys", "create", "--org", "acme", "--label", "lost"])
             .stdout(stdout)
             .output()
             .unwrap();
@@ -186,8 +186,8 @@ fn a_second_rotation_issues_a_key_for_as_long_as_the_first_one() {
 
 /// Runs a command with text in its standard input.
 fn with_input(server: &Server, arguments: &[&str], input: &str) -> Output {
-    let mut process = workspacectl(arguments)
-        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+    let mut process = server
+        .command(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

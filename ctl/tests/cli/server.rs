@@ -66,12 +66,16 @@ impl Server {
         }
     }
 
+    /// A command on the service.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = workspacectl(arguments);
+        command.env("AWS_ENDPOINT_URL_DYNAMODB", &self.dynamodb);
+        command
+    }
+
     /// Runs a command on the service and returns its output.
     pub(crate) fn output(&self, arguments: &[&str]) -> Output {
-        workspacectl(arguments)
-            .env("AWS_ENDPOINT_URL_DYNAMODB", &self.dynamodb)
-            .output()
-            .unwrap()
+        self.command(arguments).output().unwrap()
     }
 
     /// Runs a command, which must succeed, and returns its standard output.

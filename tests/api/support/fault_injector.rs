@@ -49,7 +49,7 @@ pub enum Fault {
     Late,
     /// The response is not HTTP.
     NotHttp,
-    /// Something in between, such as a proxy, responds with a status and a page.
+    /// An intermediary, such as a proxy, responds with a status and a page.
     Intermediary(u16),
 }
 
@@ -125,12 +125,15 @@ struct FaultyAddresses {
 
 impl FaultyAddresses {
     fn get(&self, fault: Fault) -> SocketAddr {
+        let listener_fault = match fault {
+            Fault::Refused => return self.refused.local_addr().unwrap(),
+            // Any response that is not TLS makes the handshake fail.
+            Fault::NoTls => Fault::HalfResponse,
+            fault => fault,
+        };
         let mut listeners = self.listeners.iter();
-        let listener = listeners.find(|(other, _)| *other == fault);
-        listener.map_or_else(
-            || self.refused.local_addr().unwrap(),
-            |(_, address)| *address,
-        )
+        let listener = listeners.find(|(other, _)| *other == listener_fault);
+        listener.expect("a listener causes this fault").1
     }
 }
 
@@ -177,10 +180,7 @@ impl FaultInjector {
             Fault::NoTls => "https",
             _ => "http",
         };
-        let address = match fault {
-            Fault::NoTls => self.faulty.get(Fault::HalfResponse),
-            fault => self.faulty.get(fault),
-        };
+        let address = self.faulty.get(fault);
         request.set_uri(format!("{scheme}://{address}/")).unwrap();
         self.network.call(request).await
     }

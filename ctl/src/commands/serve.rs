@@ -54,6 +54,8 @@ pub(crate) struct Options {
 /// # Errors
 /// If a port is in use or the file cannot be opened.
 pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
+    // Before anything is printed, since a script may stop the service as soon as it reads that.
+    let mut interruptions = Interruptions::listen()?;
     let api_listener = listen(options.host, options.port, "--port").await?;
     let dynamodb_listener = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
     let api_url = url(api_listener.local_addr()?);
@@ -80,7 +82,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     );
 
     print_addresses(&api_url, &dynamodb_url, json)?;
-    interrupted().await?;
+    interruptions.next().await;
     drop(stop);
     let finished = async {
         api.await??;
@@ -90,7 +92,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     tokio::select! {
         result = finished => result,
         () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => Ok(()),
-        result = interrupted() => result,
+        () = interruptions.next() => Ok(()),
     }
 }
 
@@ -143,20 +145,43 @@ async fn closed(mut receiver: watch::Receiver<()>) {
     while receiver.changed().await.is_ok() {}
 }
 
-/// Waits for Ctrl-C or SIGTERM.
-async fn interrupted() -> Result<()> {
+/// Ctrl-C and, on Unix, SIGTERM. Once this exists, neither ends the process by itself.
+struct Interruptions {
     #[cfg(unix)]
-    {
+    interrupted: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminated: tokio::signal::unix::Signal,
+    #[cfg(windows)]
+    interrupted: tokio::signal::windows::CtrlC,
+}
+
+impl Interruptions {
+    #[cfg(unix)]
+    fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminated = signal(SignalKind::terminate())?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted?,
-            _ = terminated.recv() => {}
-        }
+        Ok(Self {
+            interrupted: signal(SignalKind::interrupt())?,
+            terminated: signal(SignalKind::terminate())?,
+        })
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await?;
-    Ok(())
+
+    #[cfg(windows)]
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupted: tokio::signal::windows::ctrl_c()?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => {}
+        }
+        #[cfg(windows)]
+        self.interrupted.recv().await;
+    }
 }
 
 #[cfg(test)]

@@ -169,8 +169,8 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// [`Error::MethodNotAllowed`], [`Error::NoKey`], [`Error::KeyNotAccepted`],
-    /// [`Error::OtherOrganization`], [`Error::OperationNotAllowed`] or
-    /// [`Error::NoSuchOrganization`].
+    /// [`Error::OtherOrganization`], [`Error::OrganizationDisabled`],
+    /// [`Error::OperationNotAllowed`] or [`Error::NoSuchOrganization`].
     pub(crate) async fn authorize(
         &mut self,
         operation: Operation,
@@ -180,7 +180,7 @@ impl<'a> Call<'a> {
         if self.request.method != "POST" {
             return Err(Error::MethodNotAllowed);
         }
-        let Some(key) = self.verified_key().await? else {
+        let Some((key, known)) = self.verified_key(organization).await? else {
             return self.authorize_anonymous(operation, organization).await;
         };
         self.organization = Some(key.org_id.clone());
@@ -189,6 +189,10 @@ impl<'a> Call<'a> {
         };
         if organization.is_some_and(|organization| *organization != own) {
             return Err(Error::OtherOrganization);
+        }
+        let now = self.request.received_at;
+        if !self.store.organization_is_enabled(&own, known, now).await? {
+            return Err(Error::OrganizationDisabled);
         }
         if !key.allows(operation) {
             return Err(Error::OperationNotAllowed(operation.name()));
@@ -207,7 +211,11 @@ impl<'a> Call<'a> {
             return Err(Error::NoKey);
         };
         let now = self.request.received_at;
-        if !self.store.organization_exists(organization, now).await? {
+        let store = self.store;
+        if !store
+            .organization_is_enabled(organization, None, now)
+            .await?
+        {
             return Err(Error::NoSuchOrganization);
         }
         self.organization = Some(organization.as_str().to_owned());
@@ -215,19 +223,24 @@ impl<'a> Call<'a> {
         Ok(Caller::new(organization.clone(), ANONYMOUS, &self.request))
     }
 
-    /// The record of the API key, if it is valid. `None` if the request has no credential.
-    async fn verified_key(&self) -> Result<Option<Arc<KeyRecord>>> {
+    /// The record of the API key, if it is valid, and whether the organization is enabled, if that
+    /// is known. `None` if the request has no credential.
+    async fn verified_key(
+        &self,
+        organization: Option<&Identifier>,
+    ) -> Result<Option<(Arc<KeyRecord>, Option<bool>)>> {
         let now = self.request.received_at;
         let key = match self.credential {
             Credential::Missing => return Ok(None),
             Credential::Malformed => return Err(Error::KeyNotAccepted),
             Credential::Key(key) => key,
         };
-        match self.store.api_key(key.id(), now).await? {
+        let (record, enabled) = self.store.api_key(key.id(), organization, now).await?;
+        match record {
             Some(record)
                 if key.digest().matches(&record.secret_sha256) && record.is_valid_at(now) =>
             {
-                Ok(Some(record))
+                Ok(Some((record, enabled)))
             }
             _ => Err(Error::KeyNotAccepted),
         }

@@ -30,6 +30,9 @@ pub(crate) enum Error {
     /// The API key belongs to another organization.
     #[error("This API key belongs to another organization than the one in the path.")]
     OtherOrganization,
+    /// The organization of the API key is disabled or was erased.
+    #[error("The organization of this API key is disabled. Ask the operator to enable it.")]
+    OrganizationDisabled,
     /// The API key is not allowed to call the operation of this name.
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
@@ -38,15 +41,18 @@ pub(crate) enum Error {
         "No operation exists at this path. Paths are case-sensitive and have no trailing slash."
     )]
     NoSuchPath,
-    /// The organization is not registered.
+    /// The organization is not registered, or an anonymous caller names one that is disabled.
     #[error("This organization does not exist.")]
     NoSuchOrganization,
-    /// The team was not created.
+    /// The team was not created, or is being removed.
     #[error("This team does not exist in the project.")]
     NoSuchTeam,
     /// The path belongs to an operation, but the method is not POST.
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
+    /// A team with this id is being removed.
+    #[error("The team `{id}` is being removed. Try again later.")]
+    BeingRemoved { id: String },
     /// A record with another name has the same id.
     #[error(
         "Another {kind} already has the id `{id}`.{} Choose a name that gives a different id.",
@@ -163,11 +169,13 @@ impl Error {
             Self::NotJson(_) => ("not_json", "Not JSON"),
             Self::NoKey | Self::KeyNotAccepted => ("unauthenticated", "API key required"),
             Self::OtherOrganization => ("other_organization", "Other organization"),
+            Self::OrganizationDisabled => ("organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ("operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ("no_such_path", "No such path"),
             Self::NoSuchOrganization => ("no_such_organization", "No such organization"),
             Self::NoSuchTeam => ("no_such_team", "No such team"),
             Self::MethodNotAllowed => ("method_not_allowed", "Method not allowed"),
+            Self::BeingRemoved { .. } => ("being_removed", "Being removed"),
             Self::OtherName { .. } | Self::OtherDescription { .. } | Self::OtherProjectName(_) => {
                 ("name_taken", "Name taken")
             }
@@ -179,9 +187,10 @@ impl Error {
         }
     }
 
-    /// How the existing record differs, if that is why the request was rejected.
+    /// Why the existing record conflicts, if that is why the request was rejected.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         Some(match self {
+            Self::BeingRemoved { .. } => "being_removed",
             Self::OtherName { .. } => "other_name",
             Self::OtherDescription { .. } => "other_description",
             Self::OtherProjectName(_) => "other_project_name",
@@ -193,7 +202,9 @@ impl Error {
     /// The id of the existing record, if it has one that the path does not contain.
     pub(crate) fn resource_id(&self) -> Option<&str> {
         match self {
-            Self::OtherName { id, .. } | Self::OtherDescription { id, .. } => Some(id),
+            Self::OtherName { id, .. }
+            | Self::OtherDescription { id, .. }
+            | Self::BeingRemoved { id } => Some(id),
             _ => None,
         }
     }

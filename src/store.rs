@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
     Client,
     config::Builder,
     operation::put_item::PutItemError,
-    types::{AttributeValue, ReturnValuesOnConditionCheckFailure},
+    types::{AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -33,8 +33,8 @@ use cache::Cache;
 pub use tables::{Table, TableNames};
 pub(crate) use update::Update;
 
-/// The maximum time for which an organization or a team is cached. Within this time of its deletion,
-/// it accepts no more anonymous callers or users.
+/// The maximum time for which an organization or a team is cached. Within this time after it was
+/// disabled or marked for removal, it accepts no more requests.
 const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
@@ -42,7 +42,13 @@ pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-type Item = HashMap<String, AttributeValue>;
+/// Whether an organization accepts requests. An erased one has no record.
+fn is_enabled(organization: Option<Item>) -> bool {
+    organization.is_some_and(|organization| !organization.contains_key("disabled_at"))
+}
+
+/// An item of DynamoDB: its attributes by their names.
+pub type Item = HashMap<String, AttributeValue>;
 
 /// Reads and writes the tables.
 pub struct Store {
@@ -68,32 +74,59 @@ impl Store {
         }
     }
 
-    /// The record of an API key.
+    /// The record of an API key, and whether the given organization is enabled. The latter is
+    /// `None` unless neither was cached: then both are read in one request. The caller passes it to
+    /// [`Store::organization_is_enabled`] after verifying the key.
     pub(crate) async fn api_key(
         &self,
         id: &str,
+        organization: Option<&Identifier>,
         now: SystemTime,
-    ) -> Result<Option<Arc<KeyRecord>>> {
+    ) -> Result<(Option<Arc<KeyRecord>>, Option<bool>)> {
+        let uncached = organization.filter(|organization| {
+            let cached = self.organizations.get(organization.as_str(), now);
+            cached.is_none()
+        });
+        let mut enabled = None;
         let read = async {
-            let item = self.read(Table::KEYS, &[id]).await?;
+            let item = match uncached {
+                Some(organization) => {
+                    let (item, is_enabled) =
+                        self.read_key_and_organization(id, organization).await?;
+                    enabled = is_enabled;
+                    item
+                }
+                None => self.read(Table::KEYS, &[id]).await?,
+            };
             let record = item.map(serde_dynamo::from_item).transpose();
             Ok(record.map_err(Error::internal)?.map(Arc::new))
         };
-        self.api_keys.get_or_read(id, now, read).await
+        let record = self.api_keys.get_or_read(id, now, read).await?;
+        Ok((record, enabled))
     }
 
-    /// Whether an organization is registered.
-    pub(crate) async fn organization_exists(
+    /// Whether an organization is registered and not disabled. `known` is what [`Store::api_key`]
+    /// found out in the same request.
+    pub(crate) async fn organization_is_enabled(
         &self,
         organization: &Identifier,
+        known: Option<bool>,
         now: SystemTime,
     ) -> Result<bool> {
-        let key = [organization.as_str()];
-        self.exists(&self.organizations, Table::ORGANIZATIONS, &key, now)
-            .await
+        let id = organization.as_str();
+        let read = async {
+            let enabled = match known {
+                Some(enabled) => enabled,
+                None => is_enabled(self.read(Table::ORGANIZATIONS, &[id]).await?),
+            };
+            Ok(enabled.then_some(()))
+        };
+        let enabled = self.organizations.get_or_read(id, now, read).await?;
+        Ok(enabled.is_some())
     }
 
-    /// Whether a team exists. `project_key` is its partition key: `<organization>#<project>`.
+    /// Whether a team exists and is not being removed. `project_key` is its partition key:
+    /// `<organization>#<project>`.
     pub(crate) async fn team_exists(
         &self,
         project_key: &str,
@@ -101,29 +134,56 @@ impl Store {
         now: SystemTime,
     ) -> Result<bool> {
         let key = [project_key, team.as_str()];
-        self.exists(&self.teams, Table::TEAMS, &key, now).await
-    }
-
-    async fn exists(
-        &self,
-        cache: &Cache<()>,
-        table: Table,
-        key: &[&str],
-        now: SystemTime,
-    ) -> Result<bool> {
-        let read = async { Ok(self.read(table, key).await?.map(|_| ())) };
-        let found = cache.get_or_read(&key.join("#"), now, read).await?;
+        let read = async {
+            let team = self.read(Table::TEAMS, &key).await?;
+            let team = team.filter(|team| !team.contains_key("removing_id"));
+            Ok(team.map(|_| ()))
+        };
+        let found = self.teams.get_or_read(&key.join("#"), now, read).await?;
         Ok(found.is_some())
     }
 
     /// Reads one record with strong consistency.
     async fn read(&self, table: Table, key: &[&str]) -> Result<Option<Item>> {
-        let mut request = self.client.get_item().consistent_read(true);
-        for (name, value) in table.key.iter().zip(key) {
-            request = request.key(*name, AttributeValue::S((*value).to_owned()));
-        }
+        let request = self.client.get_item().consistent_read(true);
+        let request = request.set_key(Some(table.item_key(key)));
         let response = request.table_name(self.tables.name(table)).send().await?;
         Ok(response.item)
+    }
+
+    /// Reads the record of an API key and whether an organization is enabled, in one request. If
+    /// DynamoDB leaves one of them unprocessed, reads the key by itself and returns `None` for the
+    /// organization.
+    async fn read_key_and_organization(
+        &self,
+        id: &str,
+        organization: &Identifier,
+    ) -> Result<(Option<Item>, Option<bool>)> {
+        let mut request = self.client.batch_get_item();
+        for (table, id) in [
+            (Table::KEYS, id),
+            (Table::ORGANIZATIONS, organization.as_str()),
+        ] {
+            let keys = KeysAndAttributes::builder().consistent_read(true);
+            let keys = keys.keys(table.item_key(&[id])).build();
+            request =
+                request.request_items(self.tables.name(table), keys.map_err(Error::internal)?);
+        }
+        let response = request.send().await?;
+        let mut items = response.responses.unwrap_or_default();
+        let unprocessed = response.unprocessed_keys.unwrap_or_default();
+        // `None` if DynamoDB did not process the table.
+        let mut take = |table| {
+            let name = self.tables.name(table);
+            let item = items.remove(name).and_then(|mut items| items.pop());
+            (!unprocessed.contains_key(name)).then_some(item)
+        };
+        let (key, organization) = (take(Table::KEYS), take(Table::ORGANIZATIONS));
+        let key = match key {
+            Some(key) => key,
+            None => self.read(Table::KEYS, &[id]).await?,
+        };
+        Ok((key, organization.map(is_enabled)))
     }
 
     /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After

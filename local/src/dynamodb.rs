@@ -84,7 +84,7 @@ impl DynamoDb {
     /// Handles a request of the SDK.
     ///
     /// # Panics
-    /// If the function never sends such a request.
+    /// If neither the function nor `workspacectl` sends such a request.
     pub fn handle(&self, request: &HttpRequest) -> HttpResponse {
         let body = request.body().bytes().unwrap_or_default();
         let database = &self.0;
@@ -94,6 +94,10 @@ impl DynamoDb {
             "GetItem" => call(body, |request| database.get_item(request)),
             "PutItem" => call(body, |request| database.put_item(request)),
             "UpdateItem" => call(body, |request| database.update_item(request)),
+            "DeleteItem" => call(body, |request| database.delete_item(request)),
+            "BatchGetItem" => call(body, |request| database.batch_get_item(request)),
+            "Query" => call(body, |request| database.query(request)),
+            "Scan" => call(body, |request| database.scan(request)),
             "TransactWriteItems" => call(body, |request| database.transact_write_items(request)),
             other => panic!("the embedded DynamoDB does not support {other} without a network"),
         };
@@ -164,6 +168,11 @@ pub fn http_client(connector: impl HttpConnector + 'static) -> SharedHttpClient 
 pub fn action(request: &HttpRequest) -> &str {
     let target = request.headers().get("x-amz-target").unwrap_or_default();
     target.rsplit('.').next().unwrap_or_default()
+}
+
+/// Whether a request of the SDK only reads.
+pub fn is_read(request: &HttpRequest) -> bool {
+    ["GetItem", "BatchGetItem", "Query", "Scan"].contains(&action(request))
 }
 
 /// Runs an action whose request and response are JSON.

@@ -45,6 +45,9 @@ impl HttpConnector for Instant {
         let item = &self.item;
         let body = match action(&request) {
             "GetItem" => json!({ "Item": item }),
+            "BatchGetItem" => json!({
+                "Responses": { "KeysTable": [item], "OrganizationsTable": [item] }
+            }),
             _ => json!({}),
         };
         let status = StatusCode::try_from(200).expect("a valid status");

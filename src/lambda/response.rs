@@ -20,6 +20,10 @@ use crate::{
 /// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER: &str = "1";
 
+/// The `Retry-After` of a request for a team that is being removed, in seconds. A removal waits 90 s
+/// before it deletes anything.
+const RETRY_AFTER_REMOVAL: &str = "60";
+
 /// A response in the form that the source of its event reads.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -43,10 +47,13 @@ pub(crate) fn status(outcome: &Result<Success>) -> StatusCode {
             StatusCode::BAD_REQUEST
         }
         Error::NoKey | Error::KeyNotAccepted => StatusCode::UNAUTHORIZED,
-        Error::OtherOrganization | Error::OperationNotAllowed(_) => StatusCode::FORBIDDEN,
+        Error::OtherOrganization | Error::OrganizationDisabled | Error::OperationNotAllowed(_) => {
+            StatusCode::FORBIDDEN
+        }
         Error::NoSuchPath | Error::NoSuchOrganization | Error::NoSuchTeam => StatusCode::NOT_FOUND,
         Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Error::OtherName { .. }
+        Error::BeingRemoved { .. }
+        | Error::OtherName { .. }
         | Error::OtherDescription { .. }
         | Error::OtherProjectName(_)
         | Error::ModelTaken { .. } => StatusCode::CONFLICT,
@@ -117,6 +124,7 @@ fn error_header(error: &Error) -> Option<(HeaderName, &'static str)> {
         ),
         Error::MethodNotAllowed => (header::ALLOW, "POST"),
         Error::Unavailable(_) => (header::RETRY_AFTER, RETRY_AFTER),
+        Error::BeingRemoved { .. } => (header::RETRY_AFTER, RETRY_AFTER_REMOVAL),
         _ => return None,
     })
 }
@@ -205,6 +213,13 @@ mod tests {
             ),
             (Error::MethodNotAllowed, "allow", "POST"),
             (Error::Unavailable("cause".into()), "retry-after", "1"),
+            (
+                Error::BeingRemoved {
+                    id: "docs".to_owned(),
+                },
+                "retry-after",
+                "60",
+            ),
         ] {
             let (found_name, found_value) = error_header(&error).unwrap();
             assert_eq!((found_name.as_str(), found_value), (name, value));

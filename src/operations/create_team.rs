@@ -32,6 +32,9 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
+    /// Set while `workspacectl` removes the team.
+    #[serde(skip_serializing)]
+    removing_id: Option<String>,
     #[serde(flatten)]
     audit: Audit,
 }
@@ -49,10 +52,12 @@ pub(crate) async fn create_team(
         team_id,
         team_name,
         team_description: request.description.unwrap_or_default().into_string(),
+        removing_id: None,
         audit: caller.audit(),
     };
     let (kind, id) = ("team", team.team_id.clone());
     match store.insert(Table::TEAMS, &team).await? {
+        Some(existing) if existing.removing_id.is_some() => Err(Error::BeingRemoved { id }),
         Some(existing) if existing.team_name != team.team_name => Err(Error::OtherName {
             kind,
             id,

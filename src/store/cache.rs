@@ -52,12 +52,18 @@ impl<R: Clone> Cache<R> {
         Ok(record)
     }
 
-    fn get(&self, key: &str, now: SystemTime) -> Option<R> {
-        let entries = self.entries();
+    /// The cached record.
+    pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<R> {
+        let mut entries = self.entries();
         let entry = entries.get(key)?;
-        // An error means that the clock moved backwards: the entry's age is unknown.
-        let age = now.duration_since(entry.read_at).ok()?;
-        (age < self.ttl).then(|| entry.record.clone())
+        match now.duration_since(entry.read_at) {
+            Ok(age) if age < self.ttl => Some(entry.record.clone()),
+            // An error means that the clock moved backwards: the entry's age is unknown.
+            _ => {
+                entries.remove(key);
+                None
+            }
+        }
     }
 
     fn insert(&self, key: &str, record: R, read_at: SystemTime) {
@@ -116,7 +122,8 @@ mod tests {
         get(&cache, start, Some("old"));
 
         let earlier = start - Duration::from_secs(1);
-        assert_eq!(get(&cache, earlier, Some("new")), Some("new"));
+        assert_eq!(get(&cache, earlier, None), None);
+        assert_eq!(get(&cache, start, Some("new")), Some("new"));
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::Item;
+
 /// A table of `template.yaml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
@@ -58,6 +62,16 @@ impl Table {
         Self::ORGANIZATIONS, Self::KEYS, Self::MODELS, Self::TEAMS,
         Self::TEAM_MEMBERS, Self::BOT_VOICES, Self::DATA_STORES, Self::LOGGING_INSTANCES,
     ];
+}
+
+impl Table {
+    /// The primary key of an item, from the values of its attributes.
+    pub fn item_key(self, values: &[&str]) -> Item {
+        let attributes = self.key.iter().zip(values);
+        attributes
+            .map(|(name, value)| ((*name).to_owned(), AttributeValue::S((*value).to_owned())))
+            .collect()
+    }
 }
 
 /// The names of the tables in a deployment.

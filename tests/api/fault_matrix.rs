@@ -13,7 +13,7 @@ use std::{
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use workspace_local::dynamodb::{action, http_client};
+use workspace_local::dynamodb::{http_client, is_read};
 use workspace_management::{operation::Operation, service::Service};
 
 use crate::{
@@ -145,7 +145,7 @@ impl Cell {
     /// A service whose requests to DynamoDB fail as the cell says, while `is_faulty` is set.
     async fn faulty_service(self, app: &TestApp, is_faulty: Arc<AtomicBool>) -> Service {
         let injector = FaultInjector::new(move |request| {
-            let is_write = action(request) != "GetItem";
+            let is_write = !is_read(request);
             if is_write != self.writes {
                 return None;
             }

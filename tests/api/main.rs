@@ -18,6 +18,7 @@ mod dashboard;
 mod events;
 mod fault_matrix;
 mod iam_policy;
+mod lifecycle;
 mod openapi;
 mod outages;
 mod prefer;

@@ -52,11 +52,20 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<
     const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
     const LOGGING_INSTANCE: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
     const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
+    const DISABLED_ORGANIZATION: &str = "/api/v1/org/initech/dataStores/create";
     let acme = app.client_with_new_key("acme").await;
     let restricted = app
         .issue_key("acme", |key| key.operations = Some(vec![]))
         .await;
     let (anonymous, restricted) = (app.anonymous(), app.with_key(&restricted));
+    app.insert(
+        Table::ORGANIZATIONS,
+        json!({ "org_id": "initech", "disabled_at": "2026-11-22T00:00:00Z" }),
+    )
+    .await;
+    let disabled = app.client_with_new_key("initech").await;
+    let marked = json!({ "project": "acme#apollo", "team_id": "docs", "removing_id": "a1" });
+    app.insert(Table::TEAMS, marked).await;
     let rejected = app.with_key("wsk_mistyped");
     let team =
         |name: &str, description: &str| json!({ "teamName": name, "teamDescription": description });
@@ -86,8 +95,16 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<
             vec![(restricted.clone(), TEAM, json!({}))],
         ),
         (
-            "OperationNotAllowed/operation_not_allowed",
+            "KeyForbidden/operation_not_allowed",
             vec![(restricted, VOICE, json!({}))],
+        ),
+        (
+            "Forbidden/organization_disabled",
+            vec![(disabled.clone(), DISABLED_ORGANIZATION, json!({}))],
+        ),
+        (
+            "KeyForbidden/organization_disabled",
+            vec![(disabled, VOICE, json!({}))],
         ),
         (
             "NoSuchOrganization/no_such_organization",
@@ -110,6 +127,10 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<
                 send(TEAM, team("Research Team", "")),
                 send(TEAM, team("Research Team", "x")),
             ],
+        ),
+        (
+            "TeamTaken/being_removed",
+            vec![send(TEAM, team("Docs", ""))],
         ),
         (
             "DataStoreTaken/other_name",

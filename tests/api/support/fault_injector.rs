@@ -232,9 +232,12 @@ pub fn tables(request: &HttpRequest) -> Vec<String> {
     let table_name = |request: &Value| request["TableName"].as_str().map(str::to_owned);
     let actions = body["TransactItems"].as_array().into_iter().flatten();
     let actions = actions.flat_map(|action| action.as_object().unwrap().values());
+    let reads = body["RequestItems"].as_object().into_iter();
+    let reads = reads.flat_map(|reads| reads.keys().cloned());
     let mut tables: Vec<_> = table_name(&body)
         .into_iter()
         .chain(actions.filter_map(table_name))
+        .chain(reads)
         .collect();
     tables.sort();
     tables.dedup();

@@ -173,6 +173,17 @@ impl TestApp {
             .unwrap();
     }
 
+    /// Deletes the record with a key.
+    pub async fn delete(&self, table: Table, key: Value) {
+        self.dynamodb
+            .delete_item()
+            .table_name(self.tables.name(table))
+            .set_key(Some(serde_dynamo::to_item(key).unwrap()))
+            .send()
+            .await
+            .unwrap();
+    }
+
     /// A caller without a credential.
     pub fn anonymous(&self) -> TestClient<'_> {
         TestClient::new(self)

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use workspace_local::{
     demo::key_record,
-    dynamodb::{DynamoDb, action},
+    dynamodb::{DynamoDb, is_read},
 };
 use workspace_management::{api_key::ApiKey, store::Table};
 
@@ -65,7 +65,7 @@ impl UnreliableDynamoDb {
     ) -> Result<HttpResponse, ConnectorError> {
         let random = |limit: u64| faults.rng.lock().unwrap().u64(0..limit);
         sleep(Duration::from_millis(random(30))).await;
-        let is_write = action(request) != "GetItem";
+        let is_write = !is_read(request);
         if is_write && random(100) < u64::from(faults.lost_writes) {
             return Ok(http_response(200, "{}".to_owned()));
         }

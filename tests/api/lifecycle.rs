@@ -1,0 +1,251 @@
+//! Records that `workspacectl` marks: disabled organizations, and teams that are being removed.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::config::http::HttpRequest;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+use serde_json::{Value, json};
+use workspace_local::{
+    demo::{DEMO_KEY, key_record},
+    dynamodb::{DynamoDb, action, http_client},
+    tables::{sdk_config, table_names},
+};
+use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
+
+use crate::support::{
+    TestApp, TestClient, TestConfig, TestResponse, fault_injector::http_response, operation_event,
+    send, service,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
+const MEMBERS: &str = "/api/v1/project/acme/apollo/docs/addUsersToTheTeam";
+
+async fn disable(app: &TestApp) {
+    let disabled = json!({ "org_id": "acme", "disabled_at": "2026-11-22T00:00:00Z" });
+    app.insert(Table::ORGANIZATIONS, disabled).await;
+}
+
+/// The event of an operation, with these headers.
+fn event_with(operation: Operation, headers: Value) -> Value {
+    let mut event = operation_event(operation);
+    event["headers"] = headers;
+    event
+}
+
+async fn create_data_store(client: &TestClient<'_>) -> TestResponse {
+    let body = json!({ "dataStoreName": "Papers" });
+    client.post(DATA_STORES, body).await
+}
+
+#[tokio::test]
+async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
+    for is_erased in [false, true] {
+        let app = TestApp::new().await;
+        app.insert_demo_key().await;
+        app.insert_demo_team().await;
+        let before = app.all_records().await;
+        if is_erased {
+            app.delete(Table::ORGANIZATIONS, json!({ "org_id": "acme" }))
+                .await;
+        } else {
+            disable(&app).await;
+        }
+
+        for operation in Operation::ALL {
+            let event = event_with(*operation, json!({ "authorization": DEMO_KEY }));
+            let response = app.send(event).await;
+            response.assert_problem(403, "organization_disabled");
+            if operation.allows_anonymous() {
+                let response = app.send(event_with(*operation, json!({}))).await;
+                response.assert_problem(404, "no_such_organization");
+            }
+        }
+
+        assert_eq!(app.all_records().await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_403_names_the_other_organization_then_the_disabled_one_then_the_operation() {
+    let app = TestApp::new().await;
+    app.register("globex").await;
+    disable(&app).await;
+    let only_teams = |key: &mut KeyRecord| key.operations = Some(vec!["create_team".to_owned()]);
+    let acme = app.with_key(&app.issue_key("acme", only_teams).await);
+    let globex = app.with_key(&app.issue_key("globex", only_teams).await);
+
+    let response = create_data_store(&globex).await;
+    response.assert_problem(403, "other_organization");
+    let response = create_data_store(&acme).await;
+    response.assert_problem(403, "organization_disabled");
+    app.register("acme").await;
+    let response = create_data_store(&acme).await;
+    response.assert_problem(403, "operation_not_allowed");
+}
+
+#[tokio::test]
+async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabled_one_at_once() {
+    let app = TestApp::new().await;
+    let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
+    create_data_store(&acme).await.assert_success();
+    disable(&app).await;
+
+    app.advance_clock(MINUTE - Duration::from_secs(5));
+    create_data_store(&acme).await.assert_success();
+    create_data_store(&anonymous).await.assert_success();
+    app.advance_clock(Duration::from_secs(5));
+    for _ in 0..2 {
+        let response = create_data_store(&acme).await;
+        response.assert_problem(403, "organization_disabled");
+        let response = create_data_store(&anonymous).await;
+        response.assert_problem(404, "no_such_organization");
+    }
+
+    app.register("acme").await;
+    create_data_store(&anonymous).await.assert_success();
+    create_data_store(&acme).await.assert_success();
+}
+
+/// An organization that is read with a key must not be cached before the key is verified: its age
+/// would otherwise depend on strangers.
+#[tokio::test]
+async fn a_key_that_is_not_accepted_caches_nothing() {
+    let app = TestApp::new().await;
+    let revoked = |key: &mut KeyRecord| key.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
+    let revoked = app.with_key(&app.issue_key("acme", revoked).await);
+    app.register("globex").await;
+    let globex = app.client_with_new_key("globex").await;
+
+    create_data_store(&revoked)
+        .await
+        .assert_problem(401, "unauthenticated");
+    let response = create_data_store(&globex).await;
+    response.assert_problem(403, "other_organization");
+    disable(&app).await;
+
+    let response = create_data_store(&app.anonymous()).await;
+    response.assert_problem(404, "no_such_organization");
+}
+
+/// A DynamoDB that leaves some tables of every `BatchGetItem` unprocessed, as the SDK's HTTP client.
+#[derive(Debug)]
+struct LeavesUnprocessed {
+    dynamodb: DynamoDb,
+    tables: &'static [Table],
+    count: Arc<AtomicUsize>,
+}
+
+impl HttpConnector for LeavesUnprocessed {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let response = self.dynamodb.handle(&request);
+        if action(&request) != "BatchGetItem" {
+            return HttpConnectorFuture::ready(Ok(response));
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let read = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
+        let request = read(request.body().bytes().unwrap());
+        let mut body = read(response.body().bytes().unwrap());
+        body["UnprocessedKeys"] = json!({});
+        for table in self.tables {
+            let found = body["Responses"].as_object_mut().unwrap();
+            found.remove(table.logical_id).unwrap();
+            body["UnprocessedKeys"][table.logical_id] =
+                request["RequestItems"][table.logical_id].clone();
+        }
+        HttpConnectorFuture::ready(Ok(http_response(200, body.to_string())))
+    }
+}
+
+#[tokio::test]
+async fn what_dynamodb_leaves_unprocessed_is_read_by_itself() {
+    for tables in [
+        &[][..],
+        &[Table::KEYS],
+        &[Table::ORGANIZATIONS],
+        &[Table::KEYS, Table::ORGANIZATIONS],
+    ] {
+        let dynamodb = DynamoDb::with_tables().await.unwrap();
+        dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
+        dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "demo"));
+        let count = Arc::default();
+        let connector = LeavesUnprocessed {
+            dynamodb: dynamodb.clone(),
+            tables,
+            count: Arc::clone(&count),
+        };
+        let config = sdk_config("http://dynamodb").http_client(http_client(connector));
+        let service = service(config, table_names(), TestConfig::default());
+
+        let headers = json!({ "authorization": DEMO_KEY });
+        let event = event_with(Operation::CreateDataStore, headers);
+        let response = send(&service, &event, Duration::from_secs(10)).await;
+
+        response.assert_success();
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
+    }
+}
+
+/// Stores the team `docs`, with the mark of a removal if it is being removed.
+async fn insert_team(app: &TestApp, removing_id: Option<&str>) {
+    let mut team = json!({
+        "project": "acme#apollo", "team_id": "docs", "team_name": "Docs", "team_description": "",
+    });
+    if let Some(id) = removing_id {
+        team["removing_id"] = json!(id);
+    }
+    app.insert(Table::TEAMS, team).await;
+}
+
+#[tokio::test]
+async fn a_team_that_is_being_removed_cannot_be_created_with_any_content() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    insert_team(&app, Some("a1")).await;
+    let before = app.all_records().await;
+
+    for body in [
+        json!({ "teamName": "Docs" }),
+        json!({ "teamName": "docs" }),
+        json!({ "teamName": "Docs", "teamDescription": "x" }),
+    ] {
+        let response = acme.post(TEAMS, body).await;
+
+        response.assert_problem(409, "being_removed");
+        assert_eq!(response.headers["retry-after"], "60");
+        let problem = response.body.as_ref().unwrap();
+        assert_eq!(problem["reason"], "being_removed");
+        assert_eq!(problem["resource_id"], "docs");
+        let detail = "The team `docs` is being removed. Try again later.";
+        assert_eq!(problem["detail"], detail);
+    }
+    assert_eq!(app.all_records().await, before);
+}
+
+#[tokio::test]
+async fn a_team_that_is_being_removed_accepts_no_users_and_is_not_cached() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let add = async || {
+        let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
+        acme.post(MEMBERS, body).await
+    };
+    insert_team(&app, Some("a1")).await;
+    add().await.assert_problem(404, "no_such_team");
+
+    insert_team(&app, None).await;
+    add().await.assert_success();
+    insert_team(&app, Some("a2")).await;
+    app.advance_clock(MINUTE);
+
+    add().await.assert_problem(404, "no_such_team");
+}

@@ -6,3 +6,4 @@ pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod orgs;
 pub(crate) mod serve;
+pub(crate) mod set;

@@ -122,7 +122,11 @@ fn endpoint() -> Option<String> {
     endpoint.into_iter().flatten().find(|url| !url.is_empty())
 }
 
-async fn aws_config() -> Result<aws_config::SdkConfig> {
+/// The SDK's default configuration.
+///
+/// # Errors
+/// If no region is configured.
+pub(crate) async fn aws_config() -> Result<aws_config::SdkConfig> {
     let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");

@@ -28,7 +28,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    commands::{doctor, keys, list, orgs, serve},
+    commands::{doctor, keys, list, orgs, serve, set},
     deployment::Deployment,
 };
 
@@ -43,11 +43,12 @@ use crate::{
 ///   3. the local service that `serve` has started, with its DynamoDB at
 ///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
-/// The first two use the AWS SDK's default region and credential chain.
+/// The first two use the AWS SDK's default region and credential chain. `set`
+/// always works on the stack given with --stack.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 struct Cli {
-    /// Work on the tables of this CloudFormation stack
+    /// Work on this CloudFormation stack
     #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
     /// Print JSON, with times in RFC 3339
@@ -70,7 +71,8 @@ Examples:
   workspacectl orgs create globex
   workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
-  workspacectl --stack workspace-management doctor";
+  workspacectl --stack workspace-management doctor
+  workspacectl --stack workspace-management set LogLevel=DEBUG";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -91,6 +93,9 @@ enum Command {
     },
     #[command(flatten)]
     OnDeployment(OnDeployment),
+    /// Change parameters of a stack, without its template and code
+    #[command(after_help = set::EXAMPLES)]
+    Set(set::Options),
 }
 
 #[derive(Subcommand)]
@@ -150,6 +155,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
             return output::print(String::from_utf8(script)?.trim_end());
         }
+        Command::Set(options) => return set::run(options, stack, json).await,
         Command::OnDeployment(command) => command,
     };
     let deployment = Deployment::find(stack).await?;

@@ -110,7 +110,10 @@ async fn create(deployment: &Deployment, org: &str) -> Result<bool> {
 }
 
 /// A random id, which the records of this run have instead of the id of a request.
-fn run_id() -> Result<String> {
+///
+/// # Errors
+/// If the operating system provides no random numbers.
+pub(crate) fn run_id() -> Result<String> {
     let id = getrandom::u64().context("the operating system provides no random numbers")?;
     Ok(format!("{id:016x}"))
 }

@@ -5,7 +5,15 @@ use std::process::{Command, Stdio};
 
 use crate::workspacectl;
 
-const COMMANDS: [&str; 6] = ["serve", "completions", "orgs", "keys", "list", "doctor"];
+const COMMANDS: [&str; 7] = [
+    "serve",
+    "completions",
+    "orgs",
+    "keys",
+    "list",
+    "doctor",
+    "set",
+];
 
 fn stdout(command: &mut Command) -> String {
     let output = command.output().unwrap();

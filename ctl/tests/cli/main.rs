@@ -13,6 +13,7 @@ mod orgs;
 mod page;
 mod serve;
 mod server;
+mod set;
 
 use std::{
     net::TcpListener,

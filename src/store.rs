@@ -30,12 +30,13 @@ mod tables;
 mod update;
 
 use cache::Cache;
+pub use errors::{TransientErrorClassifier, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use update::Update;
 
 /// The maximum time for which an organization or a team is cached. Within this time after it was
 /// disabled or marked for removal, it accepts no more requests.
-const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
+pub const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {

@@ -20,7 +20,7 @@ use aws_smithy_runtime_api::client::{
     interceptors::context::Error as OperationError, orchestrator::OrchestratorError,
 };
 
-use super::update::FailedCondition;
+use super::Item;
 use crate::error::Error;
 
 /// The timeout of one attempt, including connecting. The request's deadline limits all attempts.
@@ -72,8 +72,9 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .retry_classifier(TransientErrorClassifier)
 }
 
-/// The actions whose condition failed, if a transaction was cancelled for that reason.
-pub(super) fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
+/// The indexes of the actions whose condition failed, with the existing items, if a transaction was
+/// cancelled for that reason.
+pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<(usize, Item)> {
     let reasons = reasons(error).iter().enumerate();
     reasons
         .filter(|(_, reason)| reason.code() == Some(CONDITION_FAILED))
@@ -109,7 +110,7 @@ fn is_from_intermediary(status: u16) -> bool {
 /// transactions that were throttled, connections that end without a response from DynamoDB, and
 /// responses of intermediaries.
 #[derive(Debug)]
-struct TransientErrorClassifier;
+pub struct TransientErrorClassifier;
 
 impl ClassifyRetry for TransientErrorClassifier {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {

@@ -1,18 +1,27 @@
 //! A deployment: the names of its tables, and how to reach them and the API.
 
-use std::env;
+use std::{env, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::BehaviorVersion;
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::{Client, config::retry::RetryConfig};
 use workspace_local::tables::{sdk_config, table_names};
-use workspace_management::store::{Table, TableNames};
+use workspace_management::store::{Table, TableNames, TransientErrorClassifier};
+
+use crate::usage::UsageError;
 
 /// The default address of DynamoDB with `serve`.
 const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
 /// The default address of the API with `serve`.
 const LOCAL_API: &str = "http://127.0.0.1:3000";
+
+/// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
+/// other writers and throttling.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// The maximum wait before the second attempt. It doubles for each further attempt.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A deployment.
 pub(crate) struct Deployment {
@@ -26,6 +35,8 @@ pub(crate) struct Deployment {
     pub(crate) is_on_aws: bool,
     /// The address of its DynamoDB if it is the local service.
     pub(crate) local_endpoint: Option<String>,
+    /// AWS's identity service, if the tables are on AWS.
+    pub(crate) sts: Option<aws_sdk_sts::Client>,
     api: Api,
 }
 
@@ -46,47 +57,53 @@ impl Deployment {
     /// If there is no region or no such stack, or if only some of the environment variables are
     /// set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
-        let variable = |table: Table| {
-            env::var(table.variable)
-                .ok()
-                .filter(|name| !name.is_empty())
-        };
+        let endpoint = endpoint()?;
         if let Some(stack) = stack {
+            check_endpoints()?;
             let config = aws_config().await?;
             let cloudformation = aws_sdk_cloudformation::Client::new(&config);
             return Ok(Self {
-                client: Client::new(&config),
+                client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
                 tables: stack_tables(&cloudformation, stack).await?,
                 name: format!("stack {stack}"),
                 is_on_aws: true,
                 local_endpoint: None,
+                sts: Some(aws_sdk_sts::Client::new(&config)),
                 api: Api::Stack(Box::new(cloudformation), stack.to_owned()),
             });
         }
-        if Table::ALL.iter().any(|table| variable(*table).is_some()) {
+        if Table::ALL
+            .iter()
+            .any(|table| variable(table.variable).is_some())
+        {
+            let config = aws_config().await?;
             return Ok(Self {
-                client: Client::new(&aws_config().await?),
+                client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
                 tables: TableNames::new(|table| {
-                    let name = variable(table);
+                    let name = variable(table.variable);
                     name.with_context(|| format!("{} is not set", table.variable))
                 })?,
                 name: "tables from the environment variables".to_owned(),
-                is_on_aws: endpoint().is_none(),
+                is_on_aws: endpoint.is_none(),
                 local_endpoint: None,
+                sts: endpoint
+                    .is_none()
+                    .then(|| aws_sdk_sts::Client::new(&config)),
                 api: Api::Unknown,
             });
         }
-        Ok(Self::local(endpoint().as_deref().unwrap_or(LOCAL_ENDPOINT)))
+        Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)))
     }
 
     /// The local service, with its DynamoDB at the given address.
     pub(crate) fn local(endpoint: &str) -> Self {
         Self {
-            client: Client::from_conf(sdk_config(endpoint).build()),
+            client: client(sdk_config(endpoint)),
             tables: table_names(),
             name: format!("local DynamoDB at {endpoint}"),
             is_on_aws: false,
             local_endpoint: Some(endpoint.to_owned()),
+            sts: None,
             api: Api::Local,
         }
     }
@@ -115,11 +132,55 @@ impl Deployment {
     }
 }
 
+/// An environment variable that is not empty.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// The address of DynamoDB, if the environment sets one.
-fn endpoint() -> Option<String> {
-    let endpoint =
-        ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"].map(|name| env::var(name).ok());
-    endpoint.into_iter().flatten().find(|url| !url.is_empty())
+///
+/// # Errors
+/// If it is not a URL.
+fn endpoint() -> Result<Option<String>> {
+    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
+        let Some(url) = variable(name) else { continue };
+        if !["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            return Err(UsageError(format!(
+                "{name} is {url:?}: set it to a URL such as {LOCAL_ENDPOINT}, or remove it"
+            ))
+            .into());
+        }
+        return Ok(Some(url));
+    }
+    Ok(None)
+}
+
+/// Rejects a DynamoDB that is not where the stack is. The stack's tables do not exist there, or are
+/// those of another deployment.
+fn check_endpoints() -> Result<()> {
+    let has_one_for_all = variable("AWS_ENDPOINT_URL").is_some()
+        || variable("AWS_ENDPOINT_URL_CLOUDFORMATION").is_some();
+    match variable("AWS_ENDPOINT_URL_DYNAMODB") {
+        Some(url) if !has_one_for_all => Err(UsageError(format!(
+            "AWS_ENDPOINT_URL_DYNAMODB is {url}, but the stack is on AWS: run `unset AWS_ENDPOINT_URL_DYNAMODB`, or do not name a stack"
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// A client that also retries what the function retries, such as conflicts of transactions.
+pub(crate) fn client(config: aws_sdk_dynamodb::config::Builder) -> Client {
+    let retries = RetryConfig::standard()
+        .with_max_attempts(MAX_ATTEMPTS)
+        .with_initial_backoff(INITIAL_BACKOFF);
+    let config = config
+        .retry_config(retries)
+        .retry_classifier(TransientErrorClassifier);
+    Client::from_conf(config.build())
 }
 
 /// The SDK's default configuration.

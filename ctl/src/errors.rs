@@ -7,31 +7,71 @@ use aws_sdk_dynamodb::types::error::ResourceNotFoundException;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::error::ErrorMetadata;
 
-/// The error and its causes in one line.
+/// How the SDK's error of a request begins. Below it are the SDK's layers.
+const SDK_ERRORS: [&str; 5] = [
+    "construction failure",
+    TIMED_OUT,
+    "dispatch failure",
+    "response error",
+    SERVICE_ERROR,
+];
+
+const TIMED_OUT: &str = "request has timed out";
+
+const SERVICE_ERROR: &str = "service error";
+
+/// The error in one line: what the command could not do, and why. Without the SDK's layers, which
+/// can contain whole requests.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let mut parts = Vec::<String>::new();
+    let mut parts = Vec::new();
+    for cause in error.chain() {
+        let part = cause.to_string();
+        if is_of_sdk(cause, &part) {
+            parts.push(sdk_failure(error));
+            break;
+        }
+        parts.push(part);
+    }
+    parts.join(": ")
+}
+
+/// Whether an error was caused by a request to AWS or to a local DynamoDB.
+pub(crate) fn is_failed_request(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| is_of_sdk(cause, &cause.to_string()))
+}
+
+fn is_of_sdk(cause: &(dyn Error + 'static), text: &str) -> bool {
+    SDK_ERRORS.contains(&text) || cause.is::<ConnectorError>() || cause.is::<ErrorMetadata>()
+}
+
+/// Why a request failed.
+fn sdk_failure(error: &anyhow::Error) -> String {
     for cause in error.chain() {
         if is_connection_failure(cause) {
             // The causes between are layers of the HTTP client.
-            parts.push(error.root_cause().to_string());
-            break;
+            return error.root_cause().to_string();
         }
-        let part = match cause.downcast_ref::<ErrorMetadata>() {
-            Some(error) => format!(
-                "{}: {}",
-                error.code().unwrap_or("unknown error"),
-                error.message().unwrap_or("no message")
-            ),
-            None => cause.to_string(),
-        };
-        // The SDK wraps the error of a request in these.
-        let is_layer = ["service error", "dispatch failure", "other"].contains(&&*part)
-            || part.starts_with("unhandled error");
-        if !is_layer {
-            parts.push(part);
+        if cause.is::<CredentialsError>() {
+            return "no AWS credentials".to_owned();
+        }
+        if let Some(error) = cause.downcast_ref::<ErrorMetadata>()
+            && let Some(code) = error.code()
+        {
+            return format!("{code}: {}", error.message().unwrap_or("no message"));
         }
     }
-    parts.join(": ")
+    let has_layer = |layer: &str| error.chain().any(|cause| cause.to_string() == layer);
+    let root = error.root_cause();
+    if has_layer(SERVICE_ERROR) && !root.is::<ErrorMetadata>() {
+        // An exception that the SDK knows, with its code and message.
+        return root.to_string();
+    }
+    match has_layer(TIMED_OUT) {
+        true => "no response in time".to_owned(),
+        false => "the response is not one of AWS or DynamoDB".to_owned(),
+    }
 }
 
 fn is_connection_failure(cause: &(dyn Error + 'static)) -> bool {
@@ -57,12 +97,17 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
                 "Cannot connect. For the local service, run `cargo serve` first, or set AWS_ENDPOINT_URL_DYNAMODB to its address.",
             );
         }
-        match cause.downcast_ref::<ErrorMetadata>()?.code()? {
+        let Some(code) = cause.downcast_ref::<ErrorMetadata>()?.code() else {
+            return Some(
+                "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile.",
+            );
+        };
+        match code {
             "ExpiredToken" | "ExpiredTokenException" => {
                 Some("The AWS credentials have expired. Sign in again.")
             }
             "AccessDenied" | "AccessDeniedException" => Some(
-                "Your AWS identity lacks a permission. docs/deploying.md lists the required ones.",
+                "Your AWS identity lacks a permission. ctl/permissions.json lists those of each command.",
             ),
             _ => None,
         }

@@ -1,13 +1,18 @@
 //! The command line of `workspacectl`.
 
 mod commands;
+mod confirmation;
 mod deployment;
 mod errors;
 mod output;
 mod page;
 mod progress;
 mod query;
+mod records;
+mod session;
 mod usage;
+mod wait;
+mod write;
 
 use std::{
     env,
@@ -15,7 +20,6 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use tracing_subscriber::{
@@ -28,8 +32,11 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    commands::{doctor, keys, list, orgs, serve, set},
-    deployment::Deployment,
+    commands::{doctor, keys, list, orgs, remove, serve, set},
+    deployment::variable,
+    output::escape,
+    session::Session,
+    usage::UsageError,
 };
 
 /// Run workspace-management locally, register organizations, and manage API keys.
@@ -37,26 +44,30 @@ use crate::{
 /// `orgs`, `keys`, `list`, `doctor` and `env` work on one deployment, the
 /// first of these that applies:
 ///
-///   1. the CloudFormation stack given with --stack
+///   1. the CloudFormation stack given with --stack or in WORKSPACECTL_STACK
 ///   2. the tables named by the Lambda function's environment variables
 ///      (TEAMS_TABLE and so on)
 ///   3. the local service that `serve` has started, with its DynamoDB at
 ///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
 /// The first two use the AWS SDK's default region and credential chain. `set`
-/// always works on the stack given with --stack.
+/// always works on a stack.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 struct Cli {
-    /// Work on this CloudFormation stack
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help = STACK_HELP)]
     stack: Option<String>,
     /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
     json: bool,
+    /// Show all causes of an error, and warnings of libraries
+    #[arg(long, global = true)]
+    verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
+
+const STACK_HELP: &str = "Work on this CloudFormation stack [env: WORKSPACECTL_STACK]";
 
 const HELP: &str = "\
 Data is printed to standard output, everything else to standard error.
@@ -91,15 +102,12 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    #[command(flatten)]
-    OnDeployment(OnDeployment),
     /// Change parameters of a stack, without its template and code
     #[command(after_help = set::EXAMPLES)]
     Set(set::Options),
-}
-
-#[derive(Subcommand)]
-enum OnDeployment {
+    /// Remove a team, a member, a model, a data store, a voice or a logging instance
+    #[command(subcommand, after_help = remove::EXAMPLES)]
+    Remove(remove::Command),
     /// Register and list organizations
     #[command(subcommand, after_help = orgs::EXAMPLES)]
     Orgs(orgs::Command),
@@ -119,54 +127,78 @@ enum OnDeployment {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // Libraries warn about causes that the error contains, and about every failed condition.
+    let cli = Cli::parse();
+    start_log(cli.verbose);
+    let verbose = cli.verbose;
+    let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
+    let session = Session::new(stack, cli.json);
+    let result = match cli.command {
+        // The variable does not concern `serve`, the option is a mistake.
+        Command::Serve(_) if env::args().any(|argument| argument.starts_with("--stack")) => {
+            Err(UsageError("serve runs locally: remove --stack".to_owned()).into())
+        }
+        command => run(command, &session).await,
+    };
+    let Err(error) = result else {
+        return ExitCode::SUCCESS;
+    };
+    report(&error, &session, verbose);
+    match error.is::<UsageError>() {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Logs to standard error. By default, libraries log only errors: they warn about causes that the
+/// error contains, and about every failed condition.
+fn start_log(verbose: bool) {
+    let libraries = match verbose {
+        true => LevelFilter::WARN,
+        false => LevelFilter::OFF,
+    };
     let levels = Targets::new()
-        .with_default(LevelFilter::ERROR)
+        .with_default(libraries)
         .with_target("workspace_management", LevelFilter::INFO);
     let log = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
         .with_target(false);
     registry().with(log.with_filter(levels)).init();
-    match run(Cli::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", errors::describe(&error));
-            if let Some(hint) = errors::hint(&error) {
-                eprintln!("hint: {hint}");
-            }
-            match error.is::<usage::UsageError>() {
-                true => ExitCode::from(2),
-                false => ExitCode::FAILURE,
-            }
-        }
+}
+
+/// Prints an error, and what to do about it.
+fn report(error: &anyhow::Error, session: &Session, verbose: bool) {
+    let mut text = match verbose {
+        true => format!("{error:#}"),
+        false => errors::describe(error),
+    };
+    if let Some(deployment) = session.deployment_name()
+        && errors::is_failed_request(error)
+    {
+        text = format!("{deployment}: {text}");
+    }
+    eprintln!("error: {}", escape(&text));
+    if let Some(hint) = errors::hint(error) {
+        eprintln!("hint: {hint}");
     }
 }
 
-async fn run(cli: Cli) -> anyhow::Result<()> {
-    let (stack, json) = (cli.stack.as_deref(), cli.json);
-    let command = match cli.command {
-        Command::Serve(_) if stack.is_some() => {
-            bail!("serve runs locally: remove --stack")
-        }
-        Command::Serve(options) => return serve::run(options, json).await,
+async fn run(command: Command, session: &Session) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(options) => serve::run(options, session.json).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
-            return output::print(String::from_utf8(script)?.trim_end());
+            output::print(String::from_utf8(script)?.trim_end())
         }
-        Command::Set(options) => return set::run(options, stack, json).await,
-        Command::OnDeployment(command) => command,
-    };
-    let deployment = Deployment::find(stack).await?;
-    match command {
-        OnDeployment::Orgs(command) => orgs::run(command, &deployment, json).await,
-        OnDeployment::Keys(command) => keys::run(command, &deployment, json).await,
-        OnDeployment::List(options) => list::run(options, &deployment, json).await,
-        OnDeployment::Doctor(options) => doctor::run(options, &deployment, json).await,
-        OnDeployment::Env => commands::env::run(&deployment, json),
+        Command::Set(options) => set::run(options, session).await,
+        Command::Orgs(command) => orgs::run(command, session).await,
+        Command::Keys(command) => keys::run(command, session).await,
+        Command::Remove(command) => remove::run(command, session).await,
+        Command::List(options) => list::run(options, session).await,
+        Command::Doctor(options) => doctor::run(options, session).await,
+        Command::Env => commands::env::run(session).await,
     }
-    .with_context(|| deployment.name.clone())
 }
 
 #[cfg(test)]

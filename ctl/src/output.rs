@@ -7,7 +7,9 @@ use std::{
 
 use anyhow::Result;
 use comfy_table::{Table, presets::NOTHING};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::query::Page;
 
 /// Prints a line. If the reader closed the pipe, the process exits with 0.
 ///
@@ -41,6 +43,23 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
     }
 }
 
+/// Prints a page of records, and the cursor with which the next one begins. As JSON, prints an array,
+/// or an object with `records` and `next` if the operator asked for a page.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn print_page<C: AsRef<str>>(page: &Page, columns: &[C], json: bool) -> Result<()> {
+    if json && page.is_limited {
+        let page = json!({ "records": page.records, "next": page.cursor });
+        return print(&serde_json::to_string_pretty(&page)?);
+    }
+    print_records(&page.records, columns, json)?;
+    if let Some(cursor) = &page.cursor {
+        eprintln!("there may be more records: --after {cursor}");
+    }
+    Ok(())
+}
+
 /// Prints records as a JSON array, or else as a table of the given columns with relative times.
 ///
 /// # Errors
@@ -57,7 +76,7 @@ pub(crate) fn print_records<C: AsRef<str>>(
     let columns = columns.iter().map(AsRef::as_ref);
     let mut table = Table::new();
     table.load_style(NOTHING);
-    table.set_header(columns.clone().map(str::to_uppercase));
+    table.set_header(columns.clone().map(header));
     for record in records {
         table.add_row(
             columns
@@ -68,19 +87,23 @@ pub(crate) fn print_records<C: AsRef<str>>(
     print(table.trim_fmt().as_str())
 }
 
+/// The header of a column: an id is called like what it identifies.
+fn header(column: &str) -> String {
+    column.strip_suffix("_id").unwrap_or(column).to_uppercase()
+}
+
 fn cell(column: &str, value: &Value, now: SystemTime) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if column.ends_with("_at") => {
-            relative_time(text, now).unwrap_or_else(|| escape_control(text))
+            relative_time(text, now).unwrap_or_else(|| escape(text))
         }
-        Value::String(text) => escape_control(text),
-        Value::Array(entries) => entries
-            .iter()
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join(","),
-        other => other.to_string(),
+        Value::String(text) => escape(text),
+        Value::Array(entries) => {
+            let entries = entries.iter().filter_map(Value::as_str);
+            escape(&entries.collect::<Vec<_>>().join(","))
+        }
+        other => escape(&other.to_string()),
     }
 }
 
@@ -111,10 +134,17 @@ pub(crate) fn humanize(duration: Duration) -> String {
     format!("{count} {unit}{plural}")
 }
 
-/// Stored text with its control characters escaped, so that it fits a line and cannot control the
-/// terminal.
-fn escape_control(text: &str) -> String {
-    let escaped = |character: char| match character.is_control() {
+/// Text with its control characters, line separators and characters that reorder or hide text
+/// escaped, so that it fits a line and cannot control the terminal.
+pub(crate) fn escape(text: &str) -> String {
+    let is_escaped = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    let escaped = |character: char| match is_escaped(character) {
         true => character.escape_default().to_string(),
         false => character.to_string(),
     };
@@ -161,13 +191,33 @@ mod tests {
     }
 
     #[test]
+    fn characters_that_reorder_or_hide_text_are_escaped() {
+        for character in [
+            '\u{202e}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{2028}',
+            '\u{200b}',
+            '\u{e0041}',
+            '\u{feff}',
+            '\u{61c}',
+            '\u{9b}',
+        ] {
+            let text = format!("a{character}b");
+            assert_eq!(escape(&text), format!("a{}b", character.escape_unicode()));
+        }
+        let harmless = "Zoë 市场 ﷽ é\u{301} 🎉\u{fe0f}";
+        assert_eq!(escape(harmless), harmless);
+    }
+
+    #[test]
     fn a_cell_is_one_line_without_control_characters() {
         let cell = |value| cell("name", &value, SystemTime::UNIX_EPOCH);
         assert_eq!(
             cell(Value::from("one\n\u{1b}[31mtwo")),
             r"one\n\u{1b}[31mtwo"
         );
-        assert_eq!(cell(Value::from(vec!["a", "b"])), "a,b");
+        assert_eq!(cell(Value::from(vec!["a", "\u{7}"])), r"a,\u{7}");
         assert_eq!(cell(Value::from(true)), "true");
         assert_eq!(cell(Value::Null), "-");
     }

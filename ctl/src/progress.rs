@@ -7,7 +7,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::deployment::Deployment;
 
@@ -23,6 +23,55 @@ pub(crate) fn spinner(text: &'static str) -> ProgressBar {
     spinner.set_message(text);
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner
+}
+
+/// Counts records while a command writes or reads many, and shows the count on a terminal.
+pub(crate) struct Counter {
+    bar: ProgressBar,
+    count: usize,
+}
+
+impl Counter {
+    /// Starts at zero. The text says what is counted, such as `records deleted`.
+    pub(crate) fn new(text: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} {msg}, {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(text);
+        Self { bar, count: 0 }
+    }
+
+    pub(crate) fn add(&mut self, count: usize) {
+        self.count += count;
+        self.bar.set_position(self.count as u64);
+    }
+
+    /// Removes the counter from the terminal, and returns the count.
+    pub(crate) fn finish(&self) -> usize {
+        self.bar.finish_and_clear();
+        self.count
+    }
+}
+
+/// Waits, and shows for how long and why: as a bar on a terminal, otherwise in a line.
+pub(crate) async fn waiting(time: Duration, reason: &str) {
+    if time.is_zero() {
+        return;
+    }
+    let bar = ProgressBar::with_draw_target(Some(time.as_secs()), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s: {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message(reason.to_owned());
+    if bar.is_hidden() {
+        eprintln!("waiting {} seconds: {reason}", time.as_secs());
+    }
+    for _ in 0..time.as_secs() {
+        sleep(Duration::from_secs(1)).await;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
 }
 
 /// The progress of reading a table.

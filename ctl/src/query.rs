@@ -6,11 +6,9 @@ use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
-use workspace_management::store::Table;
+use workspace_management::store::{Item, Table};
 
-use crate::{deployment::Deployment, progress::Progress};
-
-type Item = HashMap<String, AttributeValue>;
+use crate::{deployment::Deployment, progress::Progress, records::to_json};
 
 /// Which records to read.
 pub(crate) enum Scope {
@@ -20,15 +18,32 @@ pub(crate) enum Scope {
     Partition(&'static str, String),
     /// The records whose partition key begins with this value. Reads the whole table.
     KeyPrefix(&'static str, String),
+    /// The records in which an attribute has this value. Reads the whole table.
+    Attribute(&'static str, String),
 }
 
-/// A query of a table.
+impl Scope {
+    /// The records of an organization.
+    pub(crate) fn organization(table: Table, org: &str) -> Self {
+        match table.partition {
+            ["org"] => Self::Partition(table.key[0], org.to_owned()),
+            // Not the index of the keys, because it can lack a key that was just created.
+            ["key"] => Self::Attribute("org_id", org.to_owned()),
+            // With the `#`, because another organization's id can begin with this one.
+            _ => Self::KeyPrefix(table.key[0], format!("{org}#")),
+        }
+    }
+}
+
+/// A query of a table, read with strong consistency unless it reads from an index.
 pub(crate) struct Query {
     table: Table,
     index: Option<&'static str>,
     scope: Scope,
     limit: Option<NonZeroUsize>,
+    /// The key after which the next request continues.
     after: Option<Item>,
+    is_finished: bool,
 }
 
 /// The result of a query.
@@ -37,6 +52,19 @@ pub(crate) struct Page {
     pub(crate) records: Vec<Value>,
     /// Where the next page begins, if there may be more records.
     pub(crate) cursor: Option<String>,
+    /// Whether the query has a limit.
+    pub(crate) is_limited: bool,
+}
+
+/// The options of commands that print a page of records.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PageOptions {
+    /// Print at most COUNT records, in DynamoDB's order [default: all records, sorted]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) limit: Option<NonZeroUsize>,
+    /// Continue after the page that printed this cursor
+    #[arg(long, value_name = "CURSOR", requires = "limit", value_parser = cursor)]
+    after: Option<Item>,
 }
 
 impl Query {
@@ -48,6 +76,7 @@ impl Query {
             scope,
             limit: None,
             after: None,
+            is_finished: false,
         }
     }
 
@@ -57,18 +86,11 @@ impl Query {
         self
     }
 
-    /// Reads at most `limit` records, after the ones that end at `cursor`.
-    ///
-    /// # Errors
-    /// If the cursor is invalid.
-    pub(crate) fn page(
-        mut self,
-        limit: Option<NonZeroUsize>,
-        cursor: Option<&str>,
-    ) -> Result<Self> {
-        self.limit = limit;
-        self.after = cursor.map(decode_cursor).transpose()?;
-        Ok(self)
+    /// Reads only a page.
+    pub(crate) fn page(mut self, options: PageOptions) -> Self {
+        self.limit = options.limit;
+        self.after = options.after;
+        self
     }
 
     /// Sends the requests that the query takes.
@@ -76,36 +98,24 @@ impl Query {
     /// # Errors
     /// If DynamoDB cannot be reached or rejects a request.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
-        let name = deployment.tables.name(self.table);
-        let mut progress = Progress::new(deployment, name);
+        let mut progress = Progress::new(deployment, deployment.tables.name(self.table));
         let limit = self.limit.map_or(usize::MAX, NonZeroUsize::get);
         let mut items: Vec<Item> = Vec::new();
-        loop {
-            let request = self.request(deployment, name);
-            let (found, last_key) = progress
-                .track(request, items.len())
-                .await
-                .with_context(|| format!("cannot read {name}"))?;
-            items.extend(found);
-            self.after = last_key;
-            if self.after.is_none() || items.len() >= limit {
-                break;
+        while items.len() < limit {
+            let request = self.next(deployment);
+            match progress.track(request, items.len()).await? {
+                Some(found) => items.extend(found),
+                None => break,
             }
         }
         progress.finish();
         let last_key = if items.len() > limit {
             items.truncate(limit);
-            let key = self.table.key.iter();
-            let attribute =
-                |name: &&str| Some((name.to_string(), items.last()?.get(*name)?.clone()));
-            Some(key.filter_map(attribute).collect())
+            items.last().map(|item| self.key(item))
         } else {
-            self.after
+            self.after.take()
         };
-        let mut records: Vec<Value> = items
-            .into_iter()
-            .map(serde_dynamo::from_item)
-            .collect::<Result<_, _>>()?;
+        let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if self.limit.is_none() {
             let key = |record: &Value| -> Vec<String> {
                 let key = self.table.key.iter();
@@ -116,7 +126,31 @@ impl Query {
         Ok(Page {
             records,
             cursor: last_key.map(encode_cursor).transpose()?,
+            is_limited: self.limit.is_some(),
         })
+    }
+
+    /// The primary key of an item.
+    pub(crate) fn key(&self, item: &Item) -> Item {
+        let key = self.table.key.iter();
+        let attribute = |name: &&str| Some((name.to_string(), item.get(*name)?.clone()));
+        key.filter_map(attribute).collect()
+    }
+
+    /// Sends the next request. Returns its items, at most a megabyte, or `None` after the last.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects the request.
+    pub(crate) async fn next(&mut self, deployment: &Deployment) -> Result<Option<Vec<Item>>> {
+        if self.is_finished {
+            return Ok(None);
+        }
+        let name = deployment.tables.name(self.table);
+        let request = self.request(deployment, name).await;
+        let (items, last_key) = request.with_context(|| format!("cannot read {name}"))?;
+        self.is_finished = last_key.is_none();
+        self.after = last_key;
+        Ok(Some(items))
     }
 
     /// Sends one request. Returns the items, and the last key if there may be more.
@@ -132,6 +166,7 @@ impl Query {
                 .query()
                 .table_name(name)
                 .set_index_name(self.index.map(str::to_owned))
+                .consistent_read(self.index.is_none())
                 .key_condition_expression("#key = :value")
                 .expression_attribute_names("#key", *key)
                 .expression_attribute_values(":value", AttributeValue::S(value.clone()))
@@ -147,13 +182,18 @@ impl Query {
         let mut scan = client
             .scan()
             .table_name(name)
+            .consistent_read(true)
             .set_exclusive_start_key(self.after.clone());
+        // A filter has no limit, because DynamoDB counts the items before it filters them.
         scan = match &self.scope {
-            // Without a limit, because DynamoDB counts the items before it filters them.
             Scope::KeyPrefix(key, prefix) => scan
                 .filter_expression("begins_with(#key, :prefix)")
                 .expression_attribute_names("#key", *key)
                 .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone())),
+            Scope::Attribute(name, value) => scan
+                .filter_expression("#name = :value")
+                .expression_attribute_names("#name", *name)
+                .expression_attribute_values(":value", AttributeValue::S(value.clone())),
             Scope::All | Scope::Partition(..) => scan.set_limit(limit),
         };
         let response = scan.send().await?;
@@ -179,13 +219,12 @@ fn encode_cursor(key: Item) -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key)?))
 }
 
-fn decode_cursor(cursor: &str) -> Result<Item> {
-    let key = URL_SAFE_NO_PAD.decode(cursor).ok();
+/// Parses a cursor.
+fn cursor(text: &str) -> Result<Item, &'static str> {
+    let key = URL_SAFE_NO_PAD.decode(text).ok();
     let key = key.and_then(|key| serde_json::from_slice::<HashMap<String, String>>(&key).ok());
-    let key = key.with_context(|| {
-        format!("invalid --after cursor {cursor:?}: use the one that the previous page printed")
-    })?;
-    Ok(serde_dynamo::to_item(key)?)
+    let key = key.and_then(|key| serde_dynamo::to_item(key).ok());
+    key.ok_or("use the cursor that the previous page printed")
 }
 
 #[cfg(test)]
@@ -206,17 +245,13 @@ mod tests {
                     && !"-_".contains(character)),
             "{cursor}"
         );
-        assert_eq!(decode_cursor(&cursor).expect("a key"), key);
+        assert_eq!(super::cursor(&cursor).expect("a key"), key);
     }
 
     #[test]
     fn an_invalid_cursor_is_rejected() {
-        for cursor in ["", "nonsense", "W10", "eyJhIjoxfQ"] {
-            let error = decode_cursor(cursor).expect_err(cursor).to_string();
-            assert!(
-                error.starts_with(&format!("invalid --after cursor {cursor:?}")),
-                "{error}"
-            );
+        for text in ["", "nonsense", "W10", "eyJhIjoxfQ"] {
+            assert!(cursor(text).is_err(), "{text}");
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     deployment::Deployment,
     errors,
     output::{humanize, print_records},
+    session::Session,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -45,7 +46,8 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// If a check fails.
-pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
     let mut checks = Vec::new();
     for table in Table::ALL {
         let mut check = table.logical_id.to_owned();
@@ -74,7 +76,7 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
             json!({ "status": status, "check": check, "detail": detail })
         })
         .collect();
-    print_records(&rows, &["status", "check", "detail"], json)?;
+    print_records(&rows, &["status", "check", "detail"], session.json)?;
     if failed > 0 {
         bail!("{failed} of {} checks failed", rows.len());
     }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use workspace_management::store::Table;
 
-use crate::{deployment::Deployment, output::print};
+use crate::{output::print, session::Session};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -14,8 +14,9 @@ Examples:
 /// Prints a line `NAME=value` for each variable, or a JSON object.
 ///
 /// # Errors
-/// If standard output cannot be written.
-pub(crate) fn run(deployment: &Deployment, json: bool) -> Result<()> {
+/// If the deployment cannot be found, or standard output cannot be written.
+pub(crate) async fn run(session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
     let tables = Table::ALL.iter();
     let tables = tables.map(|table| (table.variable, deployment.tables.name(*table)));
     // A local DynamoDB accepts any region and credentials.
@@ -28,7 +29,7 @@ pub(crate) fn run(deployment: &Deployment, json: bool) -> Result<()> {
         ]
     });
     let variables = tables.chain(local.into_iter().flatten());
-    if json {
+    if session.json {
         let object = variables.map(|(name, value)| (name.to_owned(), json!(value)));
         return print(&serde_json::to_string_pretty(
             &object.collect::<Map<String, Value>>(),

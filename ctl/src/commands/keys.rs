@@ -1,6 +1,7 @@
 //! `keys`: the API keys. A key is printed only when it is created; only the SHA-256 hash of its
 //! secret is stored.
 
+mod all;
 mod arguments;
 mod check;
 mod create;
@@ -11,7 +12,7 @@ mod rotate;
 
 use anyhow::Result;
 
-use crate::deployment::Deployment;
+use crate::session::Session;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +20,7 @@ Examples:
   workspacectl keys list --org globex --expiring 14d
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d
   workspacectl keys revoke - < leaked-key.txt
+  workspacectl keys rotate --all --org globex
   workspacectl keys check - < key.txt";
 
 /// Creates, lists, checks, rotates or revokes API keys.
@@ -38,7 +40,7 @@ pub(crate) enum Command {
     Rotate(rotate::Options),
     /// Revoke an API key. Running functions may cache and accept it for up to KeyCacheSeconds
     #[command(after_help = revoke::EXAMPLES)]
-    Revoke(arguments::KeyArgument),
+    Revoke(arguments::KeySelection),
 }
 
 /// Runs a command.
@@ -46,12 +48,12 @@ pub(crate) enum Command {
 /// # Errors
 /// If the arguments are invalid, the organization is not registered, there is no such key, or
 /// DynamoDB cannot be reached.
-pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
+pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
-        Command::Create(options) => create::run(options, deployment, json).await,
-        Command::List(options) => list::run(options, deployment, json).await,
-        Command::Check(key) => check::run(&key, deployment, json).await,
-        Command::Rotate(options) => rotate::run(options, deployment, json).await,
-        Command::Revoke(key) => revoke::run(&key, deployment, json).await,
+        Command::Create(options) => create::run(options, session).await,
+        Command::List(options) => list::run(options, session).await,
+        Command::Check(key) => check::run(&key, session).await,
+        Command::Rotate(options) => rotate::run(options, session).await,
+        Command::Revoke(keys) => revoke::run(&keys, session).await,
     }
 }

@@ -1,16 +1,19 @@
 //! `list`: the records that the operations store.
 
-use std::{collections::BTreeSet, num::NonZeroUsize};
+use std::collections::BTreeSet;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use crate::{
+    commands::orgs::{self, organization_id},
     deployment::Deployment,
-    output::print_records,
-    query::{Page, Query, Scope, all_records},
+    output::print_page,
+    query::{PageOptions, Query, Scope, all_records},
+    session::Session,
+    usage::UsageError,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -18,7 +21,8 @@ Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
   workspacectl list models --limit 100
-  workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed";
+  workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed
+  workspacectl list models --limit 100 --json | jq -r .next";
 
 /// The columns that come last, if a record has them.
 const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
@@ -29,18 +33,14 @@ pub(crate) struct Options {
     /// The kind of records
     #[arg(value_parser = kind_parser())]
     kind: Table,
-    #[arg(long, help = scope_help("organization", "org"))]
+    #[arg(long, help = scope_help("organization", "org"), value_parser = organization_id)]
     org: Option<String>,
     #[arg(long, requires = "org", help = scope_help("project", "project"))]
     project: Option<String>,
     #[arg(long, requires = "project", help = scope_help("team", "team"))]
     team: Option<String>,
-    /// Print at most COUNT records, in DynamoDB's order [default: all records, sorted]
-    #[arg(long, value_name = "COUNT")]
-    limit: Option<NonZeroUsize>,
-    /// Continue after the page that printed this cursor
-    #[arg(long, value_name = "CURSOR", requires = "limit")]
-    after: Option<String>,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// The tables that the command lists. Organizations and keys have their own commands.
@@ -70,30 +70,39 @@ fn scope_help(noun: &str, identifier: &str) -> String {
 /// Lists records.
 ///
 /// # Errors
-/// If an option does not apply to the kind, the cursor is invalid, or DynamoDB cannot be reached.
-pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
+/// If an option does not apply to the kind, there is no such organization, or DynamoDB cannot be
+/// reached.
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
+    let org = options.org.clone();
     let scope = scope(table, [options.org, options.project, options.team])?;
-    let query = Query::new(table, scope).page(options.limit, options.after.as_deref())?;
-    let Page { records, cursor } = query.run(deployment).await?;
-    print_records(&records, &columns(table, &records), json)?;
-    if let Some(cursor) = cursor {
-        eprintln!("there may be more records: --after {cursor}");
+    let deployment = session.deployment().await?;
+    let query = Query::new(table, scope).page(options.page);
+    let mut page = query.run(deployment).await?;
+    if page.records.is_empty() {
+        if let Some(org) = &org {
+            orgs::record::find(deployment, org).await?;
+        }
+        eprintln!("there are no such {}", table.name);
     }
-    Ok(())
+    for record in &mut page.records {
+        split_keys(table, record);
+    }
+    let columns = columns(table, &page.records);
+    print_page(&page, &columns, session.json)
 }
 
 /// The scope that the values of `--org`, `--project` and `--team` select. Each requires the one
 /// before it.
-fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope> {
+fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope, UsageError> {
     let values: Vec<_> = values.into_iter().flatten().collect();
     if values.len() > table.partition.len() {
         let options: Vec<_> = table.partition.iter().map(|id| format!("--{id}")).collect();
-        bail!(
+        return Err(UsageError(format!(
             "{} can only be filtered by {}",
             table.name,
             options.join(", ")
-        );
+        )));
     }
     Ok(if values.is_empty() {
         Scope::All
@@ -104,6 +113,37 @@ fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope> {
     })
 }
 
+/// The attributes that join identifiers with `#`, and the names of these.
+fn joined(table: Table) -> Option<(&'static str, &'static [&'static str])> {
+    match table {
+        Table::TEAMS => Some(("project", &["org_id", "project_id"])),
+        Table::TEAM_MEMBERS => Some(("team", &["org_id", "project_id", "team_id"])),
+        Table::MODELS => Some(("model", &["model_type", "model_id"])),
+        _ => None,
+    }
+}
+
+/// Adds the parts of a joined key to a record.
+fn split_keys(table: Table, record: &mut Value) {
+    let Some((name, parts)) = joined(table) else {
+        return;
+    };
+    let joined = record[name].as_str().unwrap_or_default().to_owned();
+    for (part, value) in parts.iter().zip(joined.splitn(parts.len(), '#')) {
+        record[*part] = json!(value);
+    }
+}
+
+/// The names of a record's key, with the parts of a joined one instead of it.
+fn key_columns(table: Table) -> Vec<&'static str> {
+    let joined = joined(table);
+    let key = table.key.iter().flat_map(|name| match joined {
+        Some((joined, parts)) if joined == *name => parts.to_vec(),
+        _ => vec![*name],
+    });
+    key.collect()
+}
+
 /// The columns of a table of records: the key, then the content, then the audit attributes.
 fn columns(table: Table, records: &[Value]) -> Vec<&str> {
     let attributes: BTreeSet<&str> = records
@@ -111,14 +151,17 @@ fn columns(table: Table, records: &[Value]) -> Vec<&str> {
         .filter_map(Value::as_object)
         .flat_map(|record| record.keys().map(String::as_str))
         .collect();
+    let key = key_columns(table);
     let content = attributes.iter().copied().filter(|name| {
-        !table.key.contains(name) && !AUDIT_COLUMNS.contains(name) && !name.ends_with("request_id")
+        !table.key.contains(name)
+            && !key.contains(name)
+            && !AUDIT_COLUMNS.contains(name)
+            && !name.ends_with("request_id")
     });
     let audit = AUDIT_COLUMNS
         .into_iter()
         .filter(|name| attributes.contains(name));
-    let key = table.key.iter().copied();
-    key.chain(content).chain(audit).collect()
+    key.iter().copied().chain(content).chain(audit).collect()
 }
 
 /// All records of every kind, with their columns.
@@ -128,7 +171,10 @@ fn columns(table: Table, records: &[Value]) -> Vec<&str> {
 pub(crate) async fn all_kinds(deployment: &Deployment) -> Result<Vec<Value>> {
     let mut kinds_with_records = Vec::new();
     for table in kinds() {
-        let records = all_records(deployment, table).await?;
+        let mut records = all_records(deployment, table).await?;
+        for record in &mut records {
+            split_keys(table, record);
+        }
         kinds_with_records.push(json!({
             "kind": table.name,
             "columns": columns(table, &records),

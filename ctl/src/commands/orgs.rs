@@ -1,137 +1,132 @@
-//! `orgs`: the registered organizations. The API has no operation for them.
+//! `orgs`: organizations, which the API cannot create, disable or erase.
 
-use std::time::SystemTime;
+mod create;
+pub(crate) mod erase;
+mod export;
+pub(crate) mod record;
+pub(crate) mod state;
 
-use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::{
-    operation::put_item::PutItemError,
-    types::{AttributeValue, ReturnValuesOnConditionCheckFailure},
-};
-use serde_json::json;
-use workspace_management::{
-    store::{Table, timestamp},
-    values::Identifier,
-};
+use anyhow::Result;
+use workspace_management::{store::Table, values::Identifier};
 
 use crate::{
-    deployment::Deployment,
-    output::{print_record, print_records},
-    query::all_records,
+    confirmation::Confirmation,
+    output::{print_page, print_records},
+    query::{PageOptions, Query, Scope},
+    session::Session,
+    wait::Wait,
 };
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl orgs create globex
   workspacectl orgs create globex --if-absent --json
-  workspacectl orgs list --json
-  workspacectl --stack workspace-management orgs create globex";
+  workspacectl orgs disable globex
+  workspacectl orgs export globex --out globex.jsonl
+  workspacectl orgs erase globex --export globex.jsonl";
 
-/// Registers and lists organizations.
+/// Registers, disables and erases organizations.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Register an organization
-    Create {
-        /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, not `.` or `..`
-        #[arg(value_parser = organization_id)]
-        org: String,
-        /// Succeed if it is already registered. Its record does not change
-        #[arg(long)]
-        if_absent: bool,
-    },
+    #[command(after_help = create::EXAMPLES)]
+    Create(create::Options),
     /// List the registered organizations
-    List,
+    #[command(after_help = LIST_EXAMPLES)]
+    List(PageOptions),
+    /// Show an organization: whether it is enabled, and who changed that
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show {
+        #[arg(value_parser = organization_id, help = ORG_HELP)]
+        org: String,
+    },
+    /// Reject every request for an organization, with any key or without one
+    #[command(after_help = state::DISABLE_EXAMPLES)]
+    Disable(DisableOptions),
+    /// Accept requests for a disabled organization again
+    #[command(after_help = state::ENABLE_EXAMPLES)]
+    Enable {
+        #[arg(value_parser = organization_id, help = ORG_HELP)]
+        org: String,
+    },
+    /// Write all records of an organization to a file, as JSON Lines
+    #[command(after_help = export::EXAMPLES)]
+    Export(export::Options),
+    /// Delete all records of a disabled organization
+    #[command(after_help = erase::EXAMPLES)]
+    Erase(erase::Options),
 }
+
+const ORG_HELP: &str = "The id of the organization";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  workspacectl orgs list
+  workspacectl orgs list --limit 100 --json";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  workspacectl orgs show globex
+  workspacectl orgs show globex --json";
+
+/// The options of `orgs disable`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DisableOptions {
+    #[arg(value_parser = organization_id, help = ORG_HELP)]
+    org: String,
+    /// Exit as soon as the organization is marked, while functions still accept requests
+    #[arg(long, conflicts_with = "wait")]
+    no_wait: bool,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    _confirmation: Confirmation,
+}
+
+/// The columns of an organization.
+const COLUMNS: [&str; 6] = [
+    "org_id",
+    "state",
+    "created_at",
+    "created_by",
+    "disabled_at",
+    "disabled_by",
+];
 
 /// Runs a command.
 ///
 /// # Errors
-/// If the organization is already registered, or DynamoDB cannot be reached.
-pub(crate) async fn run(command: Command, deployment: &Deployment, json: bool) -> Result<()> {
+/// If the organization is not in the state that the command needs, or DynamoDB cannot be reached.
+pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
-        Command::Create { org, if_absent } => {
-            let created = create(deployment, &org).await?;
-            match (created, if_absent) {
-                (true, _) => eprintln!("the organization {org} was registered"),
-                (false, true) => eprintln!("the organization {org} was already registered"),
-                (false, false) => bail!(
-                    "the organization {org} is already registered: choose another id, or use --if-absent"
-                ),
+        Command::Create(options) => create::run(options, session).await,
+        Command::List(page) => {
+            let query = Query::new(Table::ORGANIZATIONS, Scope::All).page(page);
+            let mut page = query.run(session.deployment().await?).await?;
+            for organization in &mut page.records {
+                record::add_state(organization);
             }
-            print_record(&json!({ "org_id": org, "created": created }), &org, json)
+            print_page(&page, &COLUMNS[..4], session.json)
         }
-        Command::List => {
-            let organizations = all_records(deployment, Table::ORGANIZATIONS).await?;
-            print_records(
-                &organizations,
-                &["org_id", "created_at", "created_by"],
-                json,
-            )
+        Command::Show { org } => {
+            let mut organization = record::find(session.deployment().await?, &org).await?;
+            record::add_state(&mut organization);
+            print_records(&[organization], &COLUMNS, session.json)
         }
+        Command::Disable(options) => {
+            let wait = (!options.no_wait).then_some(options.wait);
+            state::disable(&options.org, wait, session).await
+        }
+        Command::Enable { org } => state::enable(&org, session).await,
+        Command::Export(options) => export::run(options, session).await,
+        Command::Erase(options) => erase::run(options, session).await,
     }
 }
 
 /// Checks an id on the command line. The API could not name an organization with an invalid id.
-fn organization_id(text: &str) -> Result<String, &'static str> {
+pub(crate) fn organization_id(text: &str) -> Result<String, &'static str> {
     match Identifier::new(text) {
         Some(_) => Ok(text.to_owned()),
         None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
     }
-}
-
-/// Registers an organization. Returns false if it is registered already: two callers who choose the
-/// same id must not share an organization.
-async fn create(deployment: &Deployment, org: &str) -> Result<bool> {
-    let table = Table::ORGANIZATIONS;
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    let run = text(&run_id()?);
-    let created = deployment
-        .client
-        .put_item()
-        .table_name(deployment.tables.name(table))
-        .item(table.key[0], text(org))
-        .item("created_at", text(&timestamp(SystemTime::now())))
-        .item("created_by", text("workspacectl"))
-        .item("request_id", run.clone())
-        .condition_expression("attribute_not_exists(org_id)")
-        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-        .send()
-        .await;
-    let Err(error) = created else {
-        return Ok(true);
-    };
-    match error.as_service_error() {
-        // If the response to this run's write was lost, the SDK has sent it again.
-        Some(PutItemError::ConditionalCheckFailedException(failure)) => {
-            let existing = failure.item().and_then(|item| item.get("request_id"));
-            Ok(existing == Some(&run))
-        }
-        _ => Err(error).with_context(|| format!("cannot register {org}")),
-    }
-}
-
-/// A random id, which the records of this run have instead of the id of a request.
-///
-/// # Errors
-/// If the operating system provides no random numbers.
-pub(crate) fn run_id() -> Result<String> {
-    let id = getrandom::u64().context("the operating system provides no random numbers")?;
-    Ok(format!("{id:016x}"))
-}
-
-/// Whether an organization is registered.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
-pub(crate) async fn is_registered(deployment: &Deployment, org: &str) -> Result<bool> {
-    let table = Table::ORGANIZATIONS;
-    let response = deployment
-        .client
-        .get_item()
-        .consistent_read(true)
-        .table_name(deployment.tables.name(table))
-        .key(table.key[0], AttributeValue::S(org.to_owned()))
-        .send()
-        .await
-        .with_context(|| format!("cannot read the organization {org}"))?;
-    Ok(response.item.is_some())
 }

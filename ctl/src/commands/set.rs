@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 
 use self::parameters::Parameters;
 use crate::{
-    commands::orgs::run_id, deployment::aws_config, output::print_records, usage::UsageError,
+    deployment::aws_config,
+    output::print_records,
+    session::{Session, random_id},
+    usage::UsageError,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -49,13 +52,13 @@ struct Assignment {
 ///
 /// # Errors
 /// If the arguments are invalid, the stack cannot be read or updated, or the update fails.
-pub(crate) async fn run(options: Options, stack: Option<&str>, json: bool) -> Result<()> {
-    let stack = stack.ok_or_else(|| {
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let stack = session.stack.as_deref().ok_or_else(|| {
         UsageError("no stack is given: name the stack to change with --stack".to_owned())
     })?;
     check_names(&options.assignments)?;
     let client = Client::new(&aws_config().await?);
-    set(&options, &client, stack, json)
+    set(&options, &client, stack, session.json)
         .await
         .with_context(|| format!("stack {stack}"))
 }
@@ -80,7 +83,7 @@ async fn set(options: &Options, client: &Client, name: &str, json: bool) -> Resu
         eprintln!("the parameters already have these values: the stack was not updated");
         return Ok(());
     }
-    let token = run_id()?;
+    let token = random_id()?;
     if !update::start(client, name, &stack, &options.assignments, &token).await? {
         eprintln!("no resource depends on this change: CloudFormation did not update the stack");
         return Ok(());

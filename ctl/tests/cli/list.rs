@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{assert_fails, listed_tables, server::Server};
+use crate::{assert_fails, assert_usage_error, listed_tables, server::Server};
 
 #[test]
 fn a_list_is_a_table_with_a_header() {
@@ -14,8 +14,8 @@ fn a_list_is_a_table_with_a_header() {
     let lines: Vec<_> = list.lines().collect();
     assert_eq!(lines.len(), 2, "{list}");
     let columns: Vec<_> = lines[0].split_whitespace().collect();
-    assert_eq!(columns[..2], ["ORG_ID", "DATA_STORE_ID"], "{list}");
-    assert!(!columns.contains(&"REQUEST_ID"), "{list}");
+    assert_eq!(columns[..2], ["ORG", "DATA_STORE"], "{list}");
+    assert!(!columns.contains(&"REQUEST"), "{list}");
     assert!(
         lines[1].contains("papers") && lines[1].contains(" ago"),
         "{list}"
@@ -57,11 +57,43 @@ fn a_scope_selects_exactly_its_records() {
         count("members --org acme --project apollo --team docs-2"),
         0
     );
+    server.run(&["orgs", "create", "acm"]);
     for table in listed_tables() {
         assert_eq!(count(&format!("{} --org acm", table.name)), 0);
+        let output = server.output(&["list", table.name, "--org", "ac"]);
+        assert_fails(&output, "there is no organization ac:");
     }
     let output = server.output(&["list", "voices", "--org", "acme", "--project", "apollo"]);
-    assert_fails(&output, "voices can only be filtered by --org");
+    assert_usage_error(&output, "voices can only be filtered by --org");
+}
+
+#[test]
+fn joined_keys_are_split_into_columns() {
+    let server = Server::start(&[]);
+    server.send_events();
+    for (kind, columns, values) in [
+        (
+            "teams",
+            &["ORG", "PROJECT", "TEAM"][..],
+            &["acme", "apollo"][..],
+        ),
+        (
+            "members",
+            &["ORG", "PROJECT", "TEAM", "USER"],
+            &["acme", "apollo"],
+        ),
+        ("models", &["ORG", "MODEL_TYPE", "MODEL"], &["acme"]),
+    ] {
+        let list = server.run(&["list", kind]);
+        let lines = list.lines().map(|line| line.split_whitespace().collect());
+        let lines: Vec<Vec<_>> = lines.collect();
+        assert_eq!(lines[0][..columns.len()], *columns, "{list}");
+        assert_eq!(lines[1][..values.len()], *values, "{list}");
+        assert!(!list.contains('#'), "{list}");
+    }
+    let team = &server.records(&["list", "teams"])[0];
+    assert_eq!(team["org_id"], "acme");
+    assert_eq!(team["project"], "acme#apollo");
 }
 
 #[test]
@@ -96,19 +128,19 @@ fn pages_together_contain_every_record_once() {
             }
             let output = server.output(&arguments);
             assert!(output.status.success(), "{output:?}");
-            let page: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-            assert!(page.len() <= 3, "{page:?}");
-            records.extend(page);
-            let stderr = String::from_utf8(output.stderr).unwrap();
-            let Some((_, next)) = stderr.split_once("--after ") else {
+            let page: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let found = page["records"].as_array().unwrap();
+            assert!(found.len() <= 3, "{page}");
+            records.extend(found.iter().cloned());
+            let Some(next) = page["next"].as_str() else {
                 break;
             };
-            cursor = Some(next.trim().to_owned());
+            cursor = Some(next.to_owned());
         }
         records.sort_by_key(|record| record["data_store_id"].to_string());
         assert_eq!(records, all);
     }
 
     let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", "nonsense"]);
-    assert_fails(&invalid, "invalid --after cursor \"nonsense\"");
+    assert_usage_error(&invalid, "use the cursor that the previous page printed");
 }

@@ -42,6 +42,19 @@ fn assert_fails(output: &Output, text: &str) {
     assert!(output.stdout.is_empty(), "{output:?}");
 }
 
+/// Asserts that a command failed with exit code 2, printed nothing to standard output, and printed
+/// an error with this text.
+#[track_caller]
+fn assert_usage_error(output: &Output, text: &str) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(
+        error.starts_with("error: ") && error.contains(text),
+        "{error}"
+    );
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
 /// The URL of a port on which nothing listens.
 fn unused_url() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

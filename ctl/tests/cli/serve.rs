@@ -6,37 +6,13 @@ use std::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{assert_fails, listed_tables, server::Server, workspacectl};
-
-/// Splits a line as a POSIX shell does if it contains no quotes but single ones.
-fn shell_words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    for (index, part) in line.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.last_mut().unwrap().push_str(part);
-        } else {
-            let mut pieces = part.split(' ');
-            words.last_mut().unwrap().push_str(pieces.next().unwrap());
-            words.extend(pieces.map(str::to_owned));
-        }
-    }
-    words
-}
+use crate::{assert_fails, assert_usage_error, listed_tables, server::Server, workspacectl};
 
 #[test]
 fn the_printed_requests_succeed_and_store_a_record_of_every_kind() {
     let server = Server::start(&[]);
 
-    for curl in &server.curls {
-        let words = shell_words(curl);
-        let url = words.iter().find_map(|word| word.strip_prefix(&server.url));
-        let authorization = words
-            .iter()
-            .find_map(|word| word.strip_prefix("Authorization: "));
-        let body = words.iter().skip_while(|word| *word != "-d").nth(1);
-        let response = server.post(url.unwrap(), authorization, body.unwrap());
-        assert_eq!(response.status, 204, "{curl}: {}", response.body);
-    }
+    server.send_events();
 
     for table in listed_tables() {
         let records = server.records(&["list", table.name]);
@@ -131,5 +107,5 @@ fn serve_explains_why_it_cannot_start() {
 #[test]
 fn serve_rejects_a_stack() {
     let output = workspacectl(&["--stack", "a", "serve"]).output().unwrap();
-    assert_fails(&output, "remove --stack");
+    assert_usage_error(&output, "remove --stack");
 }

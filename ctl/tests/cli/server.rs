@@ -24,7 +24,7 @@ pub(crate) struct Server {
     pub(crate) dynamodb: String,
     pub(crate) key: String,
     /// The `curl` commands that it printed.
-    pub(crate) curls: Vec<String>,
+    curls: Vec<String>,
     agent: Agent,
 }
 
@@ -115,6 +115,21 @@ impl Server {
         create_data_store(&self.agent, &self.url, org, key, name).unwrap()
     }
 
+    /// Sends the requests that the service printed, one for each operation.
+    #[track_caller]
+    pub(crate) fn send_events(&self) {
+        for curl in &self.curls {
+            let words = shell_words(curl);
+            let url = words.iter().find_map(|word| word.strip_prefix(&self.url));
+            let authorization = words
+                .iter()
+                .find_map(|word| word.strip_prefix("Authorization: "));
+            let body = words.iter().skip_while(|word| *word != "-d").nth(1);
+            let response = self.post(url.unwrap(), authorization, body.unwrap());
+            assert_eq!(response.status, 204, "{curl}: {}", response.body);
+        }
+    }
+
     /// Sends a signal to the service and waits until it exits with 0.
     pub(crate) fn stop(mut self, signal: &str) {
         let id = self.process.id().to_string();
@@ -160,6 +175,21 @@ pub(crate) fn create_data_store(
         .header("authorization", format!("Bearer {key}"))
         .send(json!({ "dataStoreName": name }).to_string())?;
     Ok(response.status().as_u16())
+}
+
+/// Splits a line as a POSIX shell does if it contains no quotes but single ones.
+fn shell_words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for (index, part) in line.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.last_mut().unwrap().push_str(part);
+        } else {
+            let mut pieces = part.split(' ');
+            words.last_mut().unwrap().push_str(pieces.next().unwrap());
+            words.extend(pieces.map(str::to_owned));
+        }
+    }
+    words
 }
 
 fn read(mut response: ureq::http::Response<ureq::Body>) -> Response {

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use workspace_management::api_key::ApiKey;
 
-use crate::usage::UsageError;
+use crate::{commands::orgs::organization_id, confirmation::Confirmation, usage::UsageError};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -122,6 +122,51 @@ impl KeyArgument {
     /// A [`UsageError`], which never contains the argument: it may be a secret.
     pub(crate) fn id(&self) -> Result<String> {
         key_id(&self.key)
+    }
+}
+
+/// The keys that a command works on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeySelection {
+    /// The key, its id, or `-` to read one of them from standard input
+    #[arg(
+        value_name = "KEY|ID|-",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    key: Option<String>,
+    /// All keys of the organization --org that are neither revoked nor expired
+    #[arg(long, requires = "org")]
+    all: bool,
+    /// The organization of --all
+    #[arg(long, requires = "all", value_parser = organization_id)]
+    org: Option<String>,
+    #[command(flatten)]
+    pub(crate) confirmation: Confirmation,
+}
+
+/// What a [`KeySelection`] selects.
+pub(crate) enum Selected<'a> {
+    /// The key with this id.
+    Key(String),
+    /// The keys of this organization.
+    AllOf(&'a str),
+}
+
+impl KeySelection {
+    /// The keys.
+    ///
+    /// # Errors
+    /// A [`UsageError`], which never contains the argument: it may be a secret.
+    pub(crate) fn selected(&self) -> Result<Selected<'_>> {
+        match (&self.key, &self.org) {
+            (Some(key), _) => Ok(Selected::Key(key_id(key)?)),
+            (None, Some(org)) => {
+                self.confirmation.check()?;
+                Ok(Selected::AllOf(org))
+            }
+            (None, None) => Err(UsageError("give a key, or --all with --org".to_owned()).into()),
+        }
     }
 }
 

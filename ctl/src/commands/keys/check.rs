@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{arguments::KeyArgument, record};
-use crate::{deployment::Deployment, output::print_records};
+use crate::{output::print_records, session::Session};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -23,8 +23,9 @@ const COLUMNS: [&str; 6] = [
 ///
 /// # Errors
 /// If the argument is invalid, there is no such key, or DynamoDB cannot be reached.
-pub(crate) async fn run(key: &KeyArgument, deployment: &Deployment, json: bool) -> Result<()> {
+pub(crate) async fn run(key: &KeyArgument, session: &Session) -> Result<()> {
     let id = key.id()?;
-    let key = record::to_display(record::get(deployment, &id).await?);
-    print_records(&[key], &COLUMNS, json)
+    let deployment = session.deployment().await?;
+    let key = record::to_display(record::find(deployment, &id).await?);
+    print_records(&[key], &COLUMNS, session.json)
 }

@@ -16,9 +16,10 @@ use super::{
     record,
 };
 use crate::{
-    commands::orgs::is_registered,
+    commands::orgs::organization_id,
     deployment::Deployment,
     output::{humanize, write_line},
+    session::{Operator, Session},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -32,7 +33,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The organization, which must be registered
-    #[arg(long)]
+    #[arg(long, value_parser = organization_id)]
     org: String,
     /// A label that `keys list` shows
     #[arg(long, default_value = "", value_parser = label)]
@@ -50,18 +51,13 @@ pub(crate) struct Options {
 /// # Errors
 /// If the expiry is not in the future, the organization is not registered, or DynamoDB cannot be
 /// reached.
-pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
-    let org = &options.org;
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
-    if !is_registered(deployment, org).await? {
-        bail!(
-            "the organization {} is not registered: run `workspacectl orgs create` first",
-            org.escape_default()
-        );
-    }
-    let new = NewKey::generate(org, &options.label, options.allow, expiry)?;
-    new.store(deployment).await?;
-    new.print(deployment, json).await
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
+    record::insert(deployment, &new, &operator).await?;
+    new.print(deployment, &operator, session.json).await
 }
 
 /// Parses the name of an operation. Help and errors list the names.
@@ -71,11 +67,15 @@ fn operation_parser() -> PossibleValuesParser {
 
 /// A new key, whose text is known only until it was printed.
 pub(crate) struct NewKey {
-    key: String,
+    pub(crate) key: String,
     pub(crate) record: KeyRecord,
     /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
     /// until the key expires, but not the time for which it was issued.
-    issued_for: Option<u64>,
+    pub(crate) issued_for: Option<u64>,
+    /// The id of the key that it replaces.
+    pub(crate) replaces: Option<String>,
+    /// The id of the rotation of all keys that issued it.
+    pub(crate) rotation: Option<String>,
 }
 
 impl NewKey {
@@ -99,20 +99,29 @@ impl NewKey {
             key,
             record,
             issued_for: valid_for.map(|time| (time + Duration::from_millis(500)).as_secs()),
+            replaces: None,
+            rotation: None,
         })
     }
 
-    pub(crate) async fn store(&self, deployment: &Deployment) -> Result<()> {
-        record::insert(deployment, &self.key, &self.record, self.issued_for).await
-    }
-
     /// Prints the key. Revokes it if it cannot be printed, because then no one knows it.
-    pub(crate) async fn print(&self, deployment: &Deployment, json: bool) -> Result<()> {
+    pub(crate) async fn print(
+        &self,
+        deployment: &Deployment,
+        operator: &Operator,
+        json: bool,
+    ) -> Result<()> {
         let text = match json {
             true => {
                 let mut record = record::to_display(serde_json::to_value(&self.record)?);
                 record["key"] = json!(self.key);
-                serde_json::to_string_pretty(&record)?
+                record["created_by"] = json!(operator.name);
+                record["request_id"] = json!(operator.run_id);
+                if let Some(old) = &self.replaces {
+                    record["replaces"] = json!(old);
+                }
+                // One line, so that the keys of a rotation of all keys can be read one by one.
+                record.to_string()
             }
             false => {
                 eprintln!("{}", self.summary());
@@ -120,7 +129,7 @@ impl NewKey {
             }
         };
         if let Err(error) = write_line(&text) {
-            record::revoke(deployment, &self.record.key_id).await?;
+            record::revoke(deployment, &self.record.key_id, operator).await?;
             bail!("cannot print the key, so it was revoked: {error}");
         }
         Ok(())

@@ -8,9 +8,10 @@ use workspace_management::store::Table;
 
 use super::{arguments::duration, record::to_display};
 use crate::{
-    deployment::Deployment,
-    output::print_records,
-    query::{Query, Scope},
+    commands::orgs::{self, organization_id},
+    output::print_page,
+    query::{PageOptions, Query, Scope},
+    session::Session,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -37,7 +38,7 @@ const COLUMNS: [&str; 10] = [
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only keys of this organization
-    #[arg(long)]
+    #[arg(long, value_parser = organization_id)]
     org: Option<String>,
     /// Only active keys that expire within this time, such as 14d
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -45,32 +46,45 @@ pub(crate) struct Options {
     /// Only keys in this state
     #[arg(long, value_parser = ["active", "expired", "revoked", "malformed"])]
     state: Option<String>,
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 /// Lists keys.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
-pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
-    let query = match options.org {
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
+    let query = match &options.org {
         Some(org) => {
-            Query::new(Table::KEYS, Scope::Partition("org_id", org)).index("by_organization")
+            let scope = Scope::Partition("org_id", org.clone());
+            Query::new(Table::KEYS, scope).index("by_organization")
         }
         None => Query::new(Table::KEYS, Scope::All),
     };
-    let keys = query.run(deployment).await?.records;
-    let mut keys: Vec<Value> = keys.into_iter().map(to_display).collect();
-    if let Some(state) = options.state {
-        keys.retain(|key| key["state"] == *state);
+    let mut page = query.page(options.page).run(deployment).await?;
+    if let Some(org) = options.org.filter(|_| page.records.is_empty()) {
+        orgs::record::find(deployment, &org).await?;
     }
-    if let Some(time) = options.expiring {
-        keys.retain(|key| expires_within(key, time, SystemTime::now()));
-    }
-    print_records(&keys, &COLUMNS, json)
+    let keys = page.records.into_iter().map(to_display);
+    page.records = keys
+        .filter(|key| {
+            options
+                .state
+                .as_ref()
+                .is_none_or(|state| key["state"] == **state)
+        })
+        .filter(|key| {
+            let within = |time| expires_within(key, time, SystemTime::now());
+            options.expiring.is_none_or(within)
+        })
+        .collect();
+    print_page(&page, &COLUMNS, session.json)
 }
 
 /// Whether an active key expires within a time.
-fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
+pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
     let expires_at = key["expires_at"].as_str().map(humantime::parse_rfc3339);
     let left = expires_at.and_then(|at| at.ok()?.duration_since(now).ok());
     key["state"] == "active" && left.is_some_and(|left| left <= time)

@@ -2,18 +2,23 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, anyhow};
-use aws_sdk_dynamodb::{
-    error::ProvideErrorMetadata as _,
-    types::{AttributeValue, ReturnValue},
-};
+use anyhow::{Context as _, Result, anyhow, bail};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::KeyRecord,
     store::{Table, timestamp},
 };
 
-use crate::deployment::Deployment;
+use super::create::NewKey;
+use crate::{
+    commands::orgs,
+    deployment::Deployment,
+    query::{Query, Scope},
+    records::{self, to_json},
+    session::Operator,
+    write::{Condition, text, transact},
+};
 
 /// A key's record for output: with its state, without the hash of its secret.
 pub(crate) fn to_display(mut record: Value) -> Value {
@@ -31,80 +36,125 @@ pub(crate) fn to_display(mut record: Value) -> Value {
 }
 
 /// The record of a key, with the attributes that the function does not read.
-pub(crate) async fn get(deployment: &Deployment, id: &str) -> Result<Value> {
-    let response = deployment
-        .client
-        .get_item()
-        .consistent_read(true)
-        .table_name(deployment.tables.name(Table::KEYS))
-        .key("key_id", AttributeValue::S(id.to_owned()))
-        .send()
-        .await
-        .with_context(|| format!("cannot read the key {id}"))?;
-    let item = response.item.ok_or_else(|| no_such_key(id))?;
-    serde_dynamo::from_item(item)
-        .with_context(|| format!("the record of the key {id} is malformed"))
+///
+/// # Errors
+/// If there is no such key, or DynamoDB cannot be reached.
+pub(crate) async fn find(deployment: &Deployment, id: &str) -> Result<Value> {
+    let key = records::get(deployment, Table::KEYS, &[id]).await?;
+    key.ok_or_else(|| no_such_key(id))
 }
 
-/// Stores a new key's record, and the last four characters of its text. They belong to the
-/// checksum, not to the secret.
+/// The active keys of an organization, without the index, which can lack a key that was just created.
+///
+/// # Errors
+/// If DynamoDB cannot be reached.
+pub(crate) async fn active_of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
+    let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
+    let keys = query.run(deployment).await?.records.into_iter();
+    let is_active = |key: &Value| to_display(key.clone())["state"] == "active";
+    Ok(keys.filter(is_active).collect())
+}
+
+/// Stores a new key's record if its organization is enabled and the key that it replaces, if there is
+/// one, is not revoked. With it, stores the last four characters of the key, which belong to the
+/// checksum and not to the secret.
+///
+/// # Errors
+/// If a condition fails, or DynamoDB cannot be reached.
 pub(crate) async fn insert(
     deployment: &Deployment,
-    key: &str,
-    record: &KeyRecord,
-    issued_for: Option<u64>,
+    new: &NewKey,
+    operator: &Operator,
 ) -> Result<()> {
-    let last_four = AttributeValue::S(key[key.len() - 4..].to_owned());
-    let mut put = deployment
-        .client
-        .put_item()
+    let organization = Condition {
+        table: Table::ORGANIZATIONS,
+        key: &[&new.record.org_id],
+        expression: "attribute_exists(org_id) AND attribute_not_exists(disabled_at) \
+            AND attribute_not_exists(erasing_id)",
+        values: &[],
+    };
+    let old = new.replaces.as_deref().unwrap_or_default();
+    let replaced = Condition {
+        table: Table::KEYS,
+        key: &[old],
+        expression: "attribute_exists(key_id) AND attribute_not_exists(revoked_at)",
+        values: &[],
+    };
+    let mut put = Put::builder()
         .table_name(deployment.tables.name(Table::KEYS))
-        .set_item(Some(serde_dynamo::to_item(record)?))
-        .item("last_four", last_four);
-    if let Some(seconds) = issued_for {
+        .set_item(Some(serde_dynamo::to_item(&new.record)?))
+        .item("last_four", text(&new.key[new.key.len() - 4..]))
+        .item("created_by", text(&operator.name))
+        .item("request_id", text(&operator.run_id))
+        .condition_expression("attribute_not_exists(key_id)");
+    if let Some(seconds) = new.issued_for {
         put = put.item("issued_for", AttributeValue::N(seconds.to_string()));
     }
-    put.condition_expression("attribute_not_exists(key_id)")
-        .send()
+    let mut actions = vec![organization.check(deployment)?];
+    if new.replaces.is_some() {
+        put = put.item("replaces", text(old));
+        actions.push(replaced.check(deployment)?);
+    }
+    if let Some(rotation) = &new.rotation {
+        put = put.item("rotation_id", text(rotation));
+    }
+    actions.push(TransactWriteItem::builder().put(put.build()?).build());
+    let failed = transact(deployment, actions)
         .await
         .context("cannot store the key")?;
-    Ok(())
+    let Some((index, existing)) = failed.into_iter().next() else {
+        return Ok(());
+    };
+    let org = &new.record.org_id;
+    match index {
+        0 if existing.is_empty() => {
+            bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
+        }
+        0 => {
+            let state = orgs::record::state(&to_json(existing));
+            bail!("the organization {org} is {state}: it cannot get new keys")
+        }
+        1 if new.replaces.is_some() => bail!("the key {old} was revoked meanwhile"),
+        _ => bail!("a key with the same id exists: run the command again"),
+    }
 }
 
 /// Revokes a key and returns its record. The time of an earlier revocation stays.
-pub(crate) async fn revoke(deployment: &Deployment, id: &str) -> Result<Value> {
-    let expression = "SET revoked_at = if_not_exists(revoked_at, :at)";
-    let at = timestamp(SystemTime::now());
-    update(deployment, id, expression, &[(":at", &at)]).await
+///
+/// # Errors
+/// If there is no such key, or DynamoDB cannot be reached.
+pub(crate) async fn revoke(
+    deployment: &Deployment,
+    id: &str,
+    operator: &Operator,
+) -> Result<Value> {
+    let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
+        revoked_by = if_not_exists(revoked_by, :by)";
+    let values = [
+        ("at", timestamp(SystemTime::now())),
+        ("by", operator.name.clone()),
+    ];
+    update(deployment, id, expression, &values).await
 }
 
 /// Updates the record of an existing key with an expression. Returns the new record.
+///
+/// # Errors
+/// If there is no such key, or DynamoDB cannot be reached.
 pub(crate) async fn update(
     deployment: &Deployment,
     id: &str,
     expression: &str,
-    values: &[(&str, &str)],
+    values: &[(&'static str, String)],
 ) -> Result<Value> {
-    let mut update = deployment
-        .client
-        .update_item()
-        .table_name(deployment.tables.name(Table::KEYS))
-        .key("key_id", AttributeValue::S(id.to_owned()))
-        .update_expression(expression)
-        .condition_expression("attribute_exists(key_id)")
-        .return_values(ReturnValue::AllNew);
-    for (name, value) in values {
-        update = update.expression_attribute_values(*name, AttributeValue::S((*value).to_owned()));
-    }
-    match update.send().await {
-        Ok(updated) => Ok(serde_dynamo::from_item(
-            updated.attributes.unwrap_or_default(),
-        )?),
-        Err(error) if error.code() == Some("ConditionalCheckFailedException") => {
-            Err(no_such_key(id))
-        }
-        Err(error) => Err(error).with_context(|| format!("cannot update the key {id}")),
-    }
+    let condition = Condition {
+        table: Table::KEYS,
+        key: &[id],
+        expression: "attribute_exists(key_id)",
+        values: &[],
+    };
+    let updated = condition.update(deployment, expression, values).await?;
+    updated.map(to_json).ok_or_else(|| no_such_key(id))
 }
 
 fn no_such_key(id: &str) -> anyhow::Error {

@@ -1,24 +1,64 @@
 //! `keys revoke`.
 
 use anyhow::Result;
+use serde_json::json;
 
-use super::{arguments::KeyArgument, record};
-use crate::{deployment::Deployment, output::print_record};
+use super::{
+    all,
+    arguments::{KeySelection, Selected},
+    record,
+};
+use crate::{
+    output::{print_record, print_records},
+    session::{Operator, Session},
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys revoke 0fzzzxjylrx3
-  workspacectl keys revoke - < leaked-key.txt";
+  workspacectl keys revoke - < leaked-key.txt
+  workspacectl keys revoke --all --org globex";
 
-/// Revokes a key.
+/// Revokes a key, or all keys of an organization.
 ///
 /// # Errors
-/// If the argument is invalid, there is no such key, or DynamoDB cannot be reached.
-pub(crate) async fn run(key: &KeyArgument, deployment: &Deployment, json: bool) -> Result<()> {
-    let id = key.id()?;
-    let key = record::revoke(deployment, &id).await?;
+/// If the arguments are invalid, there is no such key or organization, or DynamoDB cannot be
+/// reached.
+pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
+    let selected = keys.selected()?;
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let org = match selected {
+        Selected::Key(id) => {
+            let key = record::revoke(deployment, &id, &operator).await?;
+            eprintln!(
+                "the key {id} is revoked: functions that cache it accept it for up to KeyCacheSeconds"
+            );
+            return print_record(&record::to_display(key), &id, session.json);
+        }
+        Selected::AllOf(org) => org,
+    };
+    all::confirm(deployment, org, keys.confirmation, "revoked").await?;
+    let mut revoked = Vec::new();
+    // Another pass finds the keys that were created meanwhile.
+    loop {
+        let keys = record::active_of(deployment, org).await?;
+        if keys.is_empty() {
+            break;
+        }
+        for key in keys {
+            let id = key["key_id"].as_str().unwrap_or_default();
+            let key = record::revoke(deployment, id, &operator).await?;
+            revoked.push(record::to_display(key));
+        }
+    }
     eprintln!(
-        "the key {id} is revoked: functions that cache it accept it for up to KeyCacheSeconds"
+        "{} keys of {org} are revoked: functions that cache them accept them for up to KeyCacheSeconds",
+        json!(revoked.len())
     );
-    print_record(&record::to_display(key), &id, json)
+    print_records(
+        &revoked,
+        &["key_id", "label", "state", "revoked_at"],
+        session.json,
+    )
 }

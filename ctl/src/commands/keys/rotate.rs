@@ -7,22 +7,28 @@ use serde_json::Value;
 use workspace_management::api_key::KeyRecord;
 
 use super::{
-    arguments::{Expiry, KeyArgument, expiry, overlap},
+    all,
+    arguments::{Expiry, KeySelection, Selected, expiry, overlap},
     create::NewKey,
     record,
 };
-use crate::deployment::Deployment;
+use crate::{
+    deployment::Deployment,
+    records::text_of,
+    session::{Operator, Session},
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys rotate 0fzzzxjylrx3
-  workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d --expires 90d";
+  workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d --expires 90d
+  workspacectl keys rotate --all --org globex --json > new-keys.jsonl";
 
 /// The options of `keys rotate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    key: KeyArgument,
+    keys: KeySelection,
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = overlap)]
     overlap: Duration,
@@ -32,16 +38,76 @@ pub(crate) struct Options {
     expires: Option<Expiry>,
 }
 
-/// Replaces a key.
+/// Replaces a key, or all keys of an organization.
 ///
 /// # Errors
 /// If the arguments are invalid, there is no such key, it is not valid, or DynamoDB cannot be
 /// reached.
-pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -> Result<()> {
-    let id = options.key.id()?;
-    let now = SystemTime::now();
-    let expiry = options.expires.map(|expiry| expiry.time(now)).transpose()?;
-    let item = record::get(deployment, &id).await?;
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let selected = options.keys.selected()?;
+    let expires = options.expires.map(|expiry| expiry.time(SystemTime::now()));
+    expires.transpose()?;
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let org = match selected {
+        Selected::Key(id) => return rotate(&options, session, &operator, &id, None).await,
+        Selected::AllOf(org) => org,
+    };
+    all::confirm(deployment, org, options.keys.confirmation, "replaced").await?;
+    let keys = record::active_of(deployment, org).await?;
+    let rotation = interrupted_rotation(&keys).unwrap_or(&operator.run_id);
+    if rotation != operator.run_id {
+        eprintln!("continuing the rotation {rotation}, which was interrupted");
+    }
+    let old = keys.iter().filter(|key| is_to_rotate(key, rotation));
+    let mut count = 0;
+    for key in old {
+        rotate(
+            &options,
+            session,
+            &operator,
+            text_of(key, "key_id"),
+            Some(rotation),
+        )
+        .await?;
+        count += 1;
+    }
+    eprintln!("{count} keys of {org} were replaced");
+    Ok(())
+}
+
+/// Whether a rotation of all keys has not replaced a key yet.
+fn is_to_rotate(key: &Value, rotation: &str) -> bool {
+    key["replaced_by"].is_null() && key["rotation_id"] != *rotation
+}
+
+/// The id of the last rotation of all keys, if it has left keys that were created before it.
+fn interrupted_rotation(keys: &[Value]) -> Option<&str> {
+    let created_at = |key: &Value| text_of(key, "created_at").to_owned();
+    let rotated = keys.iter().filter(|key| !key["rotation_id"].is_null());
+    let last = text_of(
+        rotated.clone().max_by_key(|key| created_at(key))?,
+        "rotation_id",
+    );
+    // RFC 3339 times in UTC sort chronologically.
+    let started = rotated
+        .filter(|key| key["rotation_id"] == *last)
+        .map(created_at)
+        .min()?;
+    let mut left = keys.iter().filter(|key| is_to_rotate(key, last));
+    left.any(|key| created_at(key) < started).then_some(last)
+}
+
+/// Replaces a key.
+async fn rotate(
+    options: &Options,
+    session: &Session,
+    operator: &Operator,
+    id: &str,
+    rotation: Option<&str>,
+) -> Result<()> {
+    let (deployment, now) = (session.deployment().await?, SystemTime::now());
+    let item = record::find(deployment, id).await?;
     let old: KeyRecord = serde_json::from_value(item.clone())
         .with_context(|| format!("the record of the key {id} is malformed"))?;
     if !old.is_valid_at(now) {
@@ -49,19 +115,21 @@ pub(crate) async fn run(options: Options, deployment: &Deployment, json: bool) -
             "the key {id} is revoked or expired: create a new one with `workspacectl keys create`"
         );
     }
-    let expiry = match expiry {
+    let expiry = match options.expires {
         Some(expiry) => expiry,
-        None => issued_for(&item, &old)?.time(now)?,
+        None => issued_for(&item, &old)?,
     };
-    let new = NewKey::generate(&old.org_id, &old.label, old.operations.clone(), expiry)?;
-    new.store(deployment).await?;
+    let expires_at = expiry.time(now)?;
+    let mut new = NewKey::generate(&old.org_id, &old.label, old.operations.clone(), expires_at)?;
+    new.replaces = Some(id.to_owned());
+    new.rotation = rotation.map(str::to_owned);
+    record::insert(deployment, &new, operator).await?;
     // Changes the old key only after the new one was printed.
-    new.print(deployment, json).await?;
+    new.print(deployment, operator, session.json).await?;
     let requested = humantime::format_rfc3339_seconds(now + options.overlap).to_string();
-    // RFC 3339 times in UTC sort chronologically.
     let earlier = old.expires_at.filter(|earlier| *earlier < requested);
     let end = earlier.as_ref().unwrap_or(&requested);
-    retire(deployment, &id, end, &new.record.key_id).await?;
+    retire(deployment, id, end, &new.record.key_id).await?;
     let reason = match earlier {
         Some(_) => ", because it expires before the end of the overlap",
         None => "",
@@ -88,7 +156,7 @@ fn issued_for(item: &Value, old: &KeyRecord) -> Result<Expiry> {
 
 /// Lets a key expire at the given time, and notes its replacement.
 async fn retire(deployment: &Deployment, id: &str, at: &str, new_id: &str) -> Result<()> {
-    let values = [(":at", at), (":new", new_id)];
+    let values = [("at", at.to_owned()), ("new", new_id.to_owned())];
     let expression = "SET expires_at = :at, replaced_by = :new";
     record::update(deployment, id, expression, &values)
         .await
@@ -96,4 +164,34 @@ async fn retire(deployment: &Deployment, id: &str, at: &str, new_id: &str) -> Re
             "cannot set an expiry on the old key: both keys stay valid until you revoke one with `workspacectl keys revoke`",
         )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(created_at: u32, rotation: Option<&str>, replaced_by: Option<&str>) -> Value {
+        json!({
+            "created_at": format!("2026-01-0{created_at}"), "rotation_id": rotation,
+            "replaced_by": replaced_by,
+        })
+    }
+
+    #[test]
+    fn a_rotation_is_interrupted_if_it_left_an_older_key() {
+        let (old, replaced) = (key(1, None, None), key(2, None, Some("b")));
+        let (first, second) = (key(5, Some("r1"), None), key(6, Some("r1"), None));
+        let later = key(7, None, None);
+        for (keys, expected) in [
+            (vec![&old, &later], None),
+            (vec![&replaced, &first, &old], Some("r1")),
+            (vec![&replaced, &first, &second], None),
+            (vec![&replaced, &first, &later], None),
+        ] {
+            let keys: Vec<Value> = keys.into_iter().cloned().collect();
+            assert_eq!(interrupted_rotation(&keys), expected, "{keys:?}");
+        }
+    }
 }

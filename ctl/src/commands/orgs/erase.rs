@@ -1,0 +1,204 @@
+//! `orgs erase`: deletes all records of a disabled organization. It can be repeated after an
+//! interruption, and by several operators:
+//!
+//! 1. Mark the organization with a random id. It cannot be enabled any more.
+//! 2. Wait until the last writes of functions have ended, in every run.
+//! 3. Export, so that the export has these last writes.
+//! 4. Delete all records, in transactions that check the mark, until none are found.
+//! 5. Delete the organization's record, if it still has the mark.
+
+use std::{path::PathBuf, time::SystemTime};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use workspace_management::store::{Table, timestamp};
+
+use super::{export, organization_id, record};
+use crate::{
+    confirmation::Confirmation,
+    deployment::Deployment,
+    output::print_record,
+    progress::Counter,
+    query::{Query, Scope},
+    records::{text_of, to_json},
+    session::{Operator, Session, random_id},
+    wait::Wait,
+    write::{Condition, Deletion, delete_all, text},
+};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl orgs erase globex --export globex.jsonl
+  workspacectl orgs erase globex --without-export --yes";
+
+/// The options of `orgs erase`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The id of the organization, which must be disabled
+    #[arg(value_parser = organization_id)]
+    org: String,
+    /// Export the records to this file before they are deleted
+    #[arg(long, value_name = "FILE", required_unless_present = "without_export")]
+    export: Option<PathBuf>,
+    /// Delete the records without an export
+    #[arg(long, conflicts_with = "export")]
+    without_export: bool,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    confirmation: Confirmation,
+}
+
+/// Erases an organization.
+///
+/// # Errors
+/// If it has no records, it is not disabled, it is not confirmed, the export cannot be written, or
+/// DynamoDB cannot be reached. Records that were not deleted yet stay: run the command again.
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let Options { org, export, .. } = &options;
+    options.confirmation.check()?;
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let organization = record::get(deployment, org).await?;
+    let question = match &organization {
+        Some(organization) if record::state(organization) == "enabled" => {
+            bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first")
+        }
+        None if !has_records(deployment, org).await? => return Err(record::no_such(org)),
+        _ => format!("All records of the organization {org} will be deleted."),
+    };
+    options.confirmation.ask(&question, org)?;
+    let id = mark(deployment, &operator, org, organization.as_ref()).await?;
+    options
+        .wait
+        .run("functions still use what they have cached, and their last writes end")
+        .await;
+    if let Some(file) = export {
+        let count = export::to_file(deployment, org, file).await?;
+        eprintln!(
+            "{count} records of {org} were exported to {}",
+            file.display()
+        );
+    }
+    let count = delete(deployment, org, &id).await?;
+    eprintln!(
+        "the organization {org} was erased, with {count} records: backups, logs, exports and, for 24 hours, change streams still contain its data"
+    );
+    let erased = json!({
+        "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
+        "erased_by": operator.name, "request_id": operator.run_id,
+    });
+    print_record(&erased, org, session.json)
+}
+
+/// Whether any table has records of an organization.
+async fn has_records(deployment: &Deployment, org: &str) -> Result<bool> {
+    for table in Table::ALL {
+        let mut query = Query::new(*table, Scope::organization(*table, org));
+        while let Some(items) = query.next(deployment).await? {
+            if !items.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Marks an organization as it was read. Returns the id of the mark, which may be that of another
+/// run.
+///
+/// # Errors
+/// If the organization has changed since it was read, or DynamoDB cannot be reached.
+pub(crate) async fn mark(
+    deployment: &Deployment,
+    operator: &Operator,
+    org: &str,
+    organization: Option<&Value>,
+) -> Result<String> {
+    let (now, id) = (timestamp(SystemTime::now()), random_id()?);
+    let Some(organization) = organization else {
+        return mark_missing(deployment, operator, org, &now, id).await;
+    };
+    let condition = Condition {
+        table: Table::ORGANIZATIONS,
+        key: &[org],
+        expression: "attribute_exists(disabled_at) AND state_id = :seen",
+        values: &[("seen", text_of(organization, "state_id").to_owned())],
+    };
+    let values = [("at", now), ("by", operator.name.clone()), ("id", id)];
+    let expression = "SET erasing_id = if_not_exists(erasing_id, :id), \
+        erasing_at = if_not_exists(erasing_at, :at), erasing_by = if_not_exists(erasing_by, :by)";
+    match condition.update(deployment, expression, &values).await? {
+        Some(marked) => Ok(text_of(&to_json(marked), "erasing_id").to_owned()),
+        None => bail!(
+            "the organization {org} has changed since it was read: look at it with `workspacectl orgs show {org}`"
+        ),
+    }
+}
+
+/// Puts a marked record in the place of a missing one, so that nothing can be created for the
+/// organization while its records are deleted.
+async fn mark_missing(
+    deployment: &Deployment,
+    operator: &Operator,
+    org: &str,
+    now: &str,
+    id: String,
+) -> Result<String> {
+    let mut put = deployment
+        .client
+        .put_item()
+        .table_name(deployment.tables.name(Table::ORGANIZATIONS))
+        .item("org_id", text(org))
+        .item("request_id", text(&operator.run_id))
+        .item("state_id", text(&id))
+        .item("erasing_id", text(&id));
+    for mark in ["created", "disabled", "erasing"] {
+        put = put
+            .item(format!("{mark}_at"), text(now))
+            .item(format!("{mark}_by"), text(&operator.name));
+    }
+    put.condition_expression("attribute_not_exists(org_id)")
+        .send()
+        .await
+        .with_context(|| format!("cannot mark the organization {org}: run the command again"))?;
+    Ok(id)
+}
+
+/// Deletes all records of a marked organization, and its own record last. Returns their number.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(crate) async fn delete(deployment: &Deployment, org: &str, id: &str) -> Result<usize> {
+    let condition = Condition {
+        table: Table::ORGANIZATIONS,
+        key: &[org],
+        expression: "erasing_id = :id",
+        values: &[("id", id.to_owned())],
+    };
+    let mut counter = Counter::new("records deleted");
+    loop {
+        let mut found = 0;
+        for table in Table::ALL {
+            if *table == Table::ORGANIZATIONS {
+                continue;
+            }
+            let mut query = Query::new(*table, Scope::organization(*table, org));
+            while let Some(items) = query.next(deployment).await? {
+                let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
+                found += keys.len();
+                if !delete_all(deployment, &condition, *table, &keys, &mut counter).await? {
+                    // Another run has erased the organization.
+                    return Ok(counter.finish());
+                }
+            }
+        }
+        if found == 0 {
+            break;
+        }
+    }
+    if condition.delete(deployment).await? == Deletion::Done {
+        counter.add(1);
+    }
+    Ok(counter.finish())
+}

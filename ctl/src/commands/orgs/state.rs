@@ -1,0 +1,121 @@
+//! `orgs disable` and `orgs enable`. Each is a single write to the record of the organization, which
+//! every operation checks. A random `state_id` is written with each change and is part of the
+//! condition of the next one, so that a late attempt of one command cannot revert another.
+
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+use workspace_management::store::{MAX_EXISTENCE_TTL, Table, timestamp};
+
+use super::record;
+use crate::{
+    deployment::Deployment,
+    output::print_record,
+    records::{text_of, to_json},
+    session::{Operator, Session, random_id},
+    wait::{SAFE_WAIT, Wait},
+    write::Condition,
+};
+
+pub(crate) const DISABLE_EXAMPLES: &str = "\
+Examples:
+  workspacectl orgs disable globex
+  workspacectl orgs disable globex --no-wait";
+
+pub(crate) const ENABLE_EXAMPLES: &str = "\
+Examples:
+  workspacectl orgs enable globex";
+
+const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by, state_id = :id \
+    REMOVE enabled_at, enabled_by";
+
+const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by, state_id = :id \
+    REMOVE disabled_at, disabled_by";
+
+/// Disables an organization. With a wait, returns when no operation can succeed any more.
+///
+/// # Errors
+/// If there is no such organization, or DynamoDB cannot be reached.
+pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let mut organization = change(deployment, &operator, org, "disabled").await?;
+    eprintln!(
+        "the organization {org} is disabled: functions reject new requests within {} seconds, and the last writes end within {} seconds",
+        MAX_EXISTENCE_TTL.as_secs(),
+        SAFE_WAIT.as_secs(),
+    );
+    if let Some(wait) = wait {
+        wait.run("functions still use what they have cached, and their last writes end")
+            .await;
+        eprintln!("no operation succeeds for {org} any more");
+    }
+    record::add_state(&mut organization);
+    print_record(&organization, org, session.json)
+}
+
+/// Enables an organization.
+///
+/// # Errors
+/// If there is no such organization, it is being erased, or DynamoDB cannot be reached.
+pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let mut organization = change(deployment, &operator, org, "enabled").await?;
+    eprintln!("the organization {org} is enabled");
+    record::add_state(&mut organization);
+    print_record(&organization, org, session.json)
+}
+
+/// Brings an organization into the state `enabled` or `disabled`, and returns its record.
+///
+/// # Errors
+/// If there is no such organization, it is being erased and cannot be enabled, or DynamoDB cannot
+/// be reached.
+pub(crate) async fn change(
+    deployment: &Deployment,
+    operator: &Operator,
+    org: &str,
+    wanted: &str,
+) -> Result<Value> {
+    let expression = match wanted {
+        "enabled" => ENABLE,
+        _ => DISABLE,
+    };
+    // An attempt fails only if another operator changes the state at the same time.
+    for _ in 0..10 {
+        let organization = record::find(deployment, org).await?;
+        match (record::state(&organization), wanted) {
+            ("being erased", "enabled") => {
+                bail!("the organization {org} is being erased: it cannot be enabled again")
+            }
+            ("being erased", _) => return Ok(organization),
+            (state, wanted) if state == wanted => return Ok(organization),
+            _ => {}
+        }
+        let seen = [("seen", text_of(&organization, "state_id").to_owned())];
+        let has_id = !organization["state_id"].is_null();
+        let condition = Condition {
+            table: Table::ORGANIZATIONS,
+            key: &[org],
+            expression: match has_id {
+                true => {
+                    "attribute_exists(org_id) AND attribute_not_exists(erasing_id) \
+                    AND state_id = :seen"
+                }
+                false => {
+                    "attribute_exists(org_id) AND attribute_not_exists(erasing_id) \
+                    AND attribute_not_exists(state_id)"
+                }
+            },
+            values: if has_id { &seen } else { &[] },
+        };
+        let (now, id) = (timestamp(SystemTime::now()), random_id()?);
+        let values = [("at", now), ("by", operator.name.clone()), ("id", id)];
+        if let Some(updated) = condition.update(deployment, expression, &values).await? {
+            return Ok(to_json(updated));
+        }
+    }
+    bail!("other operators keep changing the organization {org}: agree with them, and try again")
+}

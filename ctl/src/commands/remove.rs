@@ -1,0 +1,188 @@
+//! `remove`: records that the operations have stored. The API cannot remove anything.
+
+mod record;
+pub(crate) mod team;
+
+use anyhow::Result;
+use workspace_management::{store::Table, values::Identifier};
+
+use self::record::Target;
+use crate::{
+    commands::orgs::organization_id, confirmation::Confirmation, session::Session, wait::Wait,
+};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  workspacectl remove member --org globex --project apollo --team docs ada@example.com
+  workspacectl remove team --org globex --project apollo docs
+  workspacectl remove model --org globex --type chat gpt-4o
+  workspacectl remove data-store --org globex papers
+  workspacectl remove voice --org globex bot-7
+  workspacectl remove logging-instance --org globex --project apollo";
+
+/// Removes records.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Remove a user from a team
+    #[command(
+        after_help = "Example:\n  workspacectl remove member --org globex --project apollo --team docs ada@example.com"
+    )]
+    Member {
+        #[command(flatten)]
+        project: Project,
+        /// The id of the team
+        #[arg(long, value_parser = identifier)]
+        team: String,
+        /// The user's id, as it was added
+        user: String,
+        #[command(flatten)]
+        _confirmation: Confirmation,
+    },
+    /// Remove a team and its members. It first waits until functions no longer use the team
+    #[command(
+        after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs"
+    )]
+    Team {
+        #[command(flatten)]
+        project: Project,
+        /// The id of the team
+        #[arg(value_parser = identifier)]
+        team: String,
+        #[command(flatten)]
+        wait: Wait,
+        #[command(flatten)]
+        confirmation: Confirmation,
+    },
+    /// Remove a model from an organization
+    #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
+    Model {
+        #[command(flatten)]
+        org: Organization,
+        /// The type of the model, as in the path that added it
+        #[arg(long = "type", value_name = "TYPE")]
+        model_type: String,
+        /// The `modelid` of the model
+        #[arg(value_name = "MODELID")]
+        model: String,
+        #[command(flatten)]
+        _confirmation: Confirmation,
+    },
+    /// Remove the record of a data store
+    #[command(after_help = "Example:\n  workspacectl remove data-store --org globex papers")]
+    DataStore {
+        #[command(flatten)]
+        org: Organization,
+        /// The id of the data store
+        id: String,
+        #[command(flatten)]
+        _confirmation: Confirmation,
+    },
+    /// Remove the voice of a bot
+    #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
+    Voice {
+        #[command(flatten)]
+        org: Organization,
+        /// The id of the bot
+        bot: String,
+        #[command(flatten)]
+        _confirmation: Confirmation,
+    },
+    /// Remove the record of a project's logging instance
+    #[command(
+        after_help = "Example:\n  workspacectl remove logging-instance --org globex --project apollo"
+    )]
+    LoggingInstance {
+        #[command(flatten)]
+        project: Project,
+        #[command(flatten)]
+        _confirmation: Confirmation,
+    },
+}
+
+/// The organization of a record.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Organization {
+    /// The id of the organization
+    #[arg(long, value_parser = organization_id)]
+    org: String,
+}
+
+/// The project of a record.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Project {
+    /// The id of the organization
+    #[arg(long, value_parser = organization_id)]
+    org: String,
+    /// The id of the project
+    #[arg(long, value_parser = identifier)]
+    project: String,
+}
+
+/// Removes a record.
+///
+/// # Errors
+/// If there is no such record, it changes meanwhile, it is not confirmed, or DynamoDB cannot be
+/// reached.
+pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
+    let target = match command {
+        Command::Team {
+            project: Project { org, project },
+            team,
+            wait,
+            confirmation,
+        } => {
+            let team = team::Key {
+                project: format!("{org}#{project}"),
+                team,
+            };
+            return team::run(&team, wait, confirmation, session).await;
+        }
+        Command::Member {
+            project: Project { org, project },
+            team,
+            user,
+            ..
+        } => Target {
+            table: Table::TEAM_MEMBERS,
+            name: format!("the member {user} of the team {team}"),
+            key: [format!("{org}#{project}#{team}"), user],
+        },
+        Command::Model {
+            org,
+            model_type,
+            model,
+            ..
+        } => Target {
+            table: Table::MODELS,
+            name: format!("the model {model} of the type {model_type}"),
+            key: [org.org, format!("{model_type}#{model}")],
+        },
+        Command::DataStore { org, id, .. } => Target {
+            table: Table::DATA_STORES,
+            name: format!("the data store {id}"),
+            key: [org.org, id],
+        },
+        Command::Voice { org, bot, .. } => Target {
+            table: Table::BOT_VOICES,
+            name: format!("the voice of the bot {bot}"),
+            key: [org.org, bot],
+        },
+        Command::LoggingInstance {
+            project: Project { org, project },
+            ..
+        } => Target {
+            table: Table::LOGGING_INSTANCES,
+            name: format!("the logging instance of the project {project}"),
+            key: [org, project],
+        },
+    };
+    record::run(&target, session).await
+}
+
+/// Checks an id on the command line.
+fn identifier(text: &str) -> Result<String, &'static str> {
+    match Identifier::new(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
+    }
+}

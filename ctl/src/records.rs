@@ -1,0 +1,125 @@
+//! Reads single records, and shows items as JSON.
+
+use anyhow::{Context as _, Result};
+use aws_sdk_dynamodb::types::AttributeValue;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Number, Value, json};
+use workspace_management::store::{Item, Table};
+
+use crate::deployment::Deployment;
+
+/// The record with a key, read with strong consistency.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects the request.
+pub(crate) async fn get(
+    deployment: &Deployment,
+    table: Table,
+    key: &[&str],
+) -> Result<Option<Value>> {
+    let name = deployment.tables.name(table);
+    let response = deployment
+        .client
+        .get_item()
+        .consistent_read(true)
+        .table_name(name)
+        .set_key(Some(table.item_key(key)))
+        .send()
+        .await
+        .with_context(|| format!("cannot read {} in {name}", key.join(" ")))?;
+    Ok(response.item.map(to_json))
+}
+
+/// An item as JSON. The service stores no binary data and no sets: bytes that another program has
+/// written become base64, and sets become arrays.
+pub(crate) fn to_json(item: Item) -> Value {
+    let attributes = item.into_iter();
+    attributes
+        .map(|(name, value)| (name, attribute(value)))
+        .collect()
+}
+
+fn attribute(value: AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => json!(text),
+        AttributeValue::N(number) => {
+            // A number that JSON cannot contain, such as one with 38 digits, stays text.
+            let parsed: Option<Number> = number.parse().ok();
+            parsed.map_or_else(|| json!(number), Value::Number)
+        }
+        AttributeValue::Bool(flag) => json!(flag),
+        AttributeValue::L(list) => list.into_iter().map(attribute).collect(),
+        AttributeValue::M(map) => to_json(map),
+        AttributeValue::Ss(texts) | AttributeValue::Ns(texts) => json!(texts),
+        AttributeValue::B(bytes) => json!(STANDARD.encode(bytes)),
+        AttributeValue::Bs(list) => {
+            let list = list.into_iter();
+            list.map(|bytes| STANDARD.encode(bytes)).collect()
+        }
+        _ => Value::Null,
+    }
+}
+
+/// The text of an attribute, or an empty one.
+pub(crate) fn text_of<'a>(record: &'a Value, name: &str) -> &'a str {
+    record[name].as_str().unwrap_or_default()
+}
+
+/// A condition that a record still has these attributes as it was read, or still lacks them, with
+/// the condition's values.
+pub(crate) fn unchanged(
+    record: &Value,
+    names: &[&'static str],
+) -> (String, Vec<(&'static str, String)>) {
+    let mut values = Vec::new();
+    let conditions = names.iter().map(|name| match record[*name].as_str() {
+        Some(value) => {
+            values.push((*name, value.to_owned()));
+            format!("{name} = :{name}")
+        }
+        None => format!("attribute_not_exists({name})"),
+    });
+    (conditions.collect::<Vec<_>>().join(" AND "), values)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::primitives::Blob;
+
+    use super::*;
+
+    #[test]
+    fn every_type_of_attribute_has_a_json_value() {
+        let text = |text: &str| text.to_owned();
+        for (value, expected) in [
+            (AttributeValue::S(text("a")), json!("a")),
+            (AttributeValue::N(text("7")), json!(7)),
+            (AttributeValue::N(text("1.5")), json!(1.5)),
+            (AttributeValue::Bool(true), json!(true)),
+            (AttributeValue::Null(true), json!(null)),
+            (AttributeValue::B(Blob::new("ab")), json!("YWI=")),
+            (AttributeValue::Bs(vec![Blob::new("ab")]), json!(["YWI="])),
+            (AttributeValue::Ss(vec![text("a")]), json!(["a"])),
+            (AttributeValue::Ns(vec![text("1")]), json!(["1"])),
+            (
+                AttributeValue::L(vec![AttributeValue::S(text("a"))]),
+                json!(["a"]),
+            ),
+            (
+                AttributeValue::M([(text("a"), AttributeValue::Bool(false))].into()),
+                json!({ "a": false }),
+            ),
+        ] {
+            assert_eq!(attribute(value.clone()), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_unchanged_if_it_has_or_lacks_the_same_attributes() {
+        let record = json!({ "created_at": "2026" });
+        let (condition, values) = unchanged(&record, &["created_at", "request_id"]);
+        let expected = "created_at = :created_at AND attribute_not_exists(request_id)";
+        assert_eq!(condition, expected);
+        assert_eq!(values, [("created_at", "2026".to_owned())]);
+    }
+}

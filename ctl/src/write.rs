@@ -1,0 +1,212 @@
+//! Conditional writes: of one record, and of many records in transactions.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use anyhow::{Context as _, Result};
+use aws_sdk_dynamodb::{
+    config::{
+        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
+    },
+    error::{BoxError, ProvideErrorMetadata as _},
+    types::{
+        AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
+        TransactWriteItem,
+    },
+};
+use workspace_management::store::{Item, Table, failed_conditions};
+
+use crate::{deployment::Deployment, progress::Counter};
+
+/// The maximum number of actions in a transaction of DynamoDB.
+pub(crate) const MAX_ACTIONS: usize = 100;
+
+/// The values of an expression: the names of their placeholders, without the colon, and their text.
+pub(crate) type Values<'a> = &'a [(&'static str, String)];
+
+/// A condition on a record.
+#[derive(Clone, Copy)]
+pub(crate) struct Condition<'a> {
+    pub(crate) table: Table,
+    pub(crate) key: &'a [&'a str],
+    pub(crate) expression: &'a str,
+    pub(crate) values: Values<'a>,
+}
+
+impl Condition<'_> {
+    /// The condition as an action of a transaction, which it cancels if it fails.
+    pub(crate) fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
+        let mut check = ConditionCheck::builder()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.table.item_key(self.key)))
+            .condition_expression(self.expression)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        for (name, value) in self.values {
+            check = check.expression_attribute_values(format!(":{name}"), text(value));
+        }
+        let check = check.build()?;
+        Ok(TransactWriteItem::builder().condition_check(check).build())
+    }
+
+    /// Updates the record. Returns its new attributes, or `None` if the condition fails.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects the request.
+    pub(crate) async fn update(
+        &self,
+        deployment: &Deployment,
+        expression: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Item>> {
+        let mut update = deployment
+            .client
+            .update_item()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.table.item_key(self.key)))
+            .update_expression(expression)
+            .condition_expression(self.expression)
+            .return_values(ReturnValue::AllNew);
+        for (name, value) in self.values.iter().chain(values) {
+            update = update.expression_attribute_values(format!(":{name}"), text(value));
+        }
+        match update.send().await {
+            Ok(updated) => Ok(Some(updated.attributes.unwrap_or_default())),
+            Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
+            Err(error) => Err(error).with_context(|| self.failure("update", deployment)),
+        }
+    }
+
+    /// Deletes the record. If its response is lost, the request is repeated, so a condition that
+    /// fails for the second attempt of a missing record is a success.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects the request.
+    pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<Deletion> {
+        let attempts = Attempts::default();
+        let mut delete = deployment
+            .client
+            .delete_item()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.table.item_key(self.key)))
+            .condition_expression(self.expression)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        for (name, value) in self.values {
+            delete = delete.expression_attribute_values(format!(":{name}"), text(value));
+        }
+        let deleted = delete.customize().interceptor(attempts.clone()).send();
+        let Err(error) = deleted.await else {
+            return Ok(Deletion::Done);
+        };
+        match error.as_service_error() {
+            Some(
+                aws_sdk_dynamodb::operation::delete_item::DeleteItemError::ConditionalCheckFailedException(
+                    failure,
+                ),
+            ) => Ok(match failure.item() {
+                Some(_) => Deletion::Changed,
+                None if attempts.0.load(Ordering::Relaxed) > 1 => Deletion::Done,
+                None => Deletion::Missing,
+            }),
+            _ => Err(error).with_context(|| self.failure("delete", deployment)),
+        }
+    }
+
+    fn failure(&self, verb: &str, deployment: &Deployment) -> String {
+        let key = self.key.join(" ");
+        format!(
+            "cannot {verb} {key} in {}",
+            deployment.tables.name(self.table)
+        )
+    }
+}
+
+/// What became of a conditional delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deletion {
+    Done,
+    /// Another process has changed or replaced the record. It still exists.
+    Changed,
+    /// Another process has deleted the record.
+    Missing,
+}
+
+/// Counts the attempts of a request.
+#[derive(Debug, Clone, Default)]
+struct Attempts(Arc<AtomicU32>);
+
+impl Intercept for Attempts {
+    fn name(&self) -> &'static str {
+        "attempts"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Sends a transaction. Returns the indexes of the actions whose condition failed, with the existing
+/// items. If there are any, nothing was written.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects the request.
+pub(crate) async fn transact(
+    deployment: &Deployment,
+    actions: Vec<TransactWriteItem>,
+) -> Result<Vec<(usize, Item)>> {
+    let sent = deployment
+        .client
+        .transact_write_items()
+        .set_transact_items(Some(actions))
+        .send()
+        .await;
+    let Err(error) = sent else {
+        return Ok(vec![]);
+    };
+    let failed = error.as_service_error().map(failed_conditions);
+    match failed.filter(|failed| !failed.is_empty()) {
+        Some(failed) => Ok(failed),
+        None => Err(error).context("a transaction failed"),
+    }
+}
+
+/// Deletes records by their keys, in transactions that also check a condition. Returns false if it
+/// fails: then the rest is not deleted.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(crate) async fn delete_all(
+    deployment: &Deployment,
+    condition: &Condition<'_>,
+    table: Table,
+    keys: &[Item],
+    counter: &mut Counter,
+) -> Result<bool> {
+    for keys in keys.chunks(MAX_ACTIONS - 1) {
+        let mut actions = vec![condition.check(deployment)?];
+        for key in keys {
+            let delete = Delete::builder()
+                .table_name(deployment.tables.name(table))
+                .set_key(Some(key.clone()))
+                .build()?;
+            actions.push(TransactWriteItem::builder().delete(delete).build());
+        }
+        if !transact(deployment, actions).await?.is_empty() {
+            return Ok(false);
+        }
+        counter.add(keys.len());
+    }
+    Ok(true)
+}
+
+/// A text as an attribute of a record.
+pub(crate) fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}

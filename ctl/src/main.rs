@@ -32,7 +32,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    commands::{doctor, keys, list, orgs, remove, serve, set},
+    commands::{doctor, keys, list, orgs, remove, restore, serve, set},
     deployment::variable,
     output::escape,
     session::Session,
@@ -108,6 +108,9 @@ enum Command {
     /// Remove a team, a member, a model, a data store, a voice or a logging instance
     #[command(subcommand, after_help = remove::EXAMPLES)]
     Remove(remove::Command),
+    /// Copy records back from a restored table or an export. Overwrites nothing
+    #[command(after_help = restore::EXAMPLES)]
+    Restore(restore::Options),
     /// Register and list organizations
     #[command(subcommand, after_help = orgs::EXAMPLES)]
     Orgs(orgs::Command),
@@ -195,6 +198,7 @@ async fn run(command: Command, session: &Session) -> anyhow::Result<()> {
         Command::Orgs(command) => orgs::run(command, session).await,
         Command::Keys(command) => keys::run(command, session).await,
         Command::Remove(command) => remove::run(command, session).await,
+        Command::Restore(options) => restore::run(options, session).await,
         Command::List(options) => list::run(options, session).await,
         Command::Doctor(options) => doctor::run(options, session).await,
         Command::Env => commands::env::run(session).await,

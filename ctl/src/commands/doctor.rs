@@ -1,6 +1,6 @@
 //! `doctor`: checks a deployment without changing it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
 use aws_sdk_dynamodb::{
@@ -19,9 +19,11 @@ use workspace_local::tables::{Declaration, Key};
 use workspace_management::store::Table;
 
 use crate::{
+    commands::keys::{expires_within, to_display},
     deployment::Deployment,
     errors,
     output::{humanize, print_records},
+    query::all_records,
     session::Session,
 };
 
@@ -30,6 +32,9 @@ Examples:
   workspacectl doctor
   workspacectl --stack workspace-management doctor
   workspacectl doctor --url https://api.example.com --json";
+
+/// The time before the end of a key at which its replacement becomes urgent.
+const SOON: Duration = Duration::from_secs(14 * 86_400);
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -66,7 +71,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => eprintln!("the API was not checked: pass its URL with --url"),
     }
     let failed = checks.iter().filter(|(_, result)| result.is_err()).count();
-    let rows: Vec<Value> = checks
+    let mut rows: Vec<Value> = checks
         .into_iter()
         .map(|(check, result)| {
             let (status, detail) = match result {
@@ -76,11 +81,34 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             json!({ "status": status, "check": check, "detail": detail })
         })
         .collect();
+    let (status, detail) = check_keys(deployment).await;
+    rows.push(json!({ "status": status, "check": "API keys", "detail": detail }));
     print_records(&rows, &["status", "check", "detail"], session.json)?;
     if failed > 0 {
         bail!("{failed} of {} checks failed", rows.len());
     }
     Ok(())
+}
+
+/// Warns about API keys that expire soon. This is not a failure: the identity that runs `doctor` may
+/// be unable to read keys.
+async fn check_keys(deployment: &Deployment) -> (&'static str, String) {
+    let keys = match all_records(deployment, Table::KEYS).await {
+        Ok(keys) => keys.into_iter().map(to_display),
+        Err(error) => return ("skipped", errors::describe(&error)),
+    };
+    let now = SystemTime::now();
+    let count = keys.filter(|key| expires_within(key, SOON, now)).count();
+    match count {
+        0 => ("ok", format!("none expires within {}", humanize(SOON))),
+        _ => (
+            "warning",
+            format!(
+                "{count} expire within {}: run `keys list --expiring 14d`",
+                humanize(SOON)
+            ),
+        ),
+    }
 }
 
 /// Checks that a table matches the template.

@@ -12,6 +12,8 @@ mod rotate;
 
 use anyhow::Result;
 
+pub(crate) use self::{list::expires_within, record::to_display};
+
 use crate::session::Session;
 
 pub(crate) const EXAMPLES: &str = "\

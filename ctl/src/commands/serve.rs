@@ -25,7 +25,7 @@ use crate::{deployment::Deployment, output::print, page};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl serve
-  workspacectl serve --data data.sqlite
+  workspacectl serve --data data.sqlite --key-cache 0
   workspacectl serve --port 3001 --dynamodb-port 8001
   AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 workspacectl list teams";
 
@@ -44,6 +44,9 @@ pub(crate) struct Options {
     /// The port of DynamoDB; 0 selects a free one
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     dynamodb_port: u16,
+    /// How long to cache API keys, as with the parameter KeyCacheSeconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(..=3600))]
+    key_cache: u64,
     /// Keep the data in this SQLite file [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
@@ -72,7 +75,11 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     store_demo(&deployment.client, &deployment.tables).await?;
 
     let config = sdk_config(&dynamodb_url);
-    let store = Store::new(config, table_names(), Duration::from_secs(60));
+    let store = Store::new(
+        config,
+        table_names(),
+        Duration::from_secs(options.key_cache),
+    );
     let service = Service::new(store, AnonymousOperations::Allowed, None);
     let routes = gateway::routes(Arc::new(service)).merge(page::routes(Arc::new(deployment)));
     let api = tokio::spawn(

@@ -11,7 +11,7 @@ fn a_local_service_passes_every_check() {
 
     let checks = server.records(&["doctor", "--url", &server.url]);
 
-    assert_eq!(checks.len(), Table::ALL.len() + 1);
+    assert_eq!(checks.len(), Table::ALL.len() + 2);
     assert!(
         checks.iter().all(|check| check["status"] == "ok"),
         "{checks:?}"

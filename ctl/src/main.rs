@@ -10,6 +10,8 @@ mod progress;
 mod query;
 mod records;
 mod session;
+#[cfg(test)]
+mod simulation;
 mod usage;
 mod wait;
 mod write;

@@ -34,4 +34,9 @@ impl Wait {
     pub(crate) fn time(self) -> Duration {
         Duration::from_secs(self.wait)
     }
+
+    #[cfg(test)]
+    pub(crate) fn seconds(wait: u64) -> Self {
+        Self { wait }
+    }
 }

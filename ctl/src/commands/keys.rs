@@ -12,6 +12,8 @@ mod rotate;
 
 use anyhow::Result;
 
+#[cfg(test)]
+pub(crate) use self::{create::NewKey, record::insert};
 pub(crate) use self::{list::expires_within, record::to_display};
 
 use crate::session::Session;

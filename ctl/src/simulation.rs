@@ -1,0 +1,415 @@
+//! Simulations of what operators do while clients send requests: two function processes with
+//! caches, slow and late writes, and two operators whose commands are killed and run again.
+//!
+//! The real service, SDK, commands and DynamoDB engine run on one thread with a paused clock, which
+//! skips every wait and also drives the caches. A failure prints its seed, which replays it:
+//! `SIMULATION_SEED=... cargo test --package workspacectl simulation`.
+//!
+//! A [`Weakness`] removes one part of a protocol from the requests on their way to DynamoDB. For
+//! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
+
+mod organizations;
+mod teams;
+
+use std::{
+    collections::BTreeMap,
+    env, fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        http::{HttpRequest, HttpResponse},
+        retry::{RetryConfig, RetryPartition},
+        timeout::TimeoutConfig,
+    },
+};
+use aws_smithy_runtime_api::client::{
+    http::{HttpConnector, HttpConnectorFuture},
+    result::ConnectorError,
+};
+use aws_smithy_types::body::SdkBody;
+use fastrand::Rng;
+use lambda_runtime::{Context, LambdaEvent};
+use serde_json::{Value, json, value::to_raw_value};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+use workspace_local::{
+    demo::key_record,
+    dynamodb::{DynamoDb, action, http_client, is_read},
+    gateway::http_event,
+    tables::{sdk_config, table_names},
+};
+use workspace_management::{
+    api_key::ApiKey,
+    auth::AnonymousOperations,
+    service::{Service, TIMEOUT},
+    store::{Store, Table, TransientErrorClassifier},
+};
+
+use crate::{deployment::Deployment, session::Operator};
+
+/// A part of a protocol that requests lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weakness {
+    /// A team is marked even if it is not the one that was confirmed.
+    AnyTeamIsMarked,
+    /// Transactions do not check the mark.
+    DeletesWithoutCheck,
+    /// The record itself is deleted without its condition.
+    LastDeleteWithoutCondition,
+    /// Reads are eventually consistent, and can lack records.
+    EventualReads,
+    /// A run that continues another one does not wait.
+    NoWaitInRerun,
+    /// Changes of an organization's state do not check the state that was read.
+    StateWithoutId,
+    /// A scan for an organization's records looks for the id without the `#`.
+    PrefixWithoutSeparator,
+    /// New keys do not check the organization.
+    KeysWithoutCheck,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    Function,
+    Operator,
+}
+
+/// The network between a process and DynamoDB. Requests take a while, and a write can arrive up to
+/// 20 seconds late, even if its sender has given up or was killed.
+#[derive(Clone)]
+struct Network {
+    dynamodb: DynamoDb,
+    rng: Arc<Mutex<Rng>>,
+    sender: Sender,
+    weakness: Option<Weakness>,
+}
+
+impl Network {
+    fn random(&self, limit: u64) -> u64 {
+        self.rng.lock().expect("a lock").u64(0..limit)
+    }
+
+    fn milliseconds(&self, limit: u64) -> Duration {
+        Duration::from_millis(self.random(limit))
+    }
+
+    /// The request as DynamoDB receives it.
+    fn weaken(&self, request: &HttpRequest) -> HttpRequest {
+        let bytes = request.body().bytes().expect("a body in memory");
+        let mut body: Value = serde_json::from_slice(bytes).expect("JSON");
+        let action = action(request);
+        if let (Some(weakness), Sender::Operator) = (self.weakness, self.sender) {
+            weakness.apply(action, &mut body);
+        }
+        let mut copy = HttpRequest::new(SdkBody::from(body.to_string()));
+        let target = format!("DynamoDB_20120810.{action}");
+        copy.headers_mut().insert("x-amz-target", target);
+        copy
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let is_eventual = self.weakness == Some(Weakness::EventualReads)
+            && self.sender == Sender::Operator
+            && ["Query", "Scan"].contains(&action(&request));
+        let weakened = self.weaken(&request);
+        if is_read(&request) {
+            sleep(self.milliseconds(300)).await;
+            let response = self.dynamodb.handle(&weakened);
+            sleep(self.milliseconds(300)).await;
+            if is_eventual && self.random(2) == 0 {
+                let empty = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
+                let status = response.status();
+                return Ok(HttpResponse::new(status, SdkBody::from(empty.to_string())));
+            }
+            return Ok(response);
+        }
+        let is_late = self.random(100) < 40;
+        let delay = self.milliseconds(if is_late { 20_001 } else { 200 });
+        let (sender, response) = oneshot::channel();
+        let dynamodb = self.dynamodb.clone();
+        tokio::spawn(async move {
+            sleep(delay).await;
+            drop(sender.send(dynamodb.handle(&weakened)));
+        });
+        let response = response.await;
+        response.map_err(|error| ConnectorError::io(error.into()))
+    }
+}
+
+impl Weakness {
+    /// Removes the part from a request.
+    fn apply(self, action: &str, body: &mut Value) {
+        let condition = body["ConditionExpression"].as_str().unwrap_or_default();
+        match (self, action) {
+            (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
+                body["ConditionExpression"] = json!("attribute_exists(team_id)");
+                let values = body["ExpressionAttributeValues"].as_object_mut();
+                let values = values.expect("values");
+                values.retain(|name, _| ![":created_at", ":request_id"].contains(&name.as_str()));
+            }
+            (Self::DeletesWithoutCheck, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                if actions.iter().any(|action| !action["Delete"].is_null()) {
+                    actions.retain(|action| action["ConditionCheck"].is_null());
+                }
+            }
+            (Self::KeysWithoutCheck, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                if actions.iter().any(|action| !action["Put"].is_null()) {
+                    actions.retain(|action| action["ConditionCheck"].is_null());
+                }
+            }
+            (Self::LastDeleteWithoutCondition, "DeleteItem") => {
+                let members = body.as_object_mut().expect("an object");
+                members.remove("ConditionExpression");
+                members.remove("ExpressionAttributeValues");
+            }
+            (Self::StateWithoutId, "UpdateItem") if condition.contains("state_id") => {
+                body["ConditionExpression"] =
+                    json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
+                let values = body["ExpressionAttributeValues"].as_object_mut();
+                values.expect("values").remove(":seen");
+            }
+            (Self::PrefixWithoutSeparator, "Scan") => {
+                let prefix = &mut body["ExpressionAttributeValues"][":prefix"]["S"];
+                if let Some(text) = prefix.as_str() {
+                    *prefix = json!(text.trim_end_matches('#'));
+                } else {
+                    let members = body["ExpressionAttributeValues"].as_object_mut();
+                    members.expect("values").remove(":prefix");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl HttpConnector for Network {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let network = self.clone();
+        HttpConnectorFuture::new(async move { network.send(request).await })
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Network")
+    }
+}
+
+/// The processes of a simulation.
+struct World {
+    dynamodb: DynamoDb,
+    rng: Rng,
+    weakness: Option<Weakness>,
+    started: Instant,
+    services: [Service; 2],
+    /// Whether the operators have finished, so that clients stop too.
+    is_finished: AtomicBool,
+}
+
+/// A request as its caller saw it.
+#[derive(Debug, Clone)]
+struct Attempt {
+    /// What the request adds, such as a user.
+    content: String,
+    request_id: String,
+    began: Duration,
+    ended: Duration,
+    status: u16,
+}
+
+impl World {
+    async fn new(seed: u64, weakness: Option<Weakness>) -> Arc<Self> {
+        fastrand::seed(seed); // for the waits of the SDK
+        let mut rng = Rng::with_seed(seed);
+        let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
+        let services = [0, 1].map(|_| {
+            let network = Network {
+                dynamodb: dynamodb.clone(),
+                rng: Arc::new(Mutex::new(rng.fork())),
+                sender: Sender::Function,
+                weakness,
+            };
+            let config = sdk_config("http://dynamodb")
+                .http_client(http_client(network))
+                .retry_partition(new_retry_partition());
+            // Caches organizations and teams for as long as a service can.
+            let store = Store::new(config, table_names(), Duration::from_secs(3600));
+            Service::new(store, AnonymousOperations::Allowed, None)
+        });
+        Arc::new(Self {
+            dynamodb,
+            rng,
+            weakness,
+            started: Instant::now(),
+            services,
+            is_finished: AtomicBool::new(false),
+        })
+    }
+
+    /// Registers an organization with a key, and returns the key.
+    fn register(&self, org: &str, number: u64) -> String {
+        let organization =
+            json!({ "org_id": org, "created_at": "2026-01-01T00:00:00Z", "request_id": "setup" });
+        self.dynamodb.put(Table::ORGANIZATIONS, organization);
+        let key = ApiKey::generate(number.to_be_bytes(), [[7; 16]; 2]);
+        self.dynamodb
+            .put(Table::KEYS, key_record(&key, org, "test"));
+        key
+    }
+
+    /// The time since the start, on the simulated clock.
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether clients go on sending requests.
+    fn is_running(&self) -> bool {
+        !self.is_finished.load(Ordering::Relaxed)
+    }
+
+    /// Lets the clients stop after a while.
+    async fn finish(&self) {
+        sleep(Duration::from_secs(30)).await;
+        self.is_finished.store(true, Ordering::Relaxed);
+    }
+
+    /// The deployment as one operator reaches it. Attempts time out early, so that late ones are
+    /// repeated.
+    fn deployment(&self, rng: &mut Rng) -> Deployment {
+        let network = Network {
+            dynamodb: self.dynamodb.clone(),
+            rng: Arc::new(Mutex::new(rng.fork())),
+            sender: Sender::Operator,
+            weakness: self.weakness,
+        };
+        let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(3));
+        let config = sdk_config("http://dynamodb")
+            .http_client(http_client(network))
+            .retry_partition(new_retry_partition())
+            .retry_config(RetryConfig::standard().with_max_attempts(10))
+            .timeout_config(timeouts.build())
+            .retry_classifier(TransientErrorClassifier);
+        let mut deployment = Deployment::local("http://dynamodb");
+        deployment.client = Client::from_conf(config.build());
+        deployment
+    }
+
+    /// Sends a request to one of the services.
+    async fn send(&self, rng: &mut Rng, path: &str, key: &str, body: &Value) -> Attempt {
+        let began = self.now();
+        let request_id = format!("request-{}", rng.u64(..));
+        let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
+        let body = body.to_string();
+        let mut event = http_event("POST", path, &headers, Some(body.as_bytes()));
+        event["requestContext"]["requestId"] = json!(request_id);
+        let received_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + began;
+        let mut context = Context::default();
+        let deadline = (received_at + TIMEOUT).duration_since(SystemTime::UNIX_EPOCH);
+        context.deadline = deadline.expect("a time").as_millis() as u64;
+        let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);
+        let service = &self.services[rng.usize(0..2)];
+        let response = json!(service.handle_at(event, received_at).await);
+        Attempt {
+            content: String::new(),
+            request_id,
+            began,
+            ended: self.now(),
+            status: response["statusCode"].as_u64().expect("a status") as u16,
+        }
+    }
+}
+
+/// A budget for retries that no other client has. By default, all clients of a process share one.
+fn new_retry_partition() -> RetryPartition {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    RetryPartition::new(COUNT.fetch_add(1, Ordering::Relaxed).to_string())
+}
+
+fn operator(number: usize) -> Operator {
+    Operator {
+        name: format!("operator-{number}"),
+        run_id: format!("run-{number}"),
+    }
+}
+
+async fn pause(rng: &mut Rng, seconds: std::ops::Range<u64>) {
+    let milliseconds = rng.u64(seconds.start * 1000..seconds.end * 1000);
+    sleep(Duration::from_millis(milliseconds)).await;
+}
+
+/// Runs a simulation for a number of seeds, on all processors, and returns the violated rules of each.
+fn run<F: Future<Output = Vec<String>>>(
+    seeds: std::ops::Range<u64>,
+    simulation: impl Fn(u64) -> F + Sync,
+) -> Vec<(u64, Vec<String>)> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let violated = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (violated, simulation, seeds) = (&violated, &simulation, seeds.clone());
+            scope.spawn(move || {
+                for seed in (seeds.start + thread..seeds.end).step_by(threads as usize) {
+                    let runtime = tokio::runtime::Builder::new_current_thread()
+                        .enable_all()
+                        .start_paused(true)
+                        .build()
+                        .expect("a runtime");
+                    let violations = runtime.block_on(simulation(seed));
+                    if !violations.is_empty() {
+                        violated.lock().expect("a lock").push((seed, violations));
+                    }
+                }
+            });
+        }
+    });
+    violated.into_inner().expect("a lock")
+}
+
+/// Asserts that no seed violates a rule. `SIMULATION_SEED` is the first one, `STRESS=full` runs many.
+fn assert_holds<F: Future<Output = Vec<String>>>(simulation: impl Fn(u64) -> F + Sync) {
+    let random = || getrandom::u64().expect("a random number") >> 16;
+    let first = env::var("SIMULATION_SEED").map_or_else(
+        |_| random(),
+        |seed| seed.parse().expect("SIMULATION_SEED must be a number"),
+    );
+    let count = match env::var("STRESS").as_deref() {
+        Ok("full") => 100,
+        _ => 8,
+    };
+    println!("{count} schedules from SIMULATION_SEED={first}");
+    let violated = run(first..first + count, simulation);
+    assert!(
+        violated.is_empty(),
+        "SIMULATION_SEED={} replays this schedule:\n{}",
+        violated[0].0,
+        violated[0].1.join("\n")
+    );
+}
+
+/// Asserts that a seed violates a rule: one of the seeds from `first`, which probably does.
+fn assert_breaks<F: Future<Output = Vec<String>>>(
+    weakness: Weakness,
+    first: u64,
+    simulation: impl Fn(u64) -> F + Sync,
+) {
+    for seed in (first..first + 200).step_by(2) {
+        let violated = run(seed..seed + 2, &simulation);
+        if let Some((seed, violations)) = violated.first() {
+            println!("{weakness:?}: seed {seed}: {}", violations[0]);
+            return;
+        }
+    }
+    panic!("{weakness:?} breaks no rule in 200 schedules from {first}");
+}

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use workspace_management::values::Identifier;
+
 /// An invalid argument. The process exits with 2, like after other usage errors.
 ///
 /// clap's own errors repeat the argument, which must not happen if it is an API key.
@@ -15,3 +17,11 @@ impl fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
+
+/// Parses an id that is part of a path of the API.
+pub(crate) fn identifier(text: &str) -> Result<String, &'static str> {
+    match Identifier::new(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
+    }
+}

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use crate::{
-    commands::orgs::{self, organization_id},
+    commands::orgs,
     deployment::Deployment,
     output::print_page,
     query::{PageOptions, Query, Scope, all_records},
     session::Session,
-    usage::UsageError,
+    usage::{UsageError, identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// The kind of records
     #[arg(value_parser = kind_parser())]
     kind: Table,
-    #[arg(long, help = scope_help("organization", "org"), value_parser = organization_id)]
+    #[arg(long, help = scope_help("organization", "org"), value_parser = identifier)]
     org: Option<String>,
     #[arg(long, requires = "org", help = scope_help("project", "project"))]
     project: Option<String>,

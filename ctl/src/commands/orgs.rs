@@ -7,13 +7,14 @@ pub(crate) mod record;
 pub(crate) mod state;
 
 use anyhow::Result;
-use workspace_management::{store::Table, values::Identifier};
+use workspace_management::store::Table;
 
 use crate::{
     confirmation::Confirmation,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
+    usage::identifier,
     wait::Wait,
 };
 
@@ -37,7 +38,7 @@ pub(crate) enum Command {
     /// Show an organization: whether it is enabled, and who changed that
     #[command(after_help = SHOW_EXAMPLES)]
     Show {
-        #[arg(value_parser = organization_id, help = ORG_HELP)]
+        #[arg(value_parser = identifier, help = ORG_HELP)]
         org: String,
     },
     /// Reject every request for an organization, with any key or without one
@@ -46,7 +47,7 @@ pub(crate) enum Command {
     /// Accept requests for a disabled organization again
     #[command(after_help = state::ENABLE_EXAMPLES)]
     Enable {
-        #[arg(value_parser = organization_id, help = ORG_HELP)]
+        #[arg(value_parser = identifier, help = ORG_HELP)]
         org: String,
     },
     /// Write all records of an organization to a file, as JSON Lines
@@ -72,7 +73,7 @@ Examples:
 /// The options of `orgs disable`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DisableOptions {
-    #[arg(value_parser = organization_id, help = ORG_HELP)]
+    #[arg(value_parser = identifier, help = ORG_HELP)]
     org: String,
     /// Exit as soon as the organization is marked, while functions still accept requests
     #[arg(long, conflicts_with = "wait")]
@@ -120,13 +121,5 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         Command::Enable { org } => state::enable(&org, session).await,
         Command::Export(options) => export::run(options, session).await,
         Command::Erase(options) => erase::run(options, session).await,
-    }
-}
-
-/// Checks an id on the command line. The API could not name an organization with an invalid id.
-pub(crate) fn organization_id(text: &str) -> Result<String, &'static str> {
-    match Identifier::new(text) {
-        Some(_) => Ok(text.to_owned()),
-        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
     }
 }

@@ -4,12 +4,11 @@ mod record;
 pub(crate) mod team;
 
 use anyhow::Result;
-use workspace_management::{store::Table, values::Identifier};
+use clap::builder::NonEmptyStringValueParser;
+use workspace_management::store::Table;
 
 use self::record::Target;
-use crate::{
-    commands::orgs::organization_id, confirmation::Confirmation, session::Session, wait::Wait,
-};
+use crate::{confirmation::Confirmation, session::Session, usage::identifier, wait::Wait};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -34,6 +33,7 @@ pub(crate) enum Command {
         #[arg(long, value_parser = identifier)]
         team: String,
         /// The user's id, as it was added
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
         #[command(flatten)]
         _confirmation: Confirmation,
@@ -59,10 +59,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         org: Organization,
         /// The type of the model, as in the path that added it
-        #[arg(long = "type", value_name = "TYPE")]
+        #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
         model_type: String,
         /// The `modelid` of the model
-        #[arg(value_name = "MODELID")]
+        #[arg(value_name = "MODELID", value_parser = NonEmptyStringValueParser::new())]
         model: String,
         #[command(flatten)]
         _confirmation: Confirmation,
@@ -73,6 +73,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         org: Organization,
         /// The id of the data store
+        #[arg(value_parser = identifier)]
         id: String,
         #[command(flatten)]
         _confirmation: Confirmation,
@@ -83,6 +84,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         org: Organization,
         /// The id of the bot
+        #[arg(value_parser = identifier)]
         bot: String,
         #[command(flatten)]
         _confirmation: Confirmation,
@@ -103,7 +105,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Organization {
     /// The id of the organization
-    #[arg(long, value_parser = organization_id)]
+    #[arg(long, value_parser = identifier)]
     org: String,
 }
 
@@ -111,7 +113,7 @@ pub(crate) struct Organization {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Project {
     /// The id of the organization
-    #[arg(long, value_parser = organization_id)]
+    #[arg(long, value_parser = identifier)]
     org: String,
     /// The id of the project
     #[arg(long, value_parser = identifier)]
@@ -177,12 +179,4 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         },
     };
     record::run(&target, session).await
-}
-
-/// Checks an id on the command line.
-fn identifier(text: &str) -> Result<String, &'static str> {
-    match Identifier::new(text) {
-        Some(_) => Ok(text.to_owned()),
-        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
-    }
 }

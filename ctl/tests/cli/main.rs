@@ -11,6 +11,8 @@ mod keys;
 mod list;
 mod orgs;
 mod page;
+mod remove;
+mod restore;
 mod serve;
 mod server;
 mod set;

@@ -1,6 +1,25 @@
 //! `orgs`.
 
+use std::{fs, process::Output};
+
+use serde_json::{Value, json};
+
 use crate::{assert_fails, server::Server};
+
+/// A service without caches, so that commands need not wait, with a record of every kind.
+fn server_with_records() -> Server {
+    let server = Server::start(&["--key-cache", "0"]);
+    server.send_events();
+    server
+}
+
+fn disable(server: &Server, org: &str) {
+    server.run(&["orgs", "disable", org, "--wait", "0"]);
+}
+
+fn exit_code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
 
 #[test]
 fn an_organization_is_registered_only_once() {
@@ -18,8 +37,9 @@ fn an_organization_is_registered_only_once() {
     assert_eq!(server.json(&if_absent)["created"], false);
 
     assert_eq!(server.records(&["orgs", "list"]), organizations);
-    let hooli = ["orgs", "create", "hooli", "--if-absent"];
-    assert_eq!(server.json(&hooli)["created"], true);
+    let hooli = server.json(&["orgs", "create", "hooli", "--if-absent"]);
+    assert_eq!(hooli["created"], true);
+    assert_eq!(hooli["created_by"], server.operator());
     let ids: Vec<_> = organizations.iter().map(|org| &org["org_id"]).collect();
     assert_eq!(ids, ["acme", "globex"]);
 }
@@ -29,13 +49,178 @@ fn an_invalid_organization_id_is_a_usage_error() {
     let server = Server::start(&[]);
 
     for id in ["not valid", "", ".", ".."] {
-        let output = server.output(&["orgs", "create", id]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{id:?}: {error}");
-        let advice = "use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`";
-        assert!(error.contains(advice), "{id:?}: {error}");
+        for command in ["create", "show", "disable", "enable", "export"] {
+            let output = server.output(&["orgs", command, id]);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(exit_code(&output), Some(2), "{command} {id:?}: {error}");
+            let advice = "use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`";
+            assert!(error.contains(advice), "{command} {id:?}: {error}");
+        }
     }
 
     let organizations = server.records(&["orgs", "list"]);
     assert_eq!(organizations.len(), 1, "{organizations:?}");
+}
+
+#[test]
+fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
+    let server = server_with_records();
+    let state = || server.records(&["orgs", "show", "acme"]).remove(0);
+    assert_eq!(state()["state"], "enabled");
+
+    let output = server.output(&["orgs", "disable", "acme", "--wait", "0", "--json"]);
+
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.contains("within 60 seconds") && message.contains("within 90 seconds"),
+        "{message}"
+    );
+    let disabled: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(disabled["disabled_by"], server.operator());
+    assert_eq!(state()["state"], "disabled");
+    for response in server.respond_to_events() {
+        let code = match response.status {
+            403 => "organization_disabled",
+            404 => "no_such_organization",
+            other => panic!("{other}: {}", response.body),
+        };
+        assert!(response.body.contains(code), "{}", response.body);
+    }
+    let key = ["keys", "create", "--org", "acme"];
+    assert_fails(
+        &server.output(&key),
+        "the organization acme is disabled: it cannot get new keys",
+    );
+    let rotate = ["keys", "rotate", "acmeDemoKey1"];
+    assert_fails(&server.output(&rotate), "is disabled");
+    let before = state();
+    disable(&server, "acme");
+    assert_eq!(state(), before);
+
+    server.run(&["orgs", "enable", "acme"]);
+    assert_eq!(state()["enabled_by"], server.operator());
+    assert!(state()["disabled_at"].is_null());
+    server.send_events();
+    server.run(&key);
+}
+
+#[test]
+fn a_missing_organization_is_not_created() {
+    let server = Server::start(&[]);
+    for arguments in [
+        &["orgs", "show", "nope"][..],
+        &["orgs", "disable", "nope"],
+        &["orgs", "enable", "nope"],
+        &["orgs", "export", "nope"],
+        &["orgs", "erase", "nope", "--without-export", "--yes"],
+        &["keys", "list", "--org", "nope"],
+        &["keys", "revoke", "--all", "--org", "nope", "--yes"],
+        &["list", "teams", "--org", "nope"],
+    ] {
+        let output = server.output(arguments);
+        assert_fails(&output, "there is no organization nope");
+    }
+    let create = server.output(&["keys", "create", "--org", "nope"]);
+    assert_fails(&create, "the organization nope is not registered");
+    assert_eq!(server.records(&["orgs", "list"]).len(), 1);
+}
+
+/// The tables and the records of an export.
+fn lines(export: &str) -> Vec<(String, Value)> {
+    let lines = export.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        (
+            line["table"].as_str().unwrap().to_owned(),
+            line["record"].take(),
+        )
+    });
+    lines.collect()
+}
+
+#[test]
+fn an_export_has_every_record_of_one_organization_and_no_digest() {
+    let server = server_with_records();
+    server.run(&["orgs", "create", "acme2"]);
+    server.run(&["keys", "create", "--org", "acme2"]);
+    assert_eq!(
+        server
+            .post(
+                "/api/v1/org/acme2/dataStores/create",
+                None,
+                r#"{"dataStoreName":"a"}"#
+            )
+            .status,
+        204
+    );
+
+    let export = lines(&server.run(&["orgs", "export", "acme"]));
+
+    for table in workspace_management::store::Table::ALL {
+        let is_own = |(name, _): &&(String, Value)| name == table.name;
+        assert!(export.iter().any(|line| is_own(&line)), "{}", table.name);
+    }
+    assert_eq!(export[0].0, "organizations");
+    let text = json!(export).to_string();
+    assert!(
+        !text.contains("acme2") && !text.contains("secret_sha256"),
+        "{text}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("export.jsonl");
+    fs::write(&file, "old").unwrap();
+    server.run(&["orgs", "export", "acme", "--out", file.to_str().unwrap()]);
+    assert_eq!(lines(&fs::read_to_string(&file).unwrap()), export);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_organization_is_erased_completely_and_others_stay() {
+    let server = server_with_records();
+    server.run(&["orgs", "create", "acme2"]);
+    let key = server.run(&["keys", "create", "--org", "acme2"]);
+    let path = "/api/v1/project/acme2/apollo/createNewTeamOnProject";
+    let body = r#"{"teamName":"Research Team"}"#;
+    assert_eq!(server.post(path, Some(key.trim()), body).status, 204);
+    let path = "/api/v1/project/acme2/apollo/research-team/addUsersToTheTeam";
+    let body = r#"{"usersAddingToTeam":[{"userid":"ada"}]}"#;
+    assert_eq!(server.post(path, Some(key.trim()), body).status, 204);
+    let others = server.run(&["orgs", "export", "acme2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("export.jsonl");
+    let file = file.to_str().unwrap();
+    let erase = ["orgs", "erase", "acme", "--wait", "0", "--yes"];
+    let without = [&erase[..], &["--without-export"]].concat();
+    let missing = folder.path().join("missing/export.jsonl");
+    let unwritable = [&erase[..], &["--export", missing.to_str().unwrap()]].concat();
+
+    assert_fails(
+        &server.output(&without),
+        "run `workspacectl orgs disable acme` first",
+    );
+    disable(&server, "acme");
+    let export = server.run(&["orgs", "export", "acme"]);
+    assert_fails(&server.output(&unwritable), "cannot write");
+    let after = server.run(&["orgs", "export", "acme"]);
+    assert_eq!(lines(&after).len(), lines(&export).len());
+    let enable = server.output(&["orgs", "enable", "acme"]);
+    assert_fails(&enable, "is being erased: it cannot be enabled again");
+    assert_eq!(
+        server.records(&["orgs", "show", "acme"])[0]["state"],
+        "being erased"
+    );
+    let erased = server.json(&[&erase[..], &["--export", file]].concat());
+
+    assert_eq!(erased["erased_by"], server.operator());
+    assert_eq!(erased["deleted"], lines(&export).len());
+    assert_eq!(fs::read_to_string(file).unwrap(), after);
+    assert_fails(&server.output(&without), "there is no organization acme:");
+    assert_eq!(server.run(&["orgs", "export", "acme2"]), others);
+    let response = server.post(
+        "/api/v1/org/acme/dataStores/create",
+        Some(&server.key),
+        r#"{"dataStoreName":"a"}"#,
+    );
+    assert_eq!(response.status, 401, "{}", response.body);
+    server.run(&["orgs", "create", "acme"]);
+    assert_eq!(lines(&server.run(&["orgs", "export", "acme"])).len(), 1);
 }

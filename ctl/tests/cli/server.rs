@@ -17,6 +17,9 @@ use crate::workspacectl;
 /// How long the process may take to start, to respond and to stop.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The user who runs the commands.
+const OPERATOR: &str = "grace";
+
 /// `workspacectl serve` on free ports.
 pub(crate) struct Server {
     pub(crate) process: Child,
@@ -70,6 +73,7 @@ impl Server {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = workspacectl(arguments);
         command.env("AWS_ENDPOINT_URL_DYNAMODB", &self.dynamodb);
+        command.env("USER", OPERATOR);
         command
     }
 
@@ -116,18 +120,73 @@ impl Server {
     }
 
     /// Sends the requests that the service printed, one for each operation.
-    #[track_caller]
-    pub(crate) fn send_events(&self) {
-        for curl in &self.curls {
+    pub(crate) fn respond_to_events(&self) -> impl Iterator<Item = Response> {
+        self.curls.iter().map(|curl| {
             let words = shell_words(curl);
             let url = words.iter().find_map(|word| word.strip_prefix(&self.url));
             let authorization = words
                 .iter()
                 .find_map(|word| word.strip_prefix("Authorization: "));
             let body = words.iter().skip_while(|word| *word != "-d").nth(1);
-            let response = self.post(url.unwrap(), authorization, body.unwrap());
-            assert_eq!(response.status, 204, "{curl}: {}", response.body);
+            self.post(url.unwrap(), authorization, body.unwrap())
+        })
+    }
+
+    /// Sends the requests that the service printed, which must succeed.
+    #[track_caller]
+    pub(crate) fn send_events(&self) {
+        for response in self.respond_to_events() {
+            assert_eq!(response.status, 204, "{}", response.body);
         }
+    }
+
+    /// What records call the operator of the commands that a test runs.
+    pub(crate) fn operator(&self) -> String {
+        let host = gethostname::gethostname();
+        format!("{OPERATOR}@{}", host.to_string_lossy())
+    }
+
+    /// Sends a request to DynamoDB. It must succeed.
+    #[track_caller]
+    fn dynamodb(&self, action: &str, request: &Value) -> Value {
+        let response = self
+            .agent
+            .post(&self.dynamodb)
+            .header("x-amz-target", format!("DynamoDB_20120810.{action}"))
+            .header("x-amz-date", "20260101T000000Z")
+            .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+            .content_type("application/x-amz-json-1.0")
+            .send(request.to_string());
+        let response = read(response.unwrap());
+        assert_eq!(response.status, 200, "{action}: {}", response.body);
+        serde_json::from_str(&response.body).unwrap()
+    }
+
+    /// Creates a table with the records of another one, as a restore of a backup does.
+    pub(crate) fn copy_table(&self, from: &str, to: &str) {
+        let table = &self.dynamodb("DescribeTable", &json!({ "TableName": from }))["Table"];
+        let key = table["KeySchema"].as_array().unwrap();
+        let is_key = |attribute: &&Value| {
+            let mut key = key.iter();
+            key.any(|key| key["AttributeName"] == attribute["AttributeName"])
+        };
+        let attributes = table["AttributeDefinitions"].as_array().unwrap().iter();
+        let attributes: Vec<_> = attributes.filter(is_key).collect();
+        self.dynamodb(
+            "CreateTable",
+            &json!({
+                "TableName": to, "KeySchema": key, "AttributeDefinitions": attributes,
+                "BillingMode": "PAY_PER_REQUEST",
+            }),
+        );
+        let items = self.dynamodb("Scan", &json!({ "TableName": from }));
+        for item in items["Items"].as_array().unwrap() {
+            self.dynamodb("PutItem", &json!({ "TableName": to, "Item": item }));
+        }
+    }
+
+    pub(crate) fn delete_item(&self, table: &str, key: Value) {
+        self.dynamodb("DeleteItem", &json!({ "TableName": table, "Key": key }));
     }
 
     /// Sends a signal to the service and waits until it exits with 0.

@@ -8,7 +8,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use workspace_management::api_key::ApiKey;
 
-use crate::{commands::orgs::organization_id, confirmation::Confirmation, usage::UsageError};
+use crate::{
+    confirmation::Confirmation,
+    usage::{UsageError, identifier},
+};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -139,7 +142,7 @@ pub(crate) struct KeySelection {
     #[arg(long, requires = "org")]
     all: bool,
     /// The organization of --all
-    #[arg(long, requires = "all", value_parser = organization_id)]
+    #[arg(long, requires = "all", value_parser = identifier)]
     org: Option<String>,
     #[command(flatten)]
     pub(crate) confirmation: Confirmation,

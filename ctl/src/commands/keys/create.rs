@@ -16,10 +16,10 @@ use super::{
     record,
 };
 use crate::{
-    commands::orgs::organization_id,
     deployment::Deployment,
     output::{humanize, write_line},
     session::{Operator, Session},
+    usage::identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The organization, which must be registered
-    #[arg(long, value_parser = organization_id)]
+    #[arg(long, value_parser = identifier)]
     org: String,
     /// A label that `keys list` shows
     #[arg(long, default_value = "", value_parser = label)]

@@ -8,10 +8,11 @@ use workspace_management::store::Table;
 
 use super::{arguments::duration, record::to_display};
 use crate::{
-    commands::orgs::{self, organization_id},
+    commands::orgs,
     output::print_page,
     query::{PageOptions, Query, Scope},
     session::Session,
+    usage::identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -38,7 +39,7 @@ const COLUMNS: [&str; 10] = [
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only keys of this organization
-    #[arg(long, value_parser = organization_id)]
+    #[arg(long, value_parser = identifier)]
     org: Option<String>,
     /// Only active keys that expire within this time, such as 14d
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -9,11 +9,12 @@ use aws_sdk_dynamodb::{
 use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
-use super::{organization_id, record};
+use super::record;
 use crate::{
     deployment::Deployment,
     output::print_record,
     session::{Operator, Session},
+    usage::identifier,
     write::text,
 };
 
@@ -27,7 +28,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, not `.` or `..`
-    #[arg(value_parser = organization_id)]
+    #[arg(value_parser = identifier)]
     org: String,
     /// Succeed if it is already registered. Its record does not change
     #[arg(long)]

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
-use super::{export, organization_id, record};
+use super::{export, record};
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
@@ -22,6 +22,7 @@ use crate::{
     query::{Query, Scope},
     records::{text_of, to_json},
     session::{Operator, Session, random_id},
+    usage::identifier,
     wait::Wait,
     write::{Condition, Deletion, delete_all, text},
 };
@@ -35,7 +36,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id of the organization, which must be disabled
-    #[arg(value_parser = organization_id)]
+    #[arg(value_parser = identifier)]
     org: String,
     /// Export the records to this file before they are deleted
     #[arg(long, value_name = "FILE", required_unless_present = "without_export")]

@@ -11,13 +11,14 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 use workspace_management::store::Table;
 
-use super::{organization_id, record};
+use super::record;
 use crate::{
     deployment::Deployment,
     progress::Counter,
     query::{Query, Scope},
     records::to_json,
     session::Session,
+    usage::identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -29,7 +30,7 @@ Examples:
 /// The options of `orgs export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    #[arg(value_parser = organization_id, help = super::ORG_HELP)]
+    #[arg(value_parser = identifier, help = super::ORG_HELP)]
     org: String,
     /// The file to write. It is replaced when the export is complete [default: standard output]
     #[arg(long, value_name = "FILE")]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use workspace_management::store::Table;
 
-use crate::{assert_fails, server::Server, unused_url, workspacectl};
+use crate::{assert_fails, assert_usage_error, server::Server, unused_url, workspacectl};
 
 /// `orgs list` on the tables that the environment variables name.
 fn list_from_variables() -> Command {
@@ -67,4 +67,75 @@ fn a_missing_table_has_a_hint() {
         .unwrap();
     assert_fails(&output, "cannot read NoTable");
     assert_fails(&output, "A table does not exist. Check --stack");
+}
+
+#[test]
+fn an_endpoint_that_is_not_dynamodb_is_named_without_the_request() {
+    let server = Server::start(&[]);
+    for (variable, url, message) in [
+        (
+            "AWS_ENDPOINT_URL_DYNAMODB",
+            server.url.clone(),
+            "the response is not one of",
+        ),
+        (
+            "AWS_ENDPOINT_URL",
+            format!("{}/viewer/", server.url),
+            "the response is not one of",
+        ),
+    ] {
+        let output = workspacectl(&["orgs", "create", "globex"])
+            .env(variable, &url)
+            .output()
+            .unwrap();
+        assert_fails(&output, message);
+        assert_fails(&output, "hint: Check the endpoint");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !error.contains("SdkBody") && !error.contains("Item"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_not_a_url_is_a_usage_error() {
+    let output = workspacectl(&["orgs", "list"])
+        .env("AWS_ENDPOINT_URL_DYNAMODB", "nonsense")
+        .output()
+        .unwrap();
+    assert_usage_error(
+        &output,
+        "AWS_ENDPOINT_URL_DYNAMODB is \"nonsense\": set it to a URL",
+    );
+}
+
+#[test]
+fn verbose_shows_the_causes_of_an_error() {
+    let url = unused_url();
+    let run = |arguments: &[&str]| {
+        let mut command = workspacectl(arguments);
+        let output = command.env("AWS_ENDPOINT_URL_DYNAMODB", &url).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    let (short, long) = (run(&["orgs", "list"]), run(&["orgs", "list", "--verbose"]));
+    assert!(!short.contains("dispatch failure"), "{short}");
+    assert!(long.contains("dispatch failure"), "{long}");
+}
+
+#[test]
+fn the_tables_of_a_stack_are_not_read_from_another_endpoint() {
+    let output = workspacectl(&["orgs", "list", "--stack", "prod"])
+        .env("AWS_ENDPOINT_URL_DYNAMODB", unused_url())
+        .env("AWS_REGION", "us-east-1")
+        .output()
+        .unwrap();
+    assert_usage_error(&output, "but the stack is on AWS");
+    let output = workspacectl(&["orgs", "list"])
+        .env("WORKSPACECTL_STACK", "prod")
+        .env("AWS_ENDPOINT_URL_DYNAMODB", unused_url())
+        .env("AWS_REGION", "us-east-1")
+        .output()
+        .unwrap();
+    assert_usage_error(&output, "but the stack is on AWS");
 }

@@ -36,9 +36,32 @@ fn every_command_has_help_with_examples() {
     }
 }
 
+/// Runs `--help` for a command and for its subcommands.
+fn check_help(command: &[&str]) {
+    let help = stdout(&mut workspacectl(&[command, &["--help"]].concat()));
+    assert!(help.contains("\nExample"), "{command:?}: {help}");
+    let text = format!("workspacectl {}", command.join(" "));
+    assert!(help.contains(text.trim()), "{command:?}: {help}");
+    let Some((_, commands)) = help.split_once("\nCommands:\n") else {
+        return;
+    };
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    for line in lines.filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
+        let name = line.split_whitespace().next().unwrap();
+        if name != "help" {
+            check_help(&[command, &[name]].concat());
+        }
+    }
+}
+
+#[test]
+fn the_help_of_every_subcommand_has_an_example() {
+    check_help(&[]);
+}
+
 #[test]
 fn an_unknown_command_exits_with_2() {
-    let output = workspacectl(&["remove"]).output().unwrap();
+    let output = workspacectl(&["delete"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{assert_fails, server::Server};
+use crate::{assert_fails, assert_usage_error, server::Server};
 
 /// Creates a key of `acme` with this label.
 fn create(server: &Server, label: &str, arguments: &[&str]) -> String {
@@ -336,4 +336,125 @@ fn errors_say_what_to_do_next() {
     let error = String::from_utf8(malformed.stderr).unwrap();
     assert_eq!(malformed.status.code(), Some(2), "{error}");
     assert!(error.contains("--expires"), "{error}");
+}
+
+/// The ids of the keys of an organization in a state.
+fn ids(server: &Server, org: &str, state: &str) -> Vec<String> {
+    let keys = server.records(&["keys", "list", "--org", org, "--state", state]);
+    let ids = keys
+        .iter()
+        .map(|key| key["key_id"].as_str().unwrap().to_owned());
+    ids.collect()
+}
+
+#[test]
+fn all_keys_of_an_organization_are_revoked_after_a_confirmation() {
+    let server = Server::start(&["--key-cache", "0"]);
+    server.run(&["orgs", "create", "globex"]);
+    server.run(&["keys", "create", "--org", "globex"]);
+    server.run(&["keys", "create", "--org", "acme"]);
+    let revoke = ["keys", "revoke", "--all", "--org", "acme"];
+
+    assert_usage_error(&server.output(&revoke), "confirm it with --yes");
+    assert_eq!(ids(&server, "acme", "active").len(), 2);
+    let revoked = server.records(&[&revoke[..], &["--yes"]].concat());
+
+    assert_eq!(revoked.len(), 2);
+    for key in &revoked {
+        assert_eq!(key["revoked_by"], server.operator());
+        assert!(key["secret_sha256"].is_null(), "{key}");
+    }
+    assert!(ids(&server, "acme", "active").is_empty());
+    assert_eq!(ids(&server, "globex", "active").len(), 1);
+    assert!(
+        server
+            .records(&[&revoke[..], &["--yes"]].concat())
+            .is_empty()
+    );
+}
+
+#[test]
+fn all_keys_of_an_organization_are_rotated_once() {
+    let server = Server::start(&["--key-cache", "0"]);
+    server.run(&["keys", "create", "--org", "acme"]);
+    let before = ids(&server, "acme", "active");
+    let rotate = [
+        "keys",
+        "rotate",
+        "--all",
+        "--org",
+        "acme",
+        "--overlap",
+        "0s",
+        "--yes",
+    ];
+
+    let output = server.run(&[&rotate[..], &["--json"]].concat());
+
+    let new: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(new.len(), 2);
+    for key in &new {
+        assert!(
+            before.contains(&key["replaces"].as_str().unwrap().to_owned()),
+            "{key}"
+        );
+        let text = key["key"].as_str().unwrap();
+        assert_eq!(server.create_data_store("acme", text, "Papers"), 204);
+    }
+    let mut issued: Vec<_> = new
+        .iter()
+        .map(|key| key["key_id"].as_str().unwrap())
+        .collect();
+    issued.sort_unstable();
+    assert_eq!(ids(&server, "acme", "active"), issued);
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 401);
+}
+
+/// The run that is killed has replaced some keys. The next one replaces only the others.
+#[test]
+fn an_interrupted_rotation_of_all_keys_is_continued() {
+    let server = Server::start(&["--key-cache", "0"]);
+    for _ in 0..40 {
+        server.run(&["keys", "create", "--org", "acme"]);
+    }
+    let before = ids(&server, "acme", "active");
+    let rotate = ["keys", "rotate", "--all", "--org", "acme", "--yes"];
+    let mut killed = server
+        .command(&rotate)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while ids(&server, "acme", "active").len() < before.len() + 3 {}
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+
+    server.run(&rotate);
+
+    let keys = server.records(&["keys", "list", "--org", "acme"]);
+    let replaced = keys.iter().filter(|key| !key["replaced_by"].is_null());
+    let mut replaced: Vec<_> = replaced
+        .map(|key| key["key_id"].as_str().unwrap())
+        .collect();
+    replaced.sort_unstable();
+    assert_eq!(
+        replaced, before,
+        "only the keys of the first run are replaced"
+    );
+    // At most the key that the killed run was issuing has a second replacement.
+    assert!(keys.len() <= 2 * before.len() + 1, "{}", keys.len());
+}
+
+#[test]
+fn records_of_keys_say_who_issued_and_revoked_them() {
+    let server = Server::start(&[]);
+    let key = server.json(&["keys", "create", "--org", "acme"]);
+    assert_eq!(key["created_by"], server.operator());
+    let id = key["key_id"].as_str().unwrap();
+    let revoked = server.json(&["keys", "revoke", id]);
+    assert_eq!(revoked["created_by"], server.operator());
+    assert_eq!(revoked["revoked_by"], server.operator());
+    assert_eq!(revoked["request_id"], key["request_id"]);
 }

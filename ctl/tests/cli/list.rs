@@ -109,6 +109,20 @@ fn text_with_line_breaks_is_listed_in_one_line() {
     assert!(list.contains(r"one\ntwo\tthree"), "{list}");
 }
 
+/// Anyone who knows an organization's id can store text that an operator lists.
+#[test]
+fn stored_text_cannot_control_the_terminal() {
+    let server = Server::start(&[]);
+    let body = r#"{"dataStoreName":"a\u202eb\u2066c\u200bd"}"#;
+    let response = server.post("/api/v1/org/acme/dataStores/create", None, body);
+    assert_eq!(response.status, 204, "{}", response.body);
+
+    let list = server.run(&["list", "data-stores"]);
+
+    assert!(list.contains(r"a\u{202e}b\u{2066}c\u{200b}d"), "{list}");
+    assert!(list.is_ascii(), "{list:?}");
+}
+
 #[test]
 fn pages_together_contain_every_record_once() {
     let server = Server::start(&[]);

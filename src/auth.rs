@@ -180,7 +180,7 @@ impl<'a> Call<'a> {
         if self.request.method != "POST" {
             return Err(Error::MethodNotAllowed);
         }
-        let Some((key, known)) = self.verified_key(organization).await? else {
+        let Some(key) = self.verified_key(organization).await? else {
             return self.authorize_anonymous(operation, organization).await;
         };
         self.organization = Some(key.org_id.clone());
@@ -191,7 +191,7 @@ impl<'a> Call<'a> {
             return Err(Error::OtherOrganization);
         }
         let now = self.request.received_at;
-        if !self.store.organization_is_enabled(&own, known, now).await? {
+        if !self.store.organization_is_enabled(&own, now).await? {
             return Err(Error::OrganizationDisabled);
         }
         if !key.allows(operation) {
@@ -211,9 +211,9 @@ impl<'a> Call<'a> {
             return Err(Error::NoKey);
         };
         let now = self.request.received_at;
-        let store = self.store;
-        if !store
-            .organization_is_enabled(organization, None, now)
+        if !self
+            .store
+            .organization_is_enabled(organization, now)
             .await?
         {
             return Err(Error::NoSuchOrganization);
@@ -223,27 +223,22 @@ impl<'a> Call<'a> {
         Ok(Caller::new(organization.clone(), ANONYMOUS, &self.request))
     }
 
-    /// The record of the API key, if it is valid, and whether the organization is enabled, if that
-    /// is known. `None` if the request has no credential.
+    /// The record of the API key, if it is valid. `None` if the request has no credential.
     async fn verified_key(
         &self,
         organization: Option<&Identifier>,
-    ) -> Result<Option<(Arc<KeyRecord>, Option<bool>)>> {
+    ) -> Result<Option<Arc<KeyRecord>>> {
         let now = self.request.received_at;
         let key = match self.credential {
             Credential::Missing => return Ok(None),
             Credential::Malformed => return Err(Error::KeyNotAccepted),
             Credential::Key(key) => key,
         };
-        let (record, enabled) = self.store.api_key(key.id(), organization, now).await?;
-        match record {
-            Some(record)
-                if key.digest().matches(&record.secret_sha256) && record.is_valid_at(now) =>
-            {
-                Ok(Some((record, enabled)))
-            }
-            _ => Err(Error::KeyNotAccepted),
-        }
+        let is_valid = |record: &KeyRecord| {
+            key.digest().matches(&record.secret_sha256) && record.is_valid_at(now)
+        };
+        let record = self.store.valid_key(key.id(), organization, now, is_valid);
+        record.await?.map(Some).ok_or(Error::KeyNotAccepted)
     }
 
     /// Parses the body. `route` calls it after authorization, so other callers see no violations.

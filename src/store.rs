@@ -43,9 +43,19 @@ pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-/// Whether an organization accepts requests. An erased one has no record.
-fn is_enabled(organization: Option<Item>) -> bool {
-    organization.is_some_and(|organization| !organization.contains_key("disabled_at"))
+/// The attribute of a disabled organization.
+const DISABLED: &str = "disabled_at";
+
+/// The attribute of a team that is being removed.
+const REMOVING: &str = "removing_id";
+
+/// Whether an item exists and lacks an attribute.
+fn lacks(item: Option<&Item>, attribute: &str) -> bool {
+    item.is_some_and(|item| !item.contains_key(attribute))
+}
+
+fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
+    serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
 /// An item of DynamoDB: its attributes by their names.
@@ -56,8 +66,8 @@ pub struct Store {
     client: Client,
     tables: TableNames,
     api_keys: Cache<Arc<KeyRecord>>,
-    organizations: Cache<()>,
-    teams: Cache<()>,
+    /// Enabled organizations, and teams that are not being removed.
+    existing: Cache<()>,
 }
 
 impl Store {
@@ -70,60 +80,49 @@ impl Store {
             client: Client::from_conf(errors::with_retries(config).build()),
             tables,
             api_keys: Cache::new(cache_ttl),
-            organizations: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),
-            teams: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),
+            existing: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),
         }
     }
 
-    /// The record of an API key, and whether the given organization is enabled. The latter is
-    /// `None` unless neither was cached: then both are read in one request. The caller passes it to
-    /// [`Store::organization_is_enabled`] after verifying the key.
-    pub(crate) async fn api_key(
+    /// The record of an API key, if it passes a check. If neither the key nor the given organization
+    /// is cached, reads both in one request. Caches the organization only if the key passes and
+    /// belongs to it.
+    pub(crate) async fn valid_key(
         &self,
         id: &str,
         organization: Option<&Identifier>,
         now: SystemTime,
-    ) -> Result<(Option<Arc<KeyRecord>>, Option<bool>)> {
-        let uncached = organization.filter(|organization| {
-            let cached = self.organizations.get(organization.as_str(), now);
-            cached.is_none()
-        });
-        let mut enabled = None;
-        let read = async {
-            let item = match uncached {
-                Some(organization) => {
-                    let (item, is_enabled) =
-                        self.read_key_and_organization(id, organization).await?;
-                    enabled = is_enabled;
-                    item
-                }
-                None => self.read(Table::KEYS, &[id]).await?,
-            };
-            let record = item.map(serde_dynamo::from_item).transpose();
-            Ok(record.map_err(Error::internal)?.map(Arc::new))
+        is_valid: impl Fn(&KeyRecord) -> bool,
+    ) -> Result<Option<Arc<KeyRecord>>> {
+        if let Some(record) = self.api_keys.get(id, now) {
+            return Ok(Some(record).filter(|record| is_valid(record)));
+        }
+        let is_cached = |id: &&Identifier| self.existing.get(id.as_str(), now).is_some();
+        let uncached = organization.filter(|id| !is_cached(id));
+        let (item, is_enabled) = match uncached {
+            Some(organization) => self.read_key_and_organization(id, organization).await?,
+            None => (self.read(Table::KEYS, &[id]).await?, false),
         };
-        let record = self.api_keys.get_or_read(id, now, read).await?;
-        Ok((record, enabled))
+        let Some(item) = item else { return Ok(None) };
+        let record: Arc<KeyRecord> = Arc::new(from_item(item)?);
+        self.api_keys.insert(id, record.clone(), now);
+        if !is_valid(&record) {
+            return Ok(None);
+        }
+        if is_enabled && uncached.is_some_and(|id| id.as_str() == record.org_id) {
+            self.existing.insert(&record.org_id, (), now);
+        }
+        Ok(Some(record))
     }
 
-    /// Whether an organization is registered and not disabled. `known` is what [`Store::api_key`]
-    /// found out in the same request.
+    /// Whether an organization is registered and not disabled.
     pub(crate) async fn organization_is_enabled(
         &self,
         organization: &Identifier,
-        known: Option<bool>,
         now: SystemTime,
     ) -> Result<bool> {
-        let id = organization.as_str();
-        let read = async {
-            let enabled = match known {
-                Some(enabled) => enabled,
-                None => is_enabled(self.read(Table::ORGANIZATIONS, &[id]).await?),
-            };
-            Ok(enabled.then_some(()))
-        };
-        let enabled = self.organizations.get_or_read(id, now, read).await?;
-        Ok(enabled.is_some())
+        let key = [organization.as_str()];
+        self.exists(Table::ORGANIZATIONS, &key, DISABLED, now).await
     }
 
     /// Whether a team exists and is not being removed. `project_key` is its partition key:
@@ -135,13 +134,27 @@ impl Store {
         now: SystemTime,
     ) -> Result<bool> {
         let key = [project_key, team.as_str()];
-        let read = async {
-            let team = self.read(Table::TEAMS, &key).await?;
-            let team = team.filter(|team| !team.contains_key("removing_id"));
-            Ok(team.map(|_| ()))
-        };
-        let found = self.teams.get_or_read(&key.join("#"), now, read).await?;
-        Ok(found.is_some())
+        self.exists(Table::TEAMS, &key, REMOVING, now).await
+    }
+
+    /// Whether a record exists and lacks a mark.
+    async fn exists(
+        &self,
+        table: Table,
+        key: &[&str],
+        mark: &str,
+        now: SystemTime,
+    ) -> Result<bool> {
+        // Keys of different tables have different numbers of `#`.
+        let id = key.join("#");
+        if self.existing.get(&id, now).is_some() {
+            return Ok(true);
+        }
+        let exists = lacks(self.read(table, key).await?.as_ref(), mark);
+        if exists {
+            self.existing.insert(&id, (), now);
+        }
+        Ok(exists)
     }
 
     /// Reads one record with strong consistency.
@@ -152,39 +165,31 @@ impl Store {
         Ok(response.item)
     }
 
-    /// Reads the record of an API key and whether an organization is enabled, in one request. If
-    /// DynamoDB leaves one of them unprocessed, reads the key by itself and returns `None` for the
-    /// organization.
+    /// Reads the record of an API key, and whether an organization is enabled, in one request. What
+    /// DynamoDB leaves unprocessed is read by itself: the key here, the organization later.
     async fn read_key_and_organization(
         &self,
         id: &str,
         organization: &Identifier,
-    ) -> Result<(Option<Item>, Option<bool>)> {
+    ) -> Result<(Option<Item>, bool)> {
         let mut request = self.client.batch_get_item();
-        for (table, id) in [
-            (Table::KEYS, id),
-            (Table::ORGANIZATIONS, organization.as_str()),
-        ] {
+        let organization = (Table::ORGANIZATIONS, organization.as_str());
+        for (table, id) in [(Table::KEYS, id), organization] {
             let keys = KeysAndAttributes::builder().consistent_read(true);
             let keys = keys.keys(table.item_key(&[id])).build();
-            request =
-                request.request_items(self.tables.name(table), keys.map_err(Error::internal)?);
+            let keys = keys.map_err(Error::internal)?;
+            request = request.request_items(self.tables.name(table), keys);
         }
         let response = request.send().await?;
         let mut items = response.responses.unwrap_or_default();
-        let unprocessed = response.unprocessed_keys.unwrap_or_default();
-        // `None` if DynamoDB did not process the table.
-        let mut take = |table| {
-            let name = self.tables.name(table);
-            let item = items.remove(name).and_then(|mut items| items.pop());
-            (!unprocessed.contains_key(name)).then_some(item)
-        };
+        let mut take = |table| items.remove(self.tables.name(table))?.pop();
         let (key, organization) = (take(Table::KEYS), take(Table::ORGANIZATIONS));
+        let is_complete = response.unprocessed_keys.is_none_or(|keys| keys.is_empty());
         let key = match key {
-            Some(key) => key,
-            None => self.read(Table::KEYS, &[id]).await?,
+            None if !is_complete => self.read(Table::KEYS, &[id]).await?,
+            key => key,
         };
-        Ok((key, organization.map(is_enabled)))
+        Ok((key, lacks(organization.as_ref(), DISABLED)))
     }
 
     /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After
@@ -215,7 +220,6 @@ impl Store {
         };
         let existing = failure.item().cloned();
         let existing = existing.ok_or_else(|| Error::internal("DynamoDB returned no item"))?;
-        let existing = serde_dynamo::from_item(existing);
-        existing.map(Some).map_err(Error::internal)
+        from_item(existing).map(Some)
     }
 }

@@ -6,8 +6,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::error::Result;
-
 /// The maximum number of entries. A full cache is cleared, because entries are cheap to read again.
 const CAPACITY: usize = 10_000;
 
@@ -32,27 +30,7 @@ impl<R: Clone> Cache<R> {
         }
     }
 
-    /// The cached record, or else what `read` returns.
-    ///
-    /// `now` must be taken before `read` sends its request, so that no entry is used longer than
-    /// the time to live after it was read.
-    pub(super) async fn get_or_read(
-        &self,
-        key: &str,
-        now: SystemTime,
-        read: impl Future<Output = Result<Option<R>>>,
-    ) -> Result<Option<R>> {
-        if let Some(record) = self.get(key, now) {
-            return Ok(Some(record));
-        }
-        let record = read.await?;
-        if let Some(record) = &record {
-            self.insert(key, record.clone(), now);
-        }
-        Ok(record)
-    }
-
-    /// The cached record.
+    /// The cached record. Drops one that is too old.
     pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<R> {
         let mut entries = self.entries();
         let entry = entries.get(key)?;
@@ -66,7 +44,9 @@ impl<R: Clone> Cache<R> {
         }
     }
 
-    fn insert(&self, key: &str, record: R, read_at: SystemTime) {
+    /// Caches a record. The time must be one before its read was sent, so that no entry is used longer
+    /// than the time to live after it was read.
+    pub(super) fn insert(&self, key: &str, record: R, read_at: SystemTime) {
         if self.ttl.is_zero() {
             return;
         }
@@ -85,73 +65,45 @@ impl<R: Clone> Cache<R> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-
     use super::*;
-    use crate::error::Error;
 
     const TTL: Duration = Duration::from_secs(60);
 
-    /// What the cache returns if DynamoDB has the record.
-    fn get(
-        cache: &Cache<&'static str>,
-        now: SystemTime,
-        stored: Option<&'static str>,
-    ) -> Option<&'static str> {
-        let read = async { Ok(stored) };
-        let found = cache.get_or_read("key", now, read).now_or_never();
-        found.unwrap().unwrap()
+    fn cache(read_at: SystemTime) -> Cache<&'static str> {
+        let cache = Cache::new(TTL);
+        cache.insert("key", "record", read_at);
+        cache
     }
 
     #[test]
     fn an_entry_is_used_until_its_time_to_live_ends() {
-        let (cache, start) = (Cache::new(TTL), SystemTime::now());
+        let start = SystemTime::now();
+        let cache = cache(start);
         let just_before = start + TTL - Duration::from_nanos(1);
 
-        assert_eq!(get(&cache, start, Some("old")), Some("old"));
-        assert_eq!(get(&cache, start, Some("new")), Some("old"));
-        assert_eq!(get(&cache, just_before, Some("new")), Some("old"));
-        assert_eq!(get(&cache, start + TTL, Some("new")), Some("new"));
-        assert_eq!(get(&cache, start + TTL, None), Some("new"));
+        assert_eq!(cache.get("key", start), Some("record"));
+        assert_eq!(cache.get("key", just_before), Some("record"));
+        assert_eq!(cache.get("key", start + TTL), None);
+        assert_eq!(cache.get("key", just_before), None, "it was dropped");
+        assert_eq!(cache.get("other", start), None);
     }
 
     #[test]
-    fn an_entry_is_not_used_when_the_clock_moves_backwards() {
-        let (cache, start) = (Cache::new(TTL), SystemTime::now());
+    fn an_entry_is_dropped_when_the_clock_moves_backwards() {
+        let start = SystemTime::now();
+        let cache = cache(start);
 
-        get(&cache, start, Some("old"));
-
-        let earlier = start - Duration::from_secs(1);
-        assert_eq!(get(&cache, earlier, None), None);
-        assert_eq!(get(&cache, start, Some("new")), Some("new"));
-    }
-
-    #[test]
-    fn an_absent_record_is_read_again() {
-        let (cache, now) = (Cache::new(TTL), SystemTime::now());
-
-        assert_eq!(get(&cache, now, None), None);
-        assert_eq!(get(&cache, now, Some("created")), Some("created"));
-    }
-
-    #[test]
-    fn a_failed_read_is_not_cached() {
-        let (cache, now) = (Cache::new(TTL), SystemTime::now());
-
-        let read = async { Err(Error::internal("failed")) };
-        let found = cache.get_or_read("key", now, read).now_or_never();
-
-        assert!(found.unwrap().is_err());
-        assert_eq!(get(&cache, now, Some("record")), Some("record"));
+        assert_eq!(cache.get("key", start - Duration::from_secs(1)), None);
+        assert_eq!(cache.get("key", start), None);
     }
 
     #[test]
     fn a_time_to_live_of_zero_disables_the_cache() {
         let (cache, now) = (Cache::new(Duration::ZERO), SystemTime::now());
 
-        get(&cache, now, Some("old"));
+        cache.insert("key", "record", now);
 
-        assert_eq!(get(&cache, now, Some("new")), Some("new"));
+        assert_eq!(cache.get("key", now), None);
         assert!(cache.entries().is_empty());
     }
 

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use aws_sdk_dynamodb::config::http::HttpRequest;
@@ -13,14 +13,15 @@ use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use serde_json::{Value, json};
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
-    dynamodb::{DynamoDb, action, http_client},
+    dynamodb::{DynamoDb, action, http_client, is_read},
     tables::{sdk_config, table_names},
 };
 use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
 
 use crate::support::{
-    TestApp, TestClient, TestConfig, TestResponse, fault_injector::http_response, operation_event,
-    send, service,
+    TestApp, TestClient, TestConfig, TestResponse, config,
+    fault_injector::{Fault, FaultInjector, Phase, http_response},
+    invocation, operation_event, send, service,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -113,6 +114,30 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
     app.register("acme").await;
     create_data_store(&anonymous).await.assert_success();
     create_data_store(&acme).await.assert_success();
+}
+
+/// The age of an entry counts from before its read, which takes 300 ms here.
+#[tokio::test]
+async fn a_slow_read_does_not_make_an_entry_live_longer() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    let injector = FaultInjector::new(|request| {
+        is_read(request).then_some((Fault::Late, Phase::AfterExecution))
+    })
+    .await;
+    let config = config(&app.endpoint).http_client(http_client(injector));
+    let service = service(config, app.tables.clone(), TestConfig::default());
+    let event = operation_event(Operation::CreateDataStore);
+    let start = SystemTime::now();
+    let send = async |at: SystemTime| {
+        let event = invocation(&event, at, Duration::from_secs(10));
+        json!(service.handle_at(event, at).await)["statusCode"].clone()
+    };
+    assert_eq!(send(start).await, 204);
+    disable(&app).await;
+
+    assert_eq!(send(start + MINUTE - Duration::from_millis(1)).await, 204);
+    assert_eq!(send(start + MINUTE).await, 404);
 }
 
 /// An organization that is read with a key must not be cached before the key is verified: its age

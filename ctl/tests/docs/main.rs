@@ -88,6 +88,19 @@ fn command_blocks_that_need_other_tools_are_valid() {
     });
 }
 
+/// Who has a problem should not have to read much.
+#[test]
+fn every_section_of_the_runbook_has_at_most_ten_lines() {
+    let runbook = fs::read_to_string(root().join("docs/runbook.md")).unwrap();
+    let sections: Vec<_> = runbook.split("\n## ").skip(1).collect();
+    assert!(sections.len() > 8, "{sections:?}");
+    for section in sections {
+        let lines = section.lines().skip(1).filter(|line| !line.is_empty());
+        assert!(lines.count() <= 10, "{section}");
+        assert!(section.contains("```sh"), "{section}");
+    }
+}
+
 /// `run.sh` and `check.sh` replace these aliases.
 #[test]
 fn cargo_has_the_aliases_that_the_blocks_use() {

@@ -31,12 +31,35 @@ impl Wait {
         waiting(self.time(), reason).await;
     }
 
-    pub(crate) fn time(self) -> Duration {
+    /// Whether nothing that functions have cached is used after the wait.
+    pub(crate) fn is_safe(self) -> bool {
+        self.time() >= SAFE_WAIT
+    }
+
+    fn time(self) -> Duration {
         Duration::from_secs(self.wait)
     }
 
     #[cfg(test)]
     pub(crate) fn seconds(wait: u64) -> Self {
         Self { wait }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use workspace_local::tables::TEMPLATE;
+    use yaml_serde::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_wait_covers_the_cache_the_timeout_of_the_template_and_a_late_write() {
+        let template: Value = yaml_serde::from_str(TEMPLATE).expect("YAML");
+        let timeout = template["Globals"]["Function"]["Timeout"].as_u64();
+        let timeout = timeout.expect("a timeout");
+        assert_eq!(SAFE_WAIT.as_secs(), 60 + timeout + 20);
+        assert_eq!(SAFE_WAIT.as_secs(), 90, "docs/runbook.md says 90 seconds");
+        assert!(Wait::seconds(90).is_safe() && !Wait::seconds(89).is_safe());
     }
 }

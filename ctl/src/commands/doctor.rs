@@ -147,10 +147,10 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
     if !problems.is_empty() {
         bail!(problems.join("; "));
     }
-    Ok(format!(
-        "about {} records",
-        description.item_count.unwrap_or_default()
-    ))
+    Ok(match description.item_count.unwrap_or_default() {
+        1 => "about 1 record".to_owned(),
+        count => format!("about {count} records"),
+    })
 }
 
 /// How a table differs from its declaration.

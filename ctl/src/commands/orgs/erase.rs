@@ -83,7 +83,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let count = delete(deployment, org, &id).await?;
     eprintln!(
-        "the organization {org} was erased, with {count} records: backups, logs, exports and, for 24 hours, change streams still contain its data"
+        "the organization {org} was erased, with {count} records: backups, logs and exports still contain its data"
     );
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),

@@ -49,7 +49,9 @@ pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) ->
     if let Some(wait) = wait {
         wait.run("functions still use what they have cached, and their last writes end")
             .await;
-        eprintln!("no operation succeeds for {org} any more");
+        if wait.is_safe() {
+            eprintln!("no operation succeeds for {org} any more");
+        }
     }
     record::add_state(&mut organization);
     print_record(&organization, org, session.json)

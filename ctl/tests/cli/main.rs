@@ -11,6 +11,7 @@ mod keys;
 mod list;
 mod orgs;
 mod page;
+mod permissions;
 mod remove;
 mod restore;
 mod serve;

@@ -11,15 +11,16 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::tables::TEMPLATE;
+use workspace_management::store::Table;
 
 use crate::{assert_fails, unused_url, workspacectl};
 
 /// The parameters of a request, with `Action`.
-type Request = HashMap<String, String>;
+pub(crate) type Request = HashMap<String, String>;
 
 /// A stack of `template.yaml` with the default values of its parameters.
 #[derive(Clone, Copy)]
-struct Stack {
+pub(crate) struct Stack {
     /// Its status before the update.
     before: &'static str,
     /// The statuses after the update, of which the last one remains.
@@ -28,7 +29,7 @@ struct Stack {
     rejection: Option<(&'static str, &'static str)>,
 }
 
-const STACK: Stack = Stack {
+pub(crate) const STACK: Stack = Stack {
     before: "CREATE_COMPLETE",
     after: &["UPDATE_COMPLETE"],
     rejection: None,
@@ -71,7 +72,7 @@ impl Stack {
     }
 
     /// The status and the body of a response.
-    fn respond(self, action: &str, status: &str, token: &str) -> (u16, String) {
+    pub(crate) fn respond(self, action: &str, status: &str, token: &str) -> (u16, String) {
         let result = match (action, self.rejection) {
             ("UpdateStack", Some((code, message))) => {
                 let error = format!("<Code>{code}</Code><Message>{message}</Message>");
@@ -100,6 +101,7 @@ impl Stack {
                 format!("<TemplateBody>{template}</TemplateBody>")
             }
             ("DescribeStackEvents", _) => events(token),
+            ("ListStackResources", _) => resources(),
             _ => panic!("unexpected action {action}"),
         };
         let body = format!("<{action}Response><{action}Result>{result}</{action}Result>");
@@ -127,6 +129,19 @@ fn events(token: &str) -> String {
     format!("<StackEvents>{}</StackEvents>", events.concat())
 }
 
+/// The tables, with the names that they have on the local service.
+fn resources() -> String {
+    let resources = Table::ALL.iter().map(|table| {
+        let id = table.logical_id;
+        format!(
+            "<member><LogicalResourceId>{id}</LogicalResourceId>\
+            <PhysicalResourceId>{id}</PhysicalResourceId></member>"
+        )
+    });
+    let resources: String = resources.collect();
+    format!("<StackResourceSummaries>{resources}</StackResourceSummaries>")
+}
+
 /// The names and the default values of the parameters of `template.yaml`.
 fn parameters() -> impl Iterator<Item = (String, String)> {
     let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE).unwrap();
@@ -138,7 +153,7 @@ fn parameters() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Reads a request. Its values need no decoding, because the tests send none that are encoded.
+/// Reads a request.
 fn read(connection: &TcpStream) -> Request {
     let mut reader = BufReader::new(connection);
     let mut length = 0;
@@ -155,7 +170,11 @@ fn read(connection: &TcpStream) -> Request {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
+    parse(std::str::from_utf8(&body).unwrap())
+}
+
+/// Parses a body. Its values need no decoding, because the tests send none that are encoded.
+pub(crate) fn parse(body: &str) -> Request {
     let pairs = body.split('&').map(|pair| pair.split_once('=').unwrap());
     pairs
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -173,6 +173,23 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// A device, a pipe or a folder must not be replaced by a file.
+#[test]
+fn an_export_replaces_only_a_file() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let export = |path: &str| server.output(&["orgs", "export", "acme", "--out", path]);
+
+    let output = export("/dev/stdout");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(lines(&String::from_utf8(output.stdout).unwrap()).len(), 2);
+    assert_fails(&export("/dev/full"), "cannot write the export");
+    assert_fails(&export(folder.path().to_str().unwrap()), "cannot write");
+
+    assert!(!fs::metadata("/dev/full").unwrap().is_file());
+    assert!(folder.path().is_dir());
+}
+
 #[test]
 fn an_organization_is_erased_completely_and_others_stay() {
     let server = server_with_records();

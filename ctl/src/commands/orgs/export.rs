@@ -2,6 +2,7 @@
 //! The records of keys have no digests, so a key cannot be restored from an export.
 
 use std::{
+    fs::{self, File},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -57,12 +58,17 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Exports to a file, which is complete or does not change. Returns the number of records.
+/// Exports to a file, which is complete or does not change. Returns the number of records. What is
+/// not a file, such as a pipe, is written and not replaced.
 ///
 /// # Errors
 /// If the file cannot be written, or DynamoDB cannot be reached.
 pub(crate) async fn to_file(deployment: &Deployment, org: &str, file: &Path) -> Result<usize> {
     let failure = || format!("cannot write {}", file.display());
+    if fs::metadata(file).is_ok_and(|existing| !existing.is_file()) {
+        let out = File::create(file).with_context(failure)?;
+        return Ok(write(deployment, org, BufWriter::new(out)).await?.0);
+    }
     let folder = file.parent().filter(|path| !path.as_os_str().is_empty());
     let new = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(failure)?;
     let (count, new) = write(deployment, org, BufWriter::new(new)).await?;

@@ -63,31 +63,35 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         checks.push((check, check_table(*table, deployment).await));
     }
     let url = match options.url {
-        Some(url) => Some(url),
-        None => deployment.api_url().await?,
+        Some(url) => Ok(Some(url)),
+        None => deployment.api_url().await,
     };
     match url {
-        Some(url) => checks.push((format!("API {url}"), check_api(&url).await)),
-        None => eprintln!("the API was not checked: pass its URL with --url"),
+        Ok(Some(url)) => checks.push((format!("API {url}"), check_api(&url).await)),
+        Ok(None) => eprintln!("the API was not checked: pass its URL with --url"),
+        Err(error) => checks.push(("API".to_owned(), Err(error))),
     }
-    let failed = checks.iter().filter(|(_, result)| result.is_err()).count();
-    let mut rows: Vec<Value> = checks
-        .into_iter()
-        .map(|(check, result)| {
-            let (status, detail) = match result {
-                Ok(detail) => ("ok", detail),
-                Err(error) => ("failed", errors::describe(&error)),
-            };
-            json!({ "status": status, "check": check, "detail": detail })
-        })
-        .collect();
+    let mut failures = Vec::new();
+    let mut rows = Vec::new();
+    for (check, result) in checks {
+        let (status, detail) = match result {
+            Ok(detail) => ("ok", detail),
+            Err(error) => {
+                let detail = errors::describe(&error);
+                failures.push(error);
+                ("failed", detail)
+            }
+        };
+        rows.push(json!({ "status": status, "check": check, "detail": detail }));
+    }
     let (status, detail) = check_keys(deployment).await;
     rows.push(json!({ "status": status, "check": "API keys", "detail": detail }));
     print_records(&rows, &["status", "check", "detail"], session.json)?;
-    if failed > 0 {
-        bail!("{failed} of {} checks failed", rows.len());
+    let count = failures.len();
+    match failures.into_iter().next() {
+        None => Ok(()),
+        Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
     }
-    Ok(())
 }
 
 /// Warns about API keys that expire soon. This is not a failure: the identity that runs `doctor` may

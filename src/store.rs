@@ -50,7 +50,7 @@ const DISABLED: &str = "disabled_at";
 const REMOVING: &str = "removing_id";
 
 /// Whether an item exists and lacks an attribute.
-fn lacks(item: Option<&Item>, attribute: &str) -> bool {
+fn lacks(item: Option<Item>, attribute: &str) -> bool {
     item.is_some_and(|item| !item.contains_key(attribute))
 }
 
@@ -99,17 +99,18 @@ impl Store {
         }
         let is_cached = |id: &&Identifier| self.existing.get(id.as_str(), now).is_some();
         let uncached = organization.filter(|id| !is_cached(id));
-        let (item, is_enabled) = match uncached {
-            Some(organization) => self.read_key_and_organization(id, organization).await?,
-            None => (self.read(Table::KEYS, &[id]).await?, false),
-        };
+        let mut keys = vec![(Table::KEYS, vec![id])];
+        keys.extend(uncached.map(|id| (Table::ORGANIZATIONS, vec![id.as_str()])));
+        let mut items = self.read(&keys).await?.into_iter();
+        let (item, organization) = (items.next().flatten(), items.next().flatten());
         let Some(item) = item else { return Ok(None) };
         let record: Arc<KeyRecord> = Arc::new(from_item(item)?);
         self.api_keys.insert(id, record.clone(), now);
         if !is_valid(&record) {
             return Ok(None);
         }
-        if is_enabled && uncached.is_some_and(|id| id.as_str() == record.org_id) {
+        let is_own = |id: &Identifier| id.as_str() == record.org_id;
+        if lacks(organization, DISABLED) && uncached.is_some_and(is_own) {
             self.existing.insert(&record.org_id, (), now);
         }
         Ok(Some(record))
@@ -150,46 +151,33 @@ impl Store {
         if self.existing.get(&id, now).is_some() {
             return Ok(true);
         }
-        let exists = lacks(self.read(table, key).await?.as_ref(), mark);
+        let item = self.read(&[(table, key.to_vec())]).await?.pop();
+        let exists = lacks(item.flatten(), mark);
         if exists {
             self.existing.insert(&id, (), now);
         }
         Ok(exists)
     }
 
-    /// Reads one record with strong consistency.
-    async fn read(&self, table: Table, key: &[&str]) -> Result<Option<Item>> {
-        let request = self.client.get_item().consistent_read(true);
-        let request = request.set_key(Some(table.item_key(key)));
-        let response = request.table_name(self.tables.name(table)).send().await?;
-        Ok(response.item)
-    }
-
-    /// Reads the record of an API key, and whether an organization is enabled, in one request. What
-    /// DynamoDB leaves unprocessed is read by itself: the key here, the organization later.
-    async fn read_key_and_organization(
-        &self,
-        id: &str,
-        organization: &Identifier,
-    ) -> Result<(Option<Item>, bool)> {
-        let mut request = self.client.batch_get_item();
-        let organization = (Table::ORGANIZATIONS, organization.as_str());
-        for (table, id) in [(Table::KEYS, id), organization] {
-            let keys = KeysAndAttributes::builder().consistent_read(true);
-            let keys = keys.keys(table.item_key(&[id])).build();
-            let keys = keys.map_err(Error::internal)?;
-            request = request.request_items(self.tables.name(table), keys);
+    /// Reads records of different tables with strong consistency. Sends one request, and another one
+    /// for what DynamoDB leaves unprocessed: if nothing was processed, DynamoDB returns an error.
+    async fn read(&self, keys: &[(Table, Vec<&str>)]) -> Result<Vec<Option<Item>>> {
+        let mut requests = HashMap::new();
+        for (table, key) in keys {
+            let request = KeysAndAttributes::builder().consistent_read(true);
+            let request = request.keys(table.item_key(key)).build();
+            let request = request.map_err(Error::internal)?;
+            requests.insert(self.tables.name(*table).to_owned(), request);
         }
-        let response = request.send().await?;
-        let mut items = response.responses.unwrap_or_default();
-        let mut take = |table| items.remove(self.tables.name(table))?.pop();
-        let (key, organization) = (take(Table::KEYS), take(Table::ORGANIZATIONS));
-        let is_complete = response.unprocessed_keys.is_none_or(|keys| keys.is_empty());
-        let key = match key {
-            None if !is_complete => self.read(Table::KEYS, &[id]).await?,
-            key => key,
-        };
-        Ok((key, lacks(organization.as_ref(), DISABLED)))
+        let mut items = HashMap::new();
+        while !requests.is_empty() {
+            let batch = self.client.batch_get_item();
+            let response = batch.set_request_items(Some(requests)).send().await?;
+            items.extend(response.responses.unwrap_or_default());
+            requests = response.unprocessed_keys.unwrap_or_default();
+        }
+        let mut item = |table| items.remove(self.tables.name(table))?.pop();
+        Ok(keys.iter().map(|(table, _)| item(*table)).collect())
     }
 
     /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After

@@ -44,9 +44,8 @@ impl HttpConnector for Instant {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let item = &self.item;
         let body = match action(&request) {
-            "GetItem" => json!({ "Item": item }),
             "BatchGetItem" => json!({
-                "Responses": { "KeysTable": [item], "OrganizationsTable": [item] }
+                "Responses": { "KeysTable": [item], "OrganizationsTable": [item], "TeamsTable": [item] }
             }),
             _ => json!({}),
         };

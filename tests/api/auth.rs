@@ -286,7 +286,10 @@ async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
         post(&anonymous, DATA_STORE, body).await
     };
     // The API key with the organization, then the team.
-    assert_eq!(add_user().await, ["BatchGetItem", "GetItem", "UpdateItem"]);
+    assert_eq!(
+        add_user().await,
+        ["BatchGetItem", "BatchGetItem", "UpdateItem"]
+    );
     assert_eq!(create_data_store().await, ["PutItem"]);
 
     app.advance_clock(Duration::from_secs(55));
@@ -294,6 +297,6 @@ async fn organizations_and_teams_are_cached_for_at_most_60_seconds() {
     assert_eq!(create_data_store().await, ["PutItem"]);
 
     app.advance_clock(Duration::from_secs(5));
-    assert_eq!(create_data_store().await, ["GetItem", "PutItem"]);
-    assert_eq!(add_user().await, ["GetItem", "UpdateItem"]);
+    assert_eq!(create_data_store().await, ["BatchGetItem", "PutItem"]);
+    assert_eq!(add_user().await, ["BatchGetItem", "UpdateItem"]);
 }

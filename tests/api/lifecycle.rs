@@ -161,7 +161,8 @@ async fn a_key_that_is_not_accepted_caches_nothing() {
     response.assert_problem(404, "no_such_organization");
 }
 
-/// A DynamoDB that leaves some tables of every `BatchGetItem` unprocessed, as the SDK's HTTP client.
+/// A DynamoDB that leaves some tables of the first `BatchGetItem` unprocessed, as the SDK's HTTP
+/// client.
 #[derive(Debug)]
 struct LeavesUnprocessed {
     dynamodb: DynamoDb,
@@ -172,10 +173,10 @@ struct LeavesUnprocessed {
 impl HttpConnector for LeavesUnprocessed {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let response = self.dynamodb.handle(&request);
-        if action(&request) != "BatchGetItem" {
+        let is_read = action(&request) == "BatchGetItem";
+        if !is_read || self.count.fetch_add(1, Ordering::Relaxed) > 0 {
             return HttpConnectorFuture::ready(Ok(response));
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
         let read = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
         let request = read(request.body().bytes().unwrap());
         let mut body = read(response.body().bytes().unwrap());
@@ -191,13 +192,8 @@ impl HttpConnector for LeavesUnprocessed {
 }
 
 #[tokio::test]
-async fn what_dynamodb_leaves_unprocessed_is_read_by_itself() {
-    for tables in [
-        &[][..],
-        &[Table::KEYS],
-        &[Table::ORGANIZATIONS],
-        &[Table::KEYS, Table::ORGANIZATIONS],
-    ] {
+async fn what_dynamodb_leaves_unprocessed_is_read_again() {
+    for tables in [&[][..], &[Table::KEYS], &[Table::ORGANIZATIONS]] {
         let dynamodb = DynamoDb::with_tables().await.unwrap();
         dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
         dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "demo"));
@@ -215,7 +211,7 @@ async fn what_dynamodb_leaves_unprocessed_is_read_by_itself() {
         let response = send(&service, &event, Duration::from_secs(10)).await;
 
         response.assert_success();
-        assert_eq!(count.load(Ordering::Relaxed), 1);
+        assert_eq!(count.load(Ordering::Relaxed), 1 + tables.len());
         assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
     }
 }

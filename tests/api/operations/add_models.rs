@@ -68,7 +68,10 @@ async fn uses_a_transaction_only_for_several_models() {
     }
 
     let actions = app.dynamodb_requests.take_actions();
-    assert_eq!(actions, ["GetItem", "UpdateItem", "TransactWriteItems"]);
+    assert_eq!(
+        actions,
+        ["BatchGetItem", "UpdateItem", "TransactWriteItems"]
+    );
 }
 
 #[tokio::test]

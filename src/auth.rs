@@ -180,7 +180,7 @@ impl<'a> Call<'a> {
         if self.request.method != "POST" {
             return Err(Error::MethodNotAllowed);
         }
-        let Some(key) = self.verified_key(organization).await? else {
+        let Some((key, is_enabled)) = self.verified_key(organization).await? else {
             return self.authorize_anonymous(operation, organization).await;
         };
         self.organization = Some(key.org_id.clone());
@@ -191,7 +191,11 @@ impl<'a> Call<'a> {
             return Err(Error::OtherOrganization);
         }
         let now = self.request.received_at;
-        if !self.store.organization_is_enabled(&own, now).await? {
+        let is_enabled = match is_enabled {
+            Some(is_enabled) => is_enabled,
+            None => self.store.organization_is_enabled(&own, now).await?,
+        };
+        if !is_enabled {
             return Err(Error::OrganizationDisabled);
         }
         if !key.allows(operation) {
@@ -223,11 +227,12 @@ impl<'a> Call<'a> {
         Ok(Caller::new(organization.clone(), ANONYMOUS, &self.request))
     }
 
-    /// The record of the API key, if it is valid. `None` if the request has no credential.
+    /// The record of the API key, if it is valid, and whether the organization is enabled, if that is
+    /// known already. `None` if the request has no credential.
     async fn verified_key(
         &self,
         organization: Option<&Identifier>,
-    ) -> Result<Option<Arc<KeyRecord>>> {
+    ) -> Result<Option<(Arc<KeyRecord>, Option<bool>)>> {
         let now = self.request.received_at;
         let key = match self.credential {
             Credential::Missing => return Ok(None),

@@ -34,8 +34,8 @@ pub use errors::{TransientErrorClassifier, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use update::Update;
 
-/// The maximum time for which an organization or a team is cached. Within this time after it was
-/// disabled or marked for removal, it accepts no more requests.
+/// The maximum time for which an organization or a team is cached. It can accept requests for this
+/// long after it was disabled or marked for removal.
 pub const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
@@ -85,17 +85,17 @@ impl Store {
     }
 
     /// The record of an API key, if it passes a check. If neither the key nor the given organization
-    /// is cached, reads both in one request. Caches the organization only if the key passes and
-    /// belongs to it.
+    /// is cached, reads both in one request, and also returns whether the organization is enabled.
+    /// Caches the organization only if the key passes and belongs to it.
     pub(crate) async fn valid_key(
         &self,
         id: &str,
         organization: Option<&Identifier>,
         now: SystemTime,
         is_valid: impl Fn(&KeyRecord) -> bool,
-    ) -> Result<Option<Arc<KeyRecord>>> {
+    ) -> Result<Option<(Arc<KeyRecord>, Option<bool>)>> {
         if let Some(record) = self.api_keys.get(id, now) {
-            return Ok(Some(record).filter(|record| is_valid(record)));
+            return Ok(is_valid(&record).then_some((record, None)));
         }
         let is_cached = |id: &&Identifier| self.existing.get(id.as_str(), now).is_some();
         let uncached = organization.filter(|id| !is_cached(id));
@@ -109,11 +109,11 @@ impl Store {
         if !is_valid(&record) {
             return Ok(None);
         }
-        let is_own = |id: &Identifier| id.as_str() == record.org_id;
-        if lacks(organization, DISABLED) && uncached.is_some_and(is_own) {
+        let is_enabled = lacks(organization, DISABLED);
+        if is_enabled && uncached.is_some_and(|id| id.as_str() == record.org_id) {
             self.existing.insert(&record.org_id, (), now);
         }
-        Ok(Some(record))
+        Ok(Some((record, uncached.map(|_| is_enabled))))
     }
 
     /// Whether an organization is registered and not disabled.

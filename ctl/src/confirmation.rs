@@ -14,6 +14,14 @@ pub(crate) struct Confirmation {
     yes: bool,
 }
 
+/// The same option, for commands that never ask.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct NoQuestion {
+    /// Accepted for scripts: this command does not ask
+    #[arg(long)]
+    yes: bool,
+}
+
 impl Confirmation {
     /// Checks that the command can ask, before it does anything.
     ///
@@ -33,6 +41,7 @@ impl Confirmation {
     /// If the operator types something else.
     pub(crate) fn ask(self, question: &str, word: &str) -> Result<()> {
         if self.yes {
+            eprintln!("{question}");
             return Ok(());
         }
         eprint!("{question} This cannot be undone. Type {word} to confirm: ");

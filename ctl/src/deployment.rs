@@ -1,10 +1,21 @@
 //! A deployment: the names of its tables, and how to reach them and the API.
 
-use std::{env, time::Duration};
+use std::{env, error::Error as StdError, io, iter, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::BehaviorVersion;
-use aws_sdk_dynamodb::{Client, config::retry::RetryConfig};
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        interceptors::InterceptorContext,
+        retry::{ClassifyRetry, RetryAction, RetryConfig},
+    },
+    error::ProvideErrorMetadata as _,
+    operation::delete_item::DeleteItemError,
+};
+use aws_smithy_runtime_api::client::{
+    orchestrator::OrchestratorError, retries::classifiers::RetryClassifierPriority,
+};
 use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, TableNames, TransientErrorClassifier};
 
@@ -31,8 +42,6 @@ pub(crate) struct Deployment {
     pub(crate) tables: TableNames,
     /// What error messages call it.
     pub(crate) name: String,
-    /// Whether the tables are on AWS and should therefore have backups and deletion protection.
-    pub(crate) is_on_aws: bool,
     /// The address of its DynamoDB if it is the local service.
     pub(crate) local_endpoint: Option<String>,
     /// AWS's identity service, if the tables are on AWS.
@@ -66,7 +75,6 @@ impl Deployment {
                 client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
                 tables: stack_tables(&cloudformation, stack).await?,
                 name: format!("stack {stack}"),
-                is_on_aws: true,
                 local_endpoint: None,
                 sts: Some(aws_sdk_sts::Client::new(&config)),
                 api: Api::Stack(Box::new(cloudformation), stack.to_owned()),
@@ -84,7 +92,6 @@ impl Deployment {
                     name.with_context(|| format!("{} is not set", table.variable))
                 })?,
                 name: "tables from the environment variables".to_owned(),
-                is_on_aws: endpoint.is_none(),
                 local_endpoint: None,
                 sts: endpoint
                     .is_none()
@@ -101,11 +108,15 @@ impl Deployment {
             client: client(sdk_config(endpoint)),
             tables: table_names(),
             name: format!("local DynamoDB at {endpoint}"),
-            is_on_aws: false,
             local_endpoint: Some(endpoint.to_owned()),
             sts: None,
             api: Api::Local,
         }
+    }
+
+    /// Whether the tables are on AWS and should therefore have backups and deletion protection.
+    pub(crate) fn is_on_aws(&self) -> bool {
+        self.sts.is_some()
     }
 
     /// The address of the API, or `None` if it is unknown.
@@ -179,8 +190,47 @@ pub(crate) fn client(config: aws_sdk_dynamodb::config::Builder) -> Client {
         .with_initial_backoff(INITIAL_BACKOFF);
     let config = config
         .retry_config(retries)
-        .retry_classifier(TransientErrorClassifier);
+        .retry_classifier(TransientErrorClassifier)
+        .retry_classifier(OperatorClassifier);
     Client::from_conf(config.build())
+}
+
+/// Retries deletes that lost to a transaction: the function deletes nothing, so its rules lack them.
+/// Does not retry a refused connection: an operator wants to know at once that nothing listens.
+#[derive(Debug)]
+pub(crate) struct OperatorClassifier;
+
+impl ClassifyRetry for OperatorClassifier {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let error = context.output_or_error().and_then(Result::err);
+        let connector = error.and_then(OrchestratorError::as_connector_error);
+        if connector.is_some_and(|error| is_refused(error)) {
+            return RetryAction::RetryForbidden;
+        }
+        let error = error.and_then(OrchestratorError::as_operation_error);
+        let error = error.and_then(|error| error.downcast_ref::<DeleteItemError>());
+        match error.and_then(|error| error.code()) {
+            Some("TransactionConflictException") => RetryAction::transient_error(),
+            _ => RetryAction::NoActionIndicated,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "deletes that lost to a transaction, and refused connections"
+    }
+
+    fn priority(&self) -> RetryClassifierPriority {
+        RetryClassifierPriority::run_after(TransientErrorClassifier.priority())
+    }
+}
+
+/// Whether nothing listens at the address of a connection.
+fn is_refused(error: &(dyn StdError + 'static)) -> bool {
+    let mut causes = iter::successors(Some(error), |error| (*error).source());
+    causes.any(|cause| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    })
 }
 
 /// The SDK's default configuration.

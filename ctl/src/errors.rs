@@ -64,9 +64,15 @@ fn sdk_failure(error: &anyhow::Error) -> String {
     }
     let has_layer = |layer: &str| error.chain().any(|cause| cause.to_string() == layer);
     let root = error.root_cause();
-    if has_layer(SERVICE_ERROR) && !root.is::<ErrorMetadata>() {
-        // An exception that the SDK knows, with its code and message.
-        return root.to_string();
+    let text = root.to_string();
+    // An exception that the SDK knows, with its code and message, such as `Exception: message`. Other
+    // texts are from the parser.
+    let is_code = text
+        .split(':')
+        .next()
+        .is_some_and(|code| !code.contains(' '));
+    if has_layer(SERVICE_ERROR) && !root.is::<ErrorMetadata>() && is_code {
+        return text;
     }
     match has_layer(TIMED_OUT) {
         true => "no response in time".to_owned(),

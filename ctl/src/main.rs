@@ -43,8 +43,8 @@ use crate::{
 
 /// Run workspace-management locally, register organizations, and manage API keys.
 ///
-/// `orgs`, `keys`, `list`, `doctor` and `env` work on one deployment, the
-/// first of these that applies:
+/// Every command except `serve`, `completions` and `set` works on the tables of
+/// one deployment, the first of these that applies:
 ///
 ///   1. the CloudFormation stack given with --stack or in WORKSPACECTL_STACK
 ///   2. the tables named by the Lambda function's environment variables
@@ -113,10 +113,10 @@ enum Command {
     /// Copy records back from a restored table or an export. Overwrites nothing
     #[command(after_help = restore::EXAMPLES)]
     Restore(restore::Options),
-    /// Register and list organizations
+    /// Register, list, disable, export and erase organizations
     #[command(subcommand, after_help = orgs::EXAMPLES)]
     Orgs(orgs::Command),
-    /// Create, list, rotate and revoke API keys
+    /// Create, list, check, rotate and revoke API keys
     #[command(subcommand, after_help = keys::EXAMPLES)]
     Keys(keys::Command),
     /// List stored records
@@ -132,14 +132,18 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_usage(&error),
+    };
     start_log(cli.verbose);
     let verbose = cli.verbose;
+    let has_stack = cli.stack.is_some();
     let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
     let session = Session::new(stack, cli.json);
     let result = match cli.command {
         // The variable does not concern `serve`, the option is a mistake.
-        Command::Serve(_) if env::args().any(|argument| argument.starts_with("--stack")) => {
+        Command::Serve(_) if has_stack => {
             Err(UsageError("serve runs locally: remove --stack".to_owned()).into())
         }
         command => run(command, &session).await,
@@ -154,8 +158,22 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Logs to standard error. By default, libraries log only errors: they warn about causes that the
-/// error contains, and about every failed condition.
+/// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument
+/// that it does not expect, which must not happen if it is an API key.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
+    if error.use_stderr() && has_key {
+        eprintln!(
+            "error: the arguments are invalid, and one of them may be an API key: see --help"
+        );
+        return ExitCode::from(2);
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// Logs to standard error. By default, libraries log nothing: they warn about causes that the error
+/// contains, and about every failed condition.
 fn start_log(verbose: bool) {
     let libraries = match verbose {
         true => LevelFilter::WARN,

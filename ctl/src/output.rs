@@ -22,6 +22,10 @@ pub(crate) fn print(line: &str) -> Result<()> {
     }
 }
 
+fn print_json(value: &Value) -> Result<()> {
+    print(&escape_json(&serde_json::to_string_pretty(value)?))
+}
+
 /// Writes a line and flushes it.
 ///
 /// # Errors
@@ -38,7 +42,7 @@ pub(crate) fn write_line(line: &str) -> io::Result<()> {
 /// If standard output cannot be written.
 pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
     match json {
-        true => print(&serde_json::to_string_pretty(record)?),
+        true => print_json(record),
         false => print(line),
     }
 }
@@ -50,8 +54,7 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
 /// If standard output cannot be written.
 pub(crate) fn print_page<C: AsRef<str>>(page: &Page, columns: &[C], json: bool) -> Result<()> {
     if json && page.is_limited {
-        let page = json!({ "records": page.records, "next": page.cursor });
-        return print(&serde_json::to_string_pretty(&page)?);
+        return print_json(&json!({ "records": page.records, "next": page.cursor }));
     }
     print_records(&page.records, columns, json)?;
     if let Some(cursor) = &page.cursor {
@@ -70,7 +73,7 @@ pub(crate) fn print_records<C: AsRef<str>>(
     json: bool,
 ) -> Result<()> {
     if json {
-        return print(&serde_json::to_string_pretty(records)?);
+        return print_json(&json!(records));
     }
     let now = SystemTime::now();
     let columns = columns.iter().map(AsRef::as_ref);
@@ -134,21 +137,37 @@ pub(crate) fn humanize(duration: Duration) -> String {
     format!("{count} {unit}{plural}")
 }
 
+/// JSON in which the characters of [`escape`] are escaped as JSON escapes them. They only occur in
+/// strings.
+pub(crate) fn escape_json(json: &str) -> String {
+    let escaped = |character: char| match is_escaped(character) && !character.is_ascii() {
+        true => {
+            let mut units = [0; 2];
+            let units = character.encode_utf16(&mut units).iter();
+            units.map(|unit| format!("\\u{unit:04x}")).collect()
+        }
+        false => character.to_string(),
+    };
+    json.chars().map(escaped).collect()
+}
+
 /// Text with its control characters, line separators and characters that reorder or hide text
 /// escaped, so that it fits a line and cannot control the terminal.
 pub(crate) fn escape(text: &str) -> String {
-    let is_escaped = |character: char| {
-        character.is_control()
-            || matches!(character, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}'
-                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    };
     let escaped = |character: char| match is_escaped(character) {
         true => character.escape_default().to_string(),
         false => character.to_string(),
     };
     text.chars().map(escaped).collect()
+}
+
+/// Whether a character can control the terminal, or reorder or hide text.
+fn is_escaped(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -205,6 +224,9 @@ mod tests {
         ] {
             let text = format!("a{character}b");
             assert_eq!(escape(&text), format!("a{}b", character.escape_unicode()));
+            let json = escape_json(&json!(text).to_string());
+            assert!(json.is_ascii(), "{json}");
+            assert_eq!(serde_json::from_str::<String>(&json).expect("JSON"), text);
         }
         let harmless = "Zoë 市场 ﷽ é\u{301} 🎉\u{fe0f}";
         assert_eq!(escape(harmless), harmless);

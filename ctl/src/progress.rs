@@ -65,7 +65,7 @@ pub(crate) async fn waiting(time: Duration, reason: &str) {
     }
     bar.set_message(reason.to_owned());
     if bar.is_hidden() {
-        eprintln!("waiting {} seconds: {reason}", time.as_secs());
+        eprintln!("waiting {} s: {reason}", time.as_secs());
     }
     for _ in 0..time.as_secs() {
         sleep(Duration::from_secs(1)).await;

@@ -60,7 +60,7 @@ pub(crate) struct Page {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageOptions {
     /// Print at most COUNT records, in DynamoDB's order [default: all records, sorted]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = limit)]
     pub(crate) limit: Option<NonZeroUsize>,
     /// Continue after the page that printed this cursor
     #[arg(long, value_name = "CURSOR", requires = "limit", value_parser = cursor)]
@@ -217,6 +217,11 @@ pub(crate) async fn all_records(deployment: &Deployment, table: Table) -> Result
 fn encode_cursor(key: Item) -> Result<String> {
     let key: HashMap<String, String> = serde_dynamo::from_item(key)?;
     Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key)?))
+}
+
+/// Parses a limit.
+fn limit(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "give a number from 1")
 }
 
 /// Parses a cursor.

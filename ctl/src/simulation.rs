@@ -8,6 +8,7 @@
 //! A [`Weakness`] removes one part of a protocol from the requests on their way to DynamoDB. For
 //! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
 
+mod interference;
 mod organizations;
 mod teams;
 
@@ -65,7 +66,7 @@ enum Weakness {
     DeletesWithoutCheck,
     /// The record itself is deleted without its condition.
     LastDeleteWithoutCondition,
-    /// Reads are eventually consistent, and can lack records.
+    /// Queries and scans are eventually consistent, and can lack records.
     EventualReads,
     /// A run that continues another one does not wait.
     NoWaitInRerun,
@@ -118,20 +119,18 @@ impl Network {
     }
 
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let is_eventual = self.weakness == Some(Weakness::EventualReads)
-            && self.sender == Sender::Operator
-            && ["Query", "Scan"].contains(&action(&request));
         let weakened = self.weaken(&request);
         if is_read(&request) {
             sleep(self.milliseconds(300)).await;
             let response = self.dynamodb.handle(&weakened);
             sleep(self.milliseconds(300)).await;
-            if is_eventual && self.random(2) == 0 {
-                let empty = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
-                let status = response.status();
-                return Ok(HttpResponse::new(status, SdkBody::from(empty.to_string())));
+            if is_consistent(&weakened) || self.random(2) == 0 {
+                return Ok(response);
             }
-            return Ok(response);
+            // An eventually consistent read can lack records.
+            let empty = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
+            let body = SdkBody::from(empty.to_string());
+            return Ok(HttpResponse::new(response.status(), body));
         }
         let is_late = self.random(100) < 40;
         let delay = self.milliseconds(if is_late { 20_001 } else { 200 });
@@ -146,11 +145,22 @@ impl Network {
     }
 }
 
+/// Whether a read is strongly consistent.
+fn is_consistent(request: &HttpRequest) -> bool {
+    let bytes = request.body().bytes().expect("a body in memory");
+    let body: Value = serde_json::from_slice(bytes).expect("JSON");
+    match body["RequestItems"].as_object() {
+        Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
+        None => body["ConsistentRead"] == true,
+    }
+}
+
 impl Weakness {
     /// Removes the part from a request.
     fn apply(self, action: &str, body: &mut Value) {
         let condition = body["ConditionExpression"].as_str().unwrap_or_default();
         match (self, action) {
+            (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),
             (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
                 body["ConditionExpression"] = json!("attribute_exists(team_id)");
                 let values = body["ExpressionAttributeValues"].as_object_mut();

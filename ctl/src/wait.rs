@@ -4,30 +4,37 @@ use std::time::Duration;
 
 use workspace_management::{service::TIMEOUT, store::MAX_EXISTENCE_TTL};
 
-use crate::progress::waiting;
+use crate::{deployment::Deployment, progress::waiting};
 
 /// How late a write may arrive at DynamoDB after the function that sent it has given up. This is an
 /// assumption: AWS rejects requests only five minutes after they were signed.
 const LATE_WRITE: Duration = Duration::from_secs(20);
 
-/// The time from a mark until the last write of a request that did not see it: it began before the
-/// caches ended, took as long as the function may run, and its write arrived late.
+/// The maximum time after a mark until the last write of a request that used a cached record: cache
+/// time + function timeout + late write.
 pub(crate) const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_EXISTENCE_TTL.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Wait {
-    /// How long to wait until functions no longer use what they have cached. Less than the default
-    /// is only safe for a local service, or if nothing sends requests
-    #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
+    /// How long to wait until functions no longer use what they have cached. A shorter wait is safe
+    /// only for a local service, or if nothing sends requests
+    #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs(), value_parser = seconds)]
     wait: u64,
 }
 
 impl Wait {
     /// Waits. The time begins now: call it when the write of the mark was acknowledged, and in every
     /// run, because stored times come from other clocks.
-    pub(crate) async fn run(self, reason: &str) {
+    pub(crate) async fn run(self, deployment: &Deployment, reason: &str) {
+        if deployment.is_on_aws() && !self.is_safe() {
+            eprintln!(
+                "warning: functions can use what they have cached for {} seconds, but --wait or WORKSPACECTL_WAIT is {}",
+                SAFE_WAIT.as_secs(),
+                self.wait
+            );
+        }
         waiting(self.time(), reason).await;
     }
 
@@ -43,6 +50,14 @@ impl Wait {
     #[cfg(test)]
     pub(crate) fn seconds(wait: u64) -> Self {
         Self { wait }
+    }
+}
+
+/// Parses the seconds. An empty variable is one that is not set.
+fn seconds(text: &str) -> Result<u64, &'static str> {
+    match text {
+        "" => Ok(SAFE_WAIT.as_secs()),
+        text => text.parse().map_err(|_| "give a number of seconds"),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{
     config::{
-        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
+        ConfigBag, Intercept, RuntimeComponents, interceptors::FinalizerInterceptorContextRef,
     },
     error::{BoxError, ProvideErrorMetadata as _},
     types::{
@@ -84,7 +84,7 @@ impl Condition<'_> {
     /// # Errors
     /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<Deletion> {
-        let attempts = Attempts::default();
+        let lost = LostResponse::default();
         let mut delete = deployment
             .client
             .delete_item()
@@ -95,7 +95,7 @@ impl Condition<'_> {
         for (name, value) in self.values {
             delete = delete.expression_attribute_values(format!(":{name}"), text(value));
         }
-        let deleted = delete.customize().interceptor(attempts.clone()).send();
+        let deleted = delete.customize().interceptor(lost.clone()).send();
         let Err(error) = deleted.await else {
             return Ok(Deletion::Done);
         };
@@ -106,7 +106,7 @@ impl Condition<'_> {
                 ),
             ) => Ok(match failure.item() {
                 Some(_) => Deletion::Changed,
-                None if attempts.0.load(Ordering::Relaxed) > 1 => Deletion::Done,
+                None if lost.0.load(Ordering::Relaxed) => Deletion::Done,
                 None => Deletion::Missing,
             }),
             _ => Err(error).with_context(|| self.failure("delete", deployment)),
@@ -132,22 +132,27 @@ pub(crate) enum Deletion {
     Missing,
 }
 
-/// Counts the attempts of a request.
+/// Whether an attempt of a request may have been executed although it failed.
 #[derive(Debug, Clone, Default)]
-struct Attempts(Arc<AtomicU32>);
+struct LostResponse(Arc<AtomicBool>);
 
-impl Intercept for Attempts {
+impl Intercept for LostResponse {
     fn name(&self) -> &'static str {
-        "attempts"
+        "lost response"
     }
 
-    fn read_before_transmit(
+    fn read_after_attempt(
         &self,
-        _: &BeforeTransmitInterceptorContextRef<'_>,
+        context: &FinalizerInterceptorContextRef<'_>,
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        // With such a status, DynamoDB has rejected the request.
+        let response = context.response();
+        let is_known = response.is_some_and(|response| response.status().is_client_error());
+        if !is_known {
+            self.0.store(true, Ordering::Relaxed);
+        }
         Ok(())
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use workspace_management::operation::Operation;
 
-use crate::support::{TestApp, operation_event, send};
+use crate::support::{TestApp, TestConfig, operation_event, send};
 
 #[tokio::test]
 async fn a_warm_operation_sends_one_request_to_dynamodb() {
@@ -37,6 +38,27 @@ async fn a_warm_operation_sends_one_request_to_dynamodb() {
             assert_eq!(warm.len(), 1, "{operation:?}: {warm:?}");
             assert_ne!(warm[0], "BatchGetItem", "{operation:?}");
         }
+    }
+}
+
+/// Without caches, an operation still takes two round trips, or three if it needs a third record.
+#[tokio::test]
+async fn an_operation_without_caches_reads_the_key_with_the_organization() {
+    let app = TestApp::with_config(TestConfig {
+        key_cache: Duration::ZERO,
+        ..TestConfig::default()
+    })
+    .await;
+    let client = app.client_with_new_key("acme").await;
+    for _ in 0..2 {
+        app.dynamodb_requests.take();
+        let body = json!({ "dataStoreName": "Papers" });
+        let path = "/api/v1/org/acme/dataStores/create";
+        client.post(path, body).await.assert_success();
+        assert_eq!(
+            app.dynamodb_requests.take_actions(),
+            ["BatchGetItem", "PutItem"]
+        );
     }
 }
 

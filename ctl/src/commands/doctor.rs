@@ -108,7 +108,7 @@ async fn check_keys(deployment: &Deployment) -> (&'static str, String) {
         _ => (
             "warning",
             format!(
-                "{count} expire within {}: run `keys list --expiring 14d`",
+                "keys that expire within {}: {count}. Run `keys list --expiring 14d`",
                 humanize(SOON)
             ),
         ),
@@ -129,7 +129,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .table
         .context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
-    if deployment.is_on_aws {
+    if deployment.is_on_aws() {
         if description.deletion_protection_enabled != Some(true) {
             problems.push("deletion protection is off".to_owned());
         }

@@ -35,9 +35,9 @@ pub(crate) struct Options {
     kind: Table,
     #[arg(long, help = scope_help("organization", "org"), value_parser = identifier)]
     org: Option<String>,
-    #[arg(long, requires = "org", help = scope_help("project", "project"))]
+    #[arg(long, requires = "org", help = scope_help("project", "project"), value_parser = identifier)]
     project: Option<String>,
-    #[arg(long, requires = "project", help = scope_help("team", "team"))]
+    #[arg(long, requires = "project", help = scope_help("team", "team"), value_parser = identifier)]
     team: Option<String>,
     #[command(flatten)]
     page: PageOptions,

@@ -10,7 +10,7 @@ use anyhow::Result;
 use workspace_management::store::Table;
 
 use crate::{
-    confirmation::Confirmation,
+    confirmation::NoQuestion,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
@@ -76,22 +76,24 @@ pub(crate) struct DisableOptions {
     #[arg(value_parser = identifier, help = ORG_HELP)]
     org: String,
     /// Exit as soon as the organization is marked, while functions still accept requests
-    #[arg(long, conflicts_with = "wait")]
+    #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
     wait: Wait,
     #[command(flatten)]
-    _confirmation: Confirmation,
+    _yes: NoQuestion,
 }
 
 /// The columns of an organization.
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; 8] = [
     "org_id",
     "state",
     "created_at",
     "created_by",
     "disabled_at",
     "disabled_by",
+    "enabled_at",
+    "enabled_by",
 ];
 
 /// Runs a command.

@@ -8,7 +8,12 @@ use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
 
 use self::record::Target;
-use crate::{confirmation::Confirmation, session::Session, usage::identifier, wait::Wait};
+use crate::{
+    confirmation::{Confirmation, NoQuestion},
+    session::Session,
+    usage::identifier,
+    wait::Wait,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +41,7 @@ pub(crate) enum Command {
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
         #[command(flatten)]
-        _confirmation: Confirmation,
+        _yes: NoQuestion,
     },
     /// Remove a team and its members. It first waits until functions no longer use the team
     #[command(
@@ -65,7 +70,7 @@ pub(crate) enum Command {
         #[arg(value_name = "MODELID", value_parser = NonEmptyStringValueParser::new())]
         model: String,
         #[command(flatten)]
-        _confirmation: Confirmation,
+        _yes: NoQuestion,
     },
     /// Remove the record of a data store
     #[command(after_help = "Example:\n  workspacectl remove data-store --org globex papers")]
@@ -76,7 +81,7 @@ pub(crate) enum Command {
         #[arg(value_parser = identifier)]
         id: String,
         #[command(flatten)]
-        _confirmation: Confirmation,
+        _yes: NoQuestion,
     },
     /// Remove the voice of a bot
     #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
@@ -87,7 +92,7 @@ pub(crate) enum Command {
         #[arg(value_parser = identifier)]
         bot: String,
         #[command(flatten)]
-        _confirmation: Confirmation,
+        _yes: NoQuestion,
     },
     /// Remove the record of a project's logging instance
     #[command(
@@ -97,7 +102,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         project: Project,
         #[command(flatten)]
-        _confirmation: Confirmation,
+        _yes: NoQuestion,
     },
 }
 

@@ -11,9 +11,9 @@ use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pau
 use crate::{
     commands::{
         keys::{NewKey, insert},
-        orgs::{erase, record, state::change},
+        orgs::{erase::Erasure, record, state::change},
     },
-    wait::SAFE_WAIT,
+    wait::{SAFE_WAIT, Wait},
 };
 
 /// Sends requests for an organization.
@@ -236,17 +236,23 @@ async fn erase_first(
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
         let operator = operator(number);
+        let is_rerun = run > 0 || number > 0;
         let wait = match world.weakness {
-            Some(Weakness::NoWaitInRerun) => 0,
+            Some(Weakness::NoWaitInRerun) if is_rerun => 0,
             _ => SAFE_WAIT.as_secs(),
         };
         let erasure = async {
             let organization = record::get(&deployment, "acme").await?;
             let organization = organization.filter(|found| found["request_id"] == first);
             anyhow::ensure!(organization.is_some(), "another run has finished");
-            let id = erase::mark(&deployment, &operator, "acme", organization.as_ref()).await?;
-            sleep(Duration::from_secs(wait)).await;
-            erase::delete(&deployment, "acme", &id).await
+            let erasure = Erasure {
+                deployment: &deployment,
+                operator: &operator,
+                org: "acme",
+            };
+            erasure
+                .run(organization.as_ref(), Wait::seconds(wait), None)
+                .await
         };
         let time = if run < 3 && rng.bool() {
             rng.u64(0..140)

@@ -338,6 +338,24 @@ fn errors_say_what_to_do_next() {
     assert!(error.contains("--expires"), "{error}");
 }
 
+/// clap repeats an argument that it does not expect.
+#[test]
+fn a_key_in_the_wrong_place_is_not_printed() {
+    let server = Server::start(&[]);
+    let key = server.key.as_str();
+    for arguments in [
+        &["keys", "revoke", key, key][..],
+        &["keys", "list", key],
+        &["keys", "create", "--org", "acme", "--allow", key],
+        &[key],
+    ] {
+        let output = server.output(arguments);
+        assert_usage_error(&output, "one of them may be an API key");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!error.contains(key), "{error}");
+    }
+}
+
 /// The ids of the keys of an organization in a state.
 fn ids(server: &Server, org: &str, state: &str) -> Vec<String> {
     let keys = server.records(&["keys", "list", "--org", org, "--state", state]);

@@ -4,7 +4,7 @@ use std::{fs, process::Output};
 
 use serde_json::{Value, json};
 
-use crate::{assert_fails, server::Server};
+use crate::{assert_fails, assert_usage_error, server::Server};
 
 /// A service without caches, so that commands need not wait, with a record of every kind.
 fn server_with_records() -> Server {
@@ -173,6 +173,31 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// The mark stays if the command is killed while it waits, and the next run continues.
+#[test]
+fn an_erasure_that_was_killed_is_continued() {
+    let server = server_with_records();
+    disable(&server, "acme");
+    let erase = ["orgs", "erase", "acme", "--yes", "--without-export"];
+    let mut killed = server.command(&erase).spawn().unwrap();
+    let state = || server.records(&["orgs", "show", "acme"])[0]["state"].clone();
+    while state() != "being erased" {}
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+
+    let enable = server.output(&["orgs", "enable", "acme"]);
+    assert_fails(&enable, "is being erased: it cannot be enabled again");
+    server.run(&[&erase[..], &["--wait", "0"]].concat());
+
+    assert_fails(
+        &server.output(&["orgs", "show", "acme"]),
+        "there is no organization acme:",
+    );
+    for table in workspace_management::store::Table::ALL {
+        assert_eq!(server.count(table.logical_id), 0, "{}", table.name);
+    }
+}
+
 /// A device, a pipe or a folder must not be replaced by a file.
 #[test]
 fn an_export_replaces_only_a_file() {
@@ -216,20 +241,22 @@ fn an_organization_is_erased_completely_and_others_stay() {
     );
     disable(&server, "acme");
     let export = server.run(&["orgs", "export", "acme"]);
-    assert_fails(&server.output(&unwritable), "cannot write");
-    let after = server.run(&["orgs", "export", "acme"]);
-    assert_eq!(lines(&after).len(), lines(&export).len());
-    let enable = server.output(&["orgs", "enable", "acme"]);
-    assert_fails(&enable, "is being erased: it cannot be enabled again");
+    assert_usage_error(&server.output(&unwritable), "missing does not exist");
+    fs::write(file, "an older export").unwrap();
+    let with_export = [&erase[..], &["--export", file]].concat();
+    assert_usage_error(&server.output(&with_export), "exists: keep it");
+    fs::remove_file(file).unwrap();
+    // Nothing was marked.
+    assert_eq!(server.run(&["orgs", "export", "acme"]), export);
     assert_eq!(
         server.records(&["orgs", "show", "acme"])[0]["state"],
-        "being erased"
+        "disabled"
     );
-    let erased = server.json(&[&erase[..], &["--export", file]].concat());
+    let erased = server.json(&with_export);
 
     assert_eq!(erased["erased_by"], server.operator());
     assert_eq!(erased["deleted"], lines(&export).len());
-    assert_eq!(fs::read_to_string(file).unwrap(), after);
+    assert_eq!(fs::read_to_string(file).unwrap(), export);
     assert_fails(&server.output(&without), "there is no organization acme:");
     assert_eq!(server.run(&["orgs", "export", "acme2"]), others);
     let response = server.post(

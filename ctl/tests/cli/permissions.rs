@@ -108,7 +108,7 @@ const RUNS: &[(&str, &str, State)] = &[
     ("orgs create", "ORG", Nothing),
     ("orgs disable", "ORG --wait 0", Full),
     ("orgs enable", "ORG", Disabled),
-    ("orgs erase", "ORG --export FILE --wait 0 --yes", Disabled),
+    ("orgs erase", "ORG --export FILE.new --wait 0 --yes", Disabled),
     ("orgs erase", "ORG --without-export --wait 0 --yes", Orphaned),
     ("orgs export", "ORG --out FILE", Full),
     ("orgs list", "", Full),

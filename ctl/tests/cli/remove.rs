@@ -178,7 +178,8 @@ fn an_invalid_argument_is_reported_before_anything_is_contacted() {
         &["remove", "model", "--org", "acme", "gpt-4o"],
         &["remove", "model", "--org", "acme", "--type", "chat", ""],
         &["remove", "voice", "--org", "acme", "a b"],
-        &["orgs", "disable", "acme", "--no-wait", "--wait", "5"],
+        &["orgs", "disable", "acme", "--wait", "soon"],
+        &["list", "teams", "--org", "acme", "--project", "a#b"],
         &["orgs", "erase", "acme", "--yes"],
         &["orgs", "erase", "acme", "--without-export"],
         &[

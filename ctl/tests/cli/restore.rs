@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::{assert_fails, server::Server};
+use crate::{assert_fails, assert_usage_error, server::Server};
 
 /// The report of a restore: copied, existed, differ, skipped.
 fn restore(server: &Server, arguments: &[&str]) -> [u64; 4] {
@@ -65,6 +65,43 @@ fn an_export_is_restored_after_an_erasure() {
         assert!(record.remove("restored_request_id").is_some());
         assert!(lines.contains(&line), "{line}");
     }
+}
+
+/// The export is written after the mark, which must not block the restored organization.
+#[test]
+fn the_export_of_an_erasure_is_restored() {
+    let server = server_with_records();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("erased.jsonl");
+    let file = file.to_str().unwrap();
+    server.run(&["orgs", "disable", "acme", "--wait", "0"]);
+    let before = server.run(&["orgs", "export", "acme"]);
+    let erase = ["orgs", "erase", "acme", "--export", file];
+    server.run(&[&erase[..], &["--yes", "--wait", "0"]].concat());
+
+    let records = before.lines().count() as u64;
+    // An empty line at the end, as editors add it.
+    fs::write(file, fs::read_to_string(file).unwrap() + "\n").unwrap();
+    assert_eq!(restore(&server, &["--from", file]), [records - 1, 0, 0, 1]);
+
+    assert_eq!(
+        server.records(&["orgs", "show", "acme"])[0]["state"],
+        "disabled"
+    );
+    server.run(&["orgs", "enable", "acme"]);
+    let key = server.run(&["keys", "create", "--org", "acme"]);
+    assert_eq!(server.create_data_store("acme", key.trim(), "New"), 204);
+}
+
+#[test]
+fn a_line_that_occurs_twice_is_restored_once() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("export.jsonl");
+    let line = r#"{"table":"models","record":{"org_id":"acme","model":"chat#a","created_at":"2099-01-01T00:00:00Z"}}"#;
+    fs::write(&file, format!("{line}\n{line}\n")).unwrap();
+    let from = ["--from", file.to_str().unwrap()];
+    assert_eq!(restore(&server, &from), [1, 1, 0, 0]);
 }
 
 #[test]
@@ -157,7 +194,10 @@ fn keys_are_restored_from_a_table_unless_they_were_revoked() {
             .status
     };
 
-    assert_eq!(restore(&server, &from), [0, 0, 0, 3]);
+    assert_usage_error(
+        &server.output(&[&["restore"], &from[..]].concat()),
+        "keys are only restored with --keys",
+    );
     assert_eq!(use_key(&lost), 401);
     let report = server
         .records(&[&["restore"], &from[..], &["--keys"]].concat())

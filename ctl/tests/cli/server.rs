@@ -185,6 +185,12 @@ impl Server {
         }
     }
 
+    /// The number of records in a table.
+    pub(crate) fn count(&self, table: &str) -> u64 {
+        let items = self.dynamodb("Scan", &json!({ "TableName": table }));
+        items["Count"].as_u64().unwrap()
+    }
+
     pub(crate) fn delete_item(&self, table: &str, key: Value) {
         self.dynamodb("DeleteItem", &json!({ "TableName": table, "Key": key }));
     }

@@ -88,7 +88,7 @@ fn command_blocks_that_need_other_tools_are_valid() {
     });
 }
 
-/// Who has a problem should not have to read much.
+/// In an incident, a long section is not read.
 #[test]
 fn every_section_of_the_runbook_has_at_most_ten_lines() {
     let runbook = fs::read_to_string(root().join("docs/runbook.md")).unwrap();

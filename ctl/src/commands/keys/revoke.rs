@@ -1,7 +1,6 @@
 //! `keys revoke`.
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, bail};
 
 use super::{
     all,
@@ -18,6 +17,9 @@ Examples:
   workspacectl keys revoke 0fzzzxjylrx3
   workspacectl keys revoke - < leaked-key.txt
   workspacectl keys revoke --all --org globex";
+
+/// How often all keys are read.
+const MAX_PASSES: u32 = 5;
 
 /// Revokes a key, or all keys of an organization.
 ///
@@ -41,10 +43,15 @@ pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
     all::confirm(deployment, org, keys.confirmation, "revoked").await?;
     let mut revoked = Vec::new();
     // Another pass finds the keys that were created meanwhile.
-    loop {
+    for pass in 0.. {
         let keys = record::active_of(deployment, org).await?;
         if keys.is_empty() {
             break;
+        }
+        if pass == MAX_PASSES {
+            bail!(
+                "keys of {org} keep being created: run `workspacectl orgs disable {org}`, and then this command again"
+            );
         }
         for key in keys {
             let id = key["key_id"].as_str().unwrap_or_default();
@@ -54,7 +61,7 @@ pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
     }
     eprintln!(
         "{} keys of {org} are revoked: functions that cache them accept them for up to KeyCacheSeconds",
-        json!(revoked.len())
+        revoked.len()
     );
     print_records(
         &revoked,

@@ -4,7 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use workspace_management::api_key::KeyRecord;
+use workspace_management::{
+    api_key::KeyRecord,
+    store::{Table, timestamp},
+};
 
 use super::{
     all,
@@ -14,8 +17,9 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    records::text_of,
+    records::{text_of, unchanged},
     session::{Operator, Session},
+    write::Condition,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -55,10 +59,11 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     all::confirm(deployment, org, options.keys.confirmation, "replaced").await?;
     let keys = record::active_of(deployment, org).await?;
-    let rotation = interrupted_rotation(&keys).unwrap_or(&operator.run_id);
-    if rotation != operator.run_id {
-        eprintln!("continuing the rotation {rotation}, which was interrupted");
+    let interrupted = interrupted_rotation(&keys, SystemTime::now());
+    if interrupted.is_some() {
+        eprintln!("continuing a rotation of the last hour, which was interrupted");
     }
+    let rotation = interrupted.unwrap_or(&operator.run_id);
     let old = keys.iter().filter(|key| is_to_rotate(key, rotation));
     let mut count = 0;
     for key in old {
@@ -81,21 +86,23 @@ fn is_to_rotate(key: &Value, rotation: &str) -> bool {
     key["replaced_by"].is_null() && key["rotation_id"] != *rotation
 }
 
-/// The id of the last rotation of all keys, if it has left keys that were created before it.
-fn interrupted_rotation(keys: &[Value]) -> Option<&str> {
+/// The id of the last rotation of all keys, if it has left keys that were created before it. A
+/// rotation that ended more than an hour ago is not continued, because its keys may have leaked.
+fn interrupted_rotation(keys: &[Value], now: SystemTime) -> Option<&str> {
     let created_at = |key: &Value| text_of(key, "created_at").to_owned();
     let rotated = keys.iter().filter(|key| !key["rotation_id"].is_null());
-    let last = text_of(
-        rotated.clone().max_by_key(|key| created_at(key))?,
-        "rotation_id",
-    );
+    let last = rotated.clone().max_by_key(|key| created_at(key))?;
+    let ended = humantime::parse_rfc3339(text_of(last, "created_at")).ok()?;
+    if now > ended + Duration::from_secs(3_600) {
+        return None;
+    }
+    let rotation = text_of(last, "rotation_id");
     // RFC 3339 times in UTC sort chronologically.
-    let started = rotated
-        .filter(|key| key["rotation_id"] == *last)
-        .map(created_at)
-        .min()?;
-    let mut left = keys.iter().filter(|key| is_to_rotate(key, last));
-    left.any(|key| created_at(key) < started).then_some(last)
+    let own = rotated.filter(|key| key["rotation_id"] == *rotation);
+    let started = own.map(created_at).min()?;
+    let mut left = keys.iter().filter(|key| is_to_rotate(key, rotation));
+    left.any(|key| created_at(key) < started)
+        .then_some(rotation)
 }
 
 /// Replaces a key.
@@ -129,7 +136,7 @@ async fn rotate(
     let requested = humantime::format_rfc3339_seconds(now + options.overlap).to_string();
     let earlier = old.expires_at.filter(|earlier| *earlier < requested);
     let end = earlier.as_ref().unwrap_or(&requested);
-    retire(deployment, id, end, &new.record.key_id).await?;
+    retire(deployment, &item, end, &new.record.key_id, operator).await?;
     let reason = match earlier {
         Some(_) => ", because it expires before the end of the overlap",
         None => "",
@@ -154,15 +161,41 @@ fn issued_for(item: &Value, old: &KeyRecord) -> Result<Expiry> {
     }
 }
 
-/// Lets a key expire at the given time, and notes its replacement.
-async fn retire(deployment: &Deployment, id: &str, at: &str, new_id: &str) -> Result<()> {
-    let values = [("at", at.to_owned()), ("new", new_id.to_owned())];
-    let expression = "SET expires_at = :at, replaced_by = :new";
-    record::update(deployment, id, expression, &values)
-        .await
-        .context(
-            "cannot set an expiry on the old key: both keys stay valid until you revoke one with `workspacectl keys revoke`",
-        )?;
+/// Lets a key, as it was read, expire at the given time, and notes its replacement. Without the
+/// condition, the late attempt of one rotation could extend the life that another one has shortened.
+async fn retire(
+    deployment: &Deployment,
+    old: &Value,
+    at: &str,
+    new_id: &str,
+    operator: &Operator,
+) -> Result<()> {
+    let id = text_of(old, "key_id");
+    let (unchanged, seen) = unchanged(old, &["expires_at", "replaced_by"]);
+    let condition = Condition {
+        table: Table::KEYS,
+        key: &[id],
+        expression: &format!("attribute_exists(key_id) AND {unchanged}"),
+        values: &seen,
+    };
+    let expression = "SET expires_at = :at, replaced_by = :new, replaced_at = :now, \
+        replaced_by_operator = :who";
+    let values = [
+        ("at", at.to_owned()),
+        ("new", new_id.to_owned()),
+        ("now", timestamp(SystemTime::now())),
+        ("who", operator.name.clone()),
+    ];
+    let advice = "both keys stay valid until you revoke one with `workspacectl keys revoke`";
+    let updated = condition.update(deployment, expression, &values).await;
+    if updated.with_context(|| advice)?.is_some() {
+        return Ok(());
+    }
+    // If the response to this run's write was lost, the SDK has sent it again.
+    let key = record::find(deployment, id).await?;
+    if key["replaced_by"] != *new_id {
+        bail!("another command has changed the key {id}: {advice}");
+    }
     Ok(())
 }
 
@@ -174,7 +207,7 @@ mod tests {
 
     fn key(created_at: u32, rotation: Option<&str>, replaced_by: Option<&str>) -> Value {
         json!({
-            "created_at": format!("2026-01-0{created_at}"), "rotation_id": rotation,
+            "created_at": format!("2026-01-01T00:0{created_at}:00Z"), "rotation_id": rotation,
             "replaced_by": replaced_by,
         })
     }
@@ -191,7 +224,10 @@ mod tests {
             (vec![&replaced, &first, &later], None),
         ] {
             let keys: Vec<Value> = keys.into_iter().cloned().collect();
-            assert_eq!(interrupted_rotation(&keys), expected, "{keys:?}");
+            let now = humantime::parse_rfc3339("2026-01-01T00:30:00Z").expect("a time");
+            assert_eq!(interrupted_rotation(&keys, now), expected, "{keys:?}");
+            let later = now + Duration::from_secs(3_600);
+            assert_eq!(interrupted_rotation(&keys, later), None, "{keys:?}");
         }
     }
 }

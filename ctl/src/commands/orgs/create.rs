@@ -51,9 +51,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             "the organization {org} is already registered: choose another id, or use --if-absent"
         ),
     }
-    let mut record = record::find(deployment, &org).await?;
-    record["created"] = json!(created);
-    print_record(&record, &org, session.json)
+    let mut organization = record::find(deployment, &org).await?;
+    record::add_state(&mut organization);
+    organization["created"] = json!(created);
+    print_record(&organization, &org, session.json)
 }
 
 /// Registers an organization. Returns false if it is registered already: two callers who choose the

@@ -10,10 +10,11 @@
 use std::{path::PathBuf, time::SystemTime};
 
 use anyhow::{Context as _, Result, bail};
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
-use super::{export, record};
+use super::{export::Export, record};
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
@@ -22,7 +23,7 @@ use crate::{
     query::{Query, Scope},
     records::{text_of, to_json},
     session::{Operator, Session, random_id},
-    usage::identifier,
+    usage::{UsageError, identifier},
     wait::Wait,
     write::{Condition, Deletion, delete_all, text},
 };
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     /// The id of the organization, which must be disabled
     #[arg(value_parser = identifier)]
     org: String,
-    /// Export the records to this file before they are deleted
+    /// Export the records to this new file before they are deleted
     #[arg(long, value_name = "FILE", required_unless_present = "without_export")]
     export: Option<PathBuf>,
     /// Delete the records without an export
@@ -58,30 +59,35 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, export, .. } = &options;
     options.confirmation.check()?;
+    // A repeated command must not replace the export of the records that are deleted already.
+    if let Some(file) = export.as_ref().filter(|file| file.is_file()) {
+        let file = file.display();
+        return Err(UsageError(format!(
+            "{file} exists: keep it, and choose another file for the records that are left"
+        ))
+        .into());
+    }
+    let export = export.as_deref().map(Export::create).transpose()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
     let organization = record::get(deployment, org).await?;
-    let question = match &organization {
+    match &organization {
         Some(organization) if record::state(organization) == "enabled" => {
             bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first")
         }
         None if !has_records(deployment, org).await? => return Err(record::no_such(org)),
-        _ => format!("All records of the organization {org} will be deleted."),
-    };
-    options.confirmation.ask(&question, org)?;
-    let id = mark(deployment, &operator, org, organization.as_ref()).await?;
-    options
-        .wait
-        .run("functions still use what they have cached, and their last writes end")
-        .await;
-    if let Some(file) = export {
-        let count = export::to_file(deployment, org, file).await?;
-        eprintln!(
-            "{count} records of {org} were exported to {}",
-            file.display()
-        );
+        _ => {}
     }
-    let count = delete(deployment, org, &id).await?;
+    let question = format!("All records of the organization {org} will be deleted.");
+    options.confirmation.ask(&question, org)?;
+    let erasure = Erasure {
+        deployment,
+        operator: &operator,
+        org,
+    };
+    let count = erasure
+        .run(organization.as_ref(), options.wait, export)
+        .await?;
     eprintln!(
         "the organization {org} was erased, with {count} records: backups, logs and exports still contain its data"
     );
@@ -90,6 +96,138 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "erased_by": operator.name, "request_id": operator.run_id,
     });
     print_record(&erased, org, session.json)
+}
+
+/// An organization that is erased.
+pub(crate) struct Erasure<'a> {
+    pub(crate) deployment: &'a Deployment,
+    pub(crate) operator: &'a Operator,
+    pub(crate) org: &'a str,
+}
+
+impl Erasure<'_> {
+    /// Erases the organization as it was read. Returns the number of records that this run deleted.
+    ///
+    /// # Errors
+    /// If the organization has changed since it was read, the export cannot be written, or DynamoDB
+    /// cannot be reached.
+    pub(crate) async fn run(
+        &self,
+        organization: Option<&Value>,
+        wait: Wait,
+        export: Option<Export>,
+    ) -> Result<usize> {
+        let id = match organization {
+            Some(organization) => self.mark(organization).await?,
+            None => self.mark_missing().await?,
+        };
+        let reason = "functions still use what they have cached, and their last writes end";
+        wait.run(self.deployment, reason).await;
+        if let Some(export) = export {
+            let (count, export) = export.write(self.deployment, self.org).await?;
+            export.finish()?;
+            eprintln!("{count} records of {} were exported", self.org);
+        }
+        self.delete(&id).await
+    }
+
+    /// Marks the organization as it was read. Returns the id of the mark, which may be that of another
+    /// run.
+    async fn mark(&self, organization: &Value) -> Result<String> {
+        let org = self.org;
+        let condition = Condition {
+            table: Table::ORGANIZATIONS,
+            key: &[org],
+            expression: "attribute_exists(disabled_at) AND state_id = :seen",
+            values: &[("seen", text_of(organization, "state_id").to_owned())],
+        };
+        let values = [
+            ("at", timestamp(SystemTime::now())),
+            ("by", self.operator.name.clone()),
+            ("id", random_id()?),
+        ];
+        let expression = "SET erasing_id = if_not_exists(erasing_id, :id), \
+            erasing_at = if_not_exists(erasing_at, :at), \
+            erasing_by = if_not_exists(erasing_by, :by)";
+        match condition
+            .update(self.deployment, expression, &values)
+            .await?
+        {
+            Some(marked) => Ok(text_of(&to_json(marked), "erasing_id").to_owned()),
+            None => bail!(
+                "the organization {org} has changed since it was read: look at it with `workspacectl orgs show {org}`"
+            ),
+        }
+    }
+
+    /// Puts a marked record in the place of a missing one, so that nothing can be created for the
+    /// organization while its records are deleted.
+    async fn mark_missing(&self) -> Result<String> {
+        let (now, id) = (timestamp(SystemTime::now()), random_id()?);
+        let mut put = self
+            .deployment
+            .client
+            .put_item()
+            .table_name(self.deployment.tables.name(Table::ORGANIZATIONS))
+            .item("org_id", text(self.org))
+            .item("request_id", text(&self.operator.run_id))
+            .item("state_id", text(&id))
+            .item("erasing_id", text(&id));
+        for mark in ["created", "disabled", "erasing"] {
+            put = put
+                .item(format!("{mark}_at"), text(&now))
+                .item(format!("{mark}_by"), text(&self.operator.name));
+        }
+        let put = put.condition_expression("attribute_not_exists(org_id)");
+        match put.send().await {
+            Ok(_) => return Ok(id),
+            Err(error) if error.code() == Some("ConditionalCheckFailedException") => {}
+            Err(error) => return Err(error).context("cannot mark the organization"),
+        }
+        // If the response to this run's write was lost, the SDK has sent it again.
+        let existing = record::get(self.deployment, self.org).await?;
+        match existing.filter(|existing| text_of(existing, "erasing_id") == id) {
+            Some(_) => Ok(id),
+            None => bail!("the organization {} was registered meanwhile", self.org),
+        }
+    }
+
+    /// Deletes all records of the marked organization, and its own record last.
+    async fn delete(&self, id: &str) -> Result<usize> {
+        let condition = Condition {
+            table: Table::ORGANIZATIONS,
+            key: &[self.org],
+            expression: "erasing_id = :id",
+            values: &[("id", id.to_owned())],
+        };
+        let mut counter = Counter::new("records deleted");
+        loop {
+            let mut found = 0;
+            for table in Table::ALL {
+                if *table == Table::ORGANIZATIONS {
+                    continue;
+                }
+                let mut query = Query::new(*table, Scope::organization(*table, self.org));
+                while let Some(items) = query.next(self.deployment).await? {
+                    let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
+                    found += keys.len();
+                    let deleted =
+                        delete_all(self.deployment, &condition, *table, &keys, &mut counter);
+                    if !deleted.await? {
+                        // Another run has erased the organization.
+                        return Ok(counter.finish());
+                    }
+                }
+            }
+            if found == 0 {
+                break;
+            }
+        }
+        if condition.delete(self.deployment).await? == Deletion::Done {
+            counter.add(1);
+        }
+        Ok(counter.finish())
+    }
 }
 
 /// Whether any table has records of an organization.
@@ -103,103 +241,4 @@ async fn has_records(deployment: &Deployment, org: &str) -> Result<bool> {
         }
     }
     Ok(false)
-}
-
-/// Marks an organization as it was read. Returns the id of the mark, which may be that of another
-/// run.
-///
-/// # Errors
-/// If the organization has changed since it was read, or DynamoDB cannot be reached.
-pub(crate) async fn mark(
-    deployment: &Deployment,
-    operator: &Operator,
-    org: &str,
-    organization: Option<&Value>,
-) -> Result<String> {
-    let (now, id) = (timestamp(SystemTime::now()), random_id()?);
-    let Some(organization) = organization else {
-        return mark_missing(deployment, operator, org, &now, id).await;
-    };
-    let condition = Condition {
-        table: Table::ORGANIZATIONS,
-        key: &[org],
-        expression: "attribute_exists(disabled_at) AND state_id = :seen",
-        values: &[("seen", text_of(organization, "state_id").to_owned())],
-    };
-    let values = [("at", now), ("by", operator.name.clone()), ("id", id)];
-    let expression = "SET erasing_id = if_not_exists(erasing_id, :id), \
-        erasing_at = if_not_exists(erasing_at, :at), erasing_by = if_not_exists(erasing_by, :by)";
-    match condition.update(deployment, expression, &values).await? {
-        Some(marked) => Ok(text_of(&to_json(marked), "erasing_id").to_owned()),
-        None => bail!(
-            "the organization {org} has changed since it was read: look at it with `workspacectl orgs show {org}`"
-        ),
-    }
-}
-
-/// Puts a marked record in the place of a missing one, so that nothing can be created for the
-/// organization while its records are deleted.
-async fn mark_missing(
-    deployment: &Deployment,
-    operator: &Operator,
-    org: &str,
-    now: &str,
-    id: String,
-) -> Result<String> {
-    let mut put = deployment
-        .client
-        .put_item()
-        .table_name(deployment.tables.name(Table::ORGANIZATIONS))
-        .item("org_id", text(org))
-        .item("request_id", text(&operator.run_id))
-        .item("state_id", text(&id))
-        .item("erasing_id", text(&id));
-    for mark in ["created", "disabled", "erasing"] {
-        put = put
-            .item(format!("{mark}_at"), text(now))
-            .item(format!("{mark}_by"), text(&operator.name));
-    }
-    put.condition_expression("attribute_not_exists(org_id)")
-        .send()
-        .await
-        .with_context(|| format!("cannot mark the organization {org}: run the command again"))?;
-    Ok(id)
-}
-
-/// Deletes all records of a marked organization, and its own record last. Returns their number.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
-pub(crate) async fn delete(deployment: &Deployment, org: &str, id: &str) -> Result<usize> {
-    let condition = Condition {
-        table: Table::ORGANIZATIONS,
-        key: &[org],
-        expression: "erasing_id = :id",
-        values: &[("id", id.to_owned())],
-    };
-    let mut counter = Counter::new("records deleted");
-    loop {
-        let mut found = 0;
-        for table in Table::ALL {
-            if *table == Table::ORGANIZATIONS {
-                continue;
-            }
-            let mut query = Query::new(*table, Scope::organization(*table, org));
-            while let Some(items) = query.next(deployment).await? {
-                let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
-                found += keys.len();
-                if !delete_all(deployment, &condition, *table, &keys, &mut counter).await? {
-                    // Another run has erased the organization.
-                    return Ok(counter.finish());
-                }
-            }
-        }
-        if found == 0 {
-            break;
-        }
-    }
-    if condition.delete(deployment).await? == Deletion::Done {
-        counter.add(1);
-    }
-    Ok(counter.finish())
 }

@@ -15,11 +15,12 @@ use workspace_management::store::Table;
 use super::record;
 use crate::{
     deployment::Deployment,
+    output::escape_json,
     progress::Counter,
     query::{Query, Scope},
     records::to_json,
     session::Session,
-    usage::identifier,
+    usage::{UsageError, identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -33,7 +34,7 @@ Examples:
 pub(crate) struct Options {
     #[arg(value_parser = identifier, help = super::ORG_HELP)]
     org: String,
-    /// The file to write. It is replaced when the export is complete [default: standard output]
+    /// The file to write, or `-`. It is replaced when the export is complete [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -44,10 +45,16 @@ pub(crate) struct Options {
 /// If there is no such organization, the file cannot be written, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, out } = options;
+    let out = out.filter(|file| file != Path::new("-"));
+    let out = out.as_deref().map(Export::create).transpose()?;
     let deployment = session.deployment().await?;
     record::find(deployment, &org).await?;
     let count = match out {
-        Some(file) => to_file(deployment, &org, &file).await?,
+        Some(export) => {
+            let (count, export) = export.write(deployment, &org).await?;
+            export.finish()?;
+            count
+        }
         None => {
             write(deployment, &org, BufWriter::new(io::stdout()))
                 .await?
@@ -58,25 +65,80 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Exports to a file, which is complete or does not change. Returns the number of records. What is
-/// not a file, such as a pipe, is written and not replaced.
-///
-/// # Errors
-/// If the file cannot be written, or DynamoDB cannot be reached.
-pub(crate) async fn to_file(deployment: &Deployment, org: &str, file: &Path) -> Result<usize> {
-    let failure = || format!("cannot write {}", file.display());
-    if fs::metadata(file).is_ok_and(|existing| !existing.is_file()) {
-        let out = File::create(file).with_context(failure)?;
-        return Ok(write(deployment, org, BufWriter::new(out)).await?.0);
+/// An export to a file, which is complete or does not change.
+pub(crate) struct Export {
+    path: PathBuf,
+    out: Out,
+}
+
+/// Where an export is written.
+enum Out {
+    /// A temporary file, which becomes the file at the end.
+    Temporary(BufWriter<NamedTempFile>),
+    /// What is not a file, such as a pipe, is not replaced.
+    Special(BufWriter<File>),
+}
+
+impl Export {
+    /// Checks that the file can be written, before anything is read or marked.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let failure = || format!("cannot write {}", path.display());
+        // The target of a link is replaced, and not the link.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let out = if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+            Out::Special(BufWriter::new(File::create(path).with_context(failure)?))
+        } else {
+            let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            if !folder.is_dir() {
+                let folder = folder.display();
+                return Err(UsageError(format!("the folder {folder} does not exist")).into());
+            }
+            let file = NamedTempFile::new_in(folder).with_context(failure)?;
+            Out::Temporary(BufWriter::new(file))
+        };
+        let path = path.to_owned();
+        Ok(Self { path, out })
     }
-    let folder = file.parent().filter(|path| !path.as_os_str().is_empty());
-    let new = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(failure)?;
-    let (count, new) = write(deployment, org, BufWriter::new(new)).await?;
-    let new = new.into_inner().map_err(io::IntoInnerError::into_error);
-    let new = new.with_context(failure)?;
-    new.as_file().sync_all().with_context(failure)?;
-    new.persist(file).with_context(failure)?;
-    Ok(count)
+
+    /// Writes the records of an organization. Returns their number.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or DynamoDB cannot be reached.
+    pub(crate) async fn write(self, deployment: &Deployment, org: &str) -> Result<(usize, Self)> {
+        let path = self.path;
+        let (count, out) = match self.out {
+            Out::Temporary(out) => {
+                let (count, out) = write(deployment, org, out).await?;
+                (count, Out::Temporary(out))
+            }
+            Out::Special(out) => {
+                let (count, out) = write(deployment, org, out).await?;
+                (count, Out::Special(out))
+            }
+        };
+        Ok((count, Self { path, out }))
+    }
+
+    /// Puts the file in its place, where it replaces an older one.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn finish(self) -> Result<()> {
+        let failure = || format!("cannot write {}", self.path.display());
+        let Out::Temporary(out) = self.out else {
+            return Ok(());
+        };
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = file.with_context(failure)?;
+        file.as_file().sync_all().with_context(failure)?;
+        let file = file.persist(&self.path).map_err(|error| error.error);
+        file.with_context(failure)?;
+        Ok(())
+    }
 }
 
 /// Writes the records of one request after the other, so that memory does not grow with their number.
@@ -89,9 +151,13 @@ async fn write<W: Write>(deployment: &Deployment, org: &str, mut out: W) -> Resu
         while let Some(items) = query.next(deployment).await? {
             counter.add(items.len());
             for mut item in items {
-                item.remove("secret_sha256");
+                // Nothing can be restored to an organization that is being erased.
+                for name in ["secret_sha256", "erasing_id", "erasing_at", "erasing_by"] {
+                    item.remove(name);
+                }
                 let line = json!({ "table": table.name, "record": to_json(item) });
-                writeln!(out, "{line}").context("cannot write the export")?;
+                writeln!(out, "{}", escape_json(&line.to_string()))
+                    .context("cannot write the export")?;
             }
         }
     }

@@ -47,8 +47,11 @@ pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) ->
         SAFE_WAIT.as_secs(),
     );
     if let Some(wait) = wait {
-        wait.run("functions still use what they have cached, and their last writes end")
-            .await;
+        wait.run(
+            deployment,
+            "functions still use what they have cached, and their last writes end",
+        )
+        .await;
         if wait.is_safe() {
             eprintln!("no operation succeeds for {org} any more");
         }
@@ -85,7 +88,7 @@ pub(crate) async fn change(
         "enabled" => ENABLE,
         _ => DISABLE,
     };
-    // An attempt fails only if another operator changes the state at the same time.
+    // An attempt fails if another one has changed the state, which may be an earlier one of this run.
     for _ in 0..10 {
         let organization = record::find(deployment, org).await?;
         match (record::state(&organization), wanted) {

@@ -83,8 +83,8 @@ pub(crate) async fn remove(
     };
     confirm(&team)?;
     let id = mark(deployment, operator, key, &team).await?;
-    wait.run("functions still use the team that they have cached, and their last writes end")
-        .await;
+    let reason = "functions still use the team that they have cached, and their last writes end";
+    wait.run(deployment, reason).await;
     let condition = Condition {
         table: Table::TEAMS,
         key: &record_key,

@@ -17,7 +17,7 @@ const BATCH: usize = 1_000;
 
 /// A source of records.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// The table with this name, whose records are of this kind.
     Table(String, Table),
     /// A file, whose records are of this kind if there is one.
@@ -29,14 +29,14 @@ impl Source {
     ///
     /// # Errors
     /// A [`UsageError`] if the kind of a table's records is missing.
-    pub(super) fn new(from: &str, to: Option<Table>) -> Result<Self, UsageError> {
+    pub(crate) fn new(from: &str, to: Option<Table>) -> Result<Self, UsageError> {
         let path = Path::new(from);
         if path.is_file() {
             return Ok(Self::File(path.to_owned(), to));
         }
         let is_table_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         match to {
-            _ if !from.chars().all(is_table_name) => Err(UsageError(format!(
+            _ if from.is_empty() || !from.chars().all(is_table_name) => Err(UsageError(format!(
                 "there is no file {from}, and a table cannot have this name"
             ))),
             Some(table) => Ok(Self::Table(from.to_owned(), table)),
@@ -75,7 +75,7 @@ impl Source {
 }
 
 /// The records of a source, in batches of one table each.
-pub(super) enum Batches<'a> {
+pub(crate) enum Batches<'a> {
     Table {
         name: &'a str,
         table: Table,
@@ -174,8 +174,11 @@ impl Batches<'_> {
                 return Ok(None);
             };
             let line = line.with_context(|| format!("cannot read {place}"))?;
+            if line.trim().is_empty() {
+                continue;
+            }
             let line: Value = serde_json::from_str(&line)
-                .map_err(|error| anyhow!("{place} is not one of `orgs export`: {error}"))?;
+                .map_err(|_| anyhow!("{place} is not JSON: use a file of `orgs export`"))?;
             let mut all = Table::ALL.iter().copied();
             let table = all.find(|table| line["table"] == table.name);
             let table = table.with_context(|| format!("{place} has no known table"))?;

@@ -1,0 +1,146 @@
+//! What another operator changes after a command has read it, and before the command writes.
+
+use std::{fmt, fs, sync::Arc, sync::Mutex};
+
+use aws_sdk_dynamodb::{Client, config::http::HttpRequest};
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+use serde_json::{Value, json};
+use workspace_local::{
+    demo::key_record,
+    dynamodb::{DynamoDb, action, http_client},
+    tables::sdk_config,
+};
+use workspace_management::{api_key::ApiKey, store::Table};
+
+use super::operator;
+use crate::{
+    commands::{
+        keys::{NewKey, insert},
+        restore::{copy::restore, source::Source},
+    },
+    deployment::Deployment,
+};
+
+/// A DynamoDB in which a record is stored before the first transaction.
+#[derive(Clone)]
+struct Interference {
+    dynamodb: DynamoDb,
+    change: Arc<Mutex<Option<(Table, Value)>>>,
+}
+
+impl fmt::Debug for Interference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Interference")
+    }
+}
+
+impl HttpConnector for Interference {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        if action(&request) == "TransactWriteItems"
+            && let Some((table, record)) = self.change.lock().expect("a lock").take()
+        {
+            self.dynamodb.put(table, record);
+        }
+        HttpConnectorFuture::ready(Ok(self.dynamodb.handle(&request)))
+    }
+}
+
+fn organization(mark: Option<&str>, created_at: &str) -> (Table, Value) {
+    let mut record = json!({ "org_id": "acme", "created_at": created_at, "request_id": "r" });
+    if let Some(mark) = mark {
+        record[mark] = json!("a1");
+    }
+    (Table::ORGANIZATIONS, record)
+}
+
+fn team(mark: Option<&str>) -> (Table, Value) {
+    let mut record = json!({ "project": "acme#apollo", "team_id": "docs", "created_at": "2026-01-01T00:00:00Z" });
+    if let Some(mark) = mark {
+        record[mark] = json!("a1");
+    }
+    (Table::TEAMS, record)
+}
+
+async fn deployment(change: Option<(Table, Value)>) -> (Deployment, DynamoDb) {
+    let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
+    for (table, record) in [organization(None, "2026-01-01T00:00:00Z"), team(None)] {
+        dynamodb.put(table, record);
+    }
+    let connector = Interference {
+        dynamodb: dynamodb.clone(),
+        change: Arc::new(Mutex::new(change)),
+    };
+    let config = sdk_config("http://dynamodb").http_client(http_client(connector));
+    let mut deployment = Deployment::local("http://dynamodb");
+    deployment.client = Client::from_conf(config.build());
+    (deployment, dynamodb)
+}
+
+/// Each condition of a restore's transaction fails if what it checks has changed since it was read.
+#[tokio::test]
+async fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
+    let member = json!({ "table": "members", "record": {
+        "team": "acme#apollo#docs", "user_id": "ada", "created_at": "2026-02-01T00:00:00Z",
+    } });
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), member.to_string()).expect("a file");
+    let source = Source::new(file.path().to_str().expect("a path"), None).expect("a source");
+    for (change, copied) in [
+        (None, 1),
+        (Some(team(Some("removing_id"))), 0),
+        (
+            Some(organization(Some("erasing_id"), "2026-01-01T00:00:00Z")),
+            0,
+        ),
+        (Some(organization(None, "2026-03-01T00:00:00Z")), 0),
+        // It may be disabled.
+        (
+            Some(organization(Some("disabled_at"), "2026-01-01T00:00:00Z")),
+            1,
+        ),
+    ] {
+        let (deployment, dynamodb) = deployment(change.clone()).await;
+        let report = restore(&deployment, &operator(0), &source, false).await;
+        let report = report.expect("a report");
+        assert_eq!(report.copied, copied, "{change:?}");
+        assert_eq!(
+            report.skipped.values().sum::<usize>(),
+            1 - copied,
+            "{change:?}"
+        );
+        assert_eq!(
+            dynamodb.records(Table::TEAM_MEMBERS).len(),
+            copied,
+            "{change:?}"
+        );
+    }
+}
+
+/// A key that is created just before its organization is disabled is stored before, or not at all.
+#[tokio::test]
+async fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
+    let old = ApiKey::generate([1; 8], [[7; 16]; 2]);
+    let mut revoked = key_record(&old, "acme", "test");
+    revoked.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
+    for (change, is_stored) in [
+        (None, true),
+        (
+            Some(organization(Some("disabled_at"), "2026-01-01T00:00:00Z")),
+            false,
+        ),
+        (
+            Some(organization(Some("erasing_id"), "2026-01-01T00:00:00Z")),
+            false,
+        ),
+        (Some((Table::KEYS, json!(revoked))), false),
+    ] {
+        let (deployment, dynamodb) = deployment(change.clone()).await;
+        dynamodb.put(Table::KEYS, key_record(&old, "acme", "test"));
+        let mut new = NewKey::generate("acme", "new", None, None).expect("a key");
+        new.replaces = Some(revoked.key_id.clone());
+        let stored = insert(&deployment, &new, &operator(0)).await;
+        assert_eq!(stored.is_ok(), is_stored, "{change:?}: {stored:?}");
+        let count = dynamodb.records(Table::KEYS).len();
+        assert_eq!(count, 1 + usize::from(is_stored), "{change:?}");
+    }
+}

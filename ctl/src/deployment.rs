@@ -1,38 +1,20 @@
 //! A deployment: the names of its tables, and how to reach them and the API.
 
-use std::{env, error::Error as StdError, io, iter, time::Duration};
+use std::env;
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::BehaviorVersion;
-use aws_sdk_dynamodb::{
-    Client,
-    config::{
-        interceptors::InterceptorContext,
-        retry::{ClassifyRetry, RetryAction, RetryConfig},
-    },
-    error::ProvideErrorMetadata as _,
-    operation::delete_item::DeleteItemError,
-};
-use aws_smithy_runtime_api::client::{
-    orchestrator::OrchestratorError, retries::classifiers::RetryClassifierPriority,
-};
+use aws_sdk_dynamodb::Client;
 use workspace_local::tables::{sdk_config, table_names};
-use workspace_management::store::{Table, TableNames, TransientErrorClassifier};
+use workspace_management::store::{Table, TableNames};
 
-use crate::usage::UsageError;
+use crate::{client::client, usage::UsageError};
 
 /// The default address of DynamoDB with `serve`.
 const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
 /// The default address of the API with `serve`.
 const LOCAL_API: &str = "http://127.0.0.1:3000";
-
-/// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
-/// other writers and throttling.
-const MAX_ATTEMPTS: u32 = 10;
-
-/// The maximum wait before the second attempt. It doubles for each further attempt.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A deployment.
 pub(crate) struct Deployment {
@@ -181,56 +163,6 @@ fn check_endpoints() -> Result<()> {
         .into()),
         _ => Ok(()),
     }
-}
-
-/// A client that also retries what the function retries, such as conflicts of transactions.
-pub(crate) fn client(config: aws_sdk_dynamodb::config::Builder) -> Client {
-    let retries = RetryConfig::standard()
-        .with_max_attempts(MAX_ATTEMPTS)
-        .with_initial_backoff(INITIAL_BACKOFF);
-    let config = config
-        .retry_config(retries)
-        .retry_classifier(TransientErrorClassifier)
-        .retry_classifier(OperatorClassifier);
-    Client::from_conf(config.build())
-}
-
-/// Retries deletes that lost to a transaction: the function deletes nothing, so its rules lack them.
-/// Does not retry a refused connection: an operator wants to know at once that nothing listens.
-#[derive(Debug)]
-pub(crate) struct OperatorClassifier;
-
-impl ClassifyRetry for OperatorClassifier {
-    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
-        let error = context.output_or_error().and_then(Result::err);
-        let connector = error.and_then(OrchestratorError::as_connector_error);
-        if connector.is_some_and(|error| is_refused(error)) {
-            return RetryAction::RetryForbidden;
-        }
-        let error = error.and_then(OrchestratorError::as_operation_error);
-        let error = error.and_then(|error| error.downcast_ref::<DeleteItemError>());
-        match error.and_then(|error| error.code()) {
-            Some("TransactionConflictException") => RetryAction::transient_error(),
-            _ => RetryAction::NoActionIndicated,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "deletes that lost to a transaction, and refused connections"
-    }
-
-    fn priority(&self) -> RetryClassifierPriority {
-        RetryClassifierPriority::run_after(TransientErrorClassifier.priority())
-    }
-}
-
-/// Whether nothing listens at the address of a connection.
-fn is_refused(error: &(dyn StdError + 'static)) -> bool {
-    let mut causes = iter::successors(Some(error), |error| (*error).source());
-    causes.any(|cause| {
-        let error = cause.downcast_ref::<io::Error>();
-        error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-    })
 }
 
 /// The SDK's default configuration.

@@ -1,5 +1,6 @@
 //! The command line of `workspacectl`.
 
+mod client;
 mod commands;
 mod confirmation;
 mod deployment;

@@ -131,19 +131,29 @@ pub(crate) struct Project {
 /// If there is no such record, it changes meanwhile, it is not confirmed, or DynamoDB cannot be
 /// reached.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let target = match command {
-        Command::Team {
-            project: Project { org, project },
+    if let Command::Team {
+        project: Project { org, project },
+        team,
+        wait,
+        confirmation,
+    } = command
+    {
+        let team = team::Key {
+            project: format!("{org}#{project}"),
             team,
-            wait,
-            confirmation,
-        } => {
-            let team = team::Key {
-                project: format!("{org}#{project}"),
-                team,
-            };
-            return team::run(&team, wait, confirmation, session).await;
-        }
+        };
+        return team::run(&team, wait, confirmation, session).await;
+    }
+    match single_record(command) {
+        Some(target) => record::run(&target, session).await,
+        None => Ok(()),
+    }
+}
+
+/// The record to remove. `None` for a team, which consists of many.
+fn single_record(command: Command) -> Option<Target> {
+    Some(match command {
+        Command::Team { .. } => return None,
         Command::Member {
             project: Project { org, project },
             team,
@@ -182,6 +192,5 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             name: format!("the logging instance of the project {project}"),
             key: [org, project],
         },
-    };
-    record::run(&target, session).await
+    })
 }

@@ -1,6 +1,7 @@
 //! `restore`: copies records back from a restored table or an export. It never overwrites a record.
 
 pub(crate) mod copy;
+mod parent;
 pub(crate) mod source;
 
 use anyhow::Result;

@@ -80,25 +80,11 @@ pub(crate) async fn insert(
         expression: "attribute_exists(key_id) AND attribute_not_exists(revoked_at)",
         values: &[],
     };
-    let mut put = Put::builder()
-        .table_name(deployment.tables.name(Table::KEYS))
-        .set_item(Some(serde_dynamo::to_item(&new.record)?))
-        .item("last_four", text(&new.key[new.key.len() - 4..]))
-        .item("created_by", text(&operator.name))
-        .item("request_id", text(&operator.run_id))
-        .condition_expression("attribute_not_exists(key_id)");
-    if let Some(seconds) = new.issued_for {
-        put = put.item("issued_for", AttributeValue::N(seconds.to_string()));
-    }
     let mut actions = vec![organization.check(deployment)?];
     if new.replaces.is_some() {
-        put = put.item("replaces", text(old));
         actions.push(replaced.check(deployment)?);
     }
-    if let Some(rotation) = &new.rotation {
-        put = put.item("rotation_id", text(rotation));
-    }
-    actions.push(TransactWriteItem::builder().put(put.build()?).build());
+    actions.push(put(deployment, new, operator)?);
     let failed = transact(deployment, actions)
         .await
         .context("cannot store the key")?;
@@ -117,6 +103,27 @@ pub(crate) async fn insert(
         1 if new.replaces.is_some() => bail!("the key {old} was revoked meanwhile"),
         _ => bail!("a key with the same id exists: run the command again"),
     }
+}
+
+/// The action that stores a new key's record, with the attributes that the function does not read.
+fn put(deployment: &Deployment, new: &NewKey, operator: &Operator) -> Result<TransactWriteItem> {
+    let mut put = Put::builder()
+        .table_name(deployment.tables.name(Table::KEYS))
+        .set_item(Some(serde_dynamo::to_item(&new.record)?))
+        .item("last_four", text(&new.key[new.key.len() - 4..]))
+        .item("created_by", text(&operator.name))
+        .item("request_id", text(&operator.run_id))
+        .condition_expression("attribute_not_exists(key_id)");
+    if let Some(seconds) = new.issued_for {
+        put = put.item("issued_for", AttributeValue::N(seconds.to_string()));
+    }
+    if let Some(old) = &new.replaces {
+        put = put.item("replaces", text(old));
+    }
+    if let Some(rotation) = &new.rotation {
+        put = put.item("rotation_id", text(rotation));
+    }
+    Ok(TransactWriteItem::builder().put(put.build()?).build())
 }
 
 /// Revokes a key and returns its record. The time of an earlier revocation stays.

@@ -7,7 +7,6 @@ use std::{
 
 use anyhow::Result;
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
-use serde_json::Value;
 use workspace_management::{
     api_key::KeyRecord,
     service::TIMEOUT,
@@ -15,13 +14,13 @@ use workspace_management::{
     values::Identifier,
 };
 
-use super::source::Source;
+use super::{parent::Parent, source::Source};
 use crate::{
     deployment::Deployment,
     progress::Counter,
-    records::{get, text_of, to_json, unchanged},
+    records::{text_of, to_json},
     session::Operator,
-    write::{Condition, MAX_ACTIONS, text, transact},
+    write::{MAX_ACTIONS, text, transact},
 };
 
 /// The attributes that a restore adds, which do not count as a difference.
@@ -86,14 +85,6 @@ pub(crate) async fn restore(
     }
     restore.counter.finish();
     Ok(restore.report)
-}
-
-/// A record that others belong to: an organization or a team.
-#[derive(Debug, Clone, PartialEq)]
-struct Parent {
-    table: Table,
-    key: Vec<String>,
-    record: Value,
 }
 
 struct Restore<'a> {
@@ -188,11 +179,7 @@ impl Restore<'_> {
         if let Some(parent) = self.parents.get(&id) {
             return Ok(parent.clone());
         }
-        let key: Vec<_> = id.1.iter().map(String::as_str).collect();
-        let record = get(self.deployment, table, &key).await?;
-        let record = record.filter(|record| record[mark(table)].is_null());
-        let key = id.1.clone();
-        let parent = record.map(|record| Parent { table, key, record });
+        let parent = Parent::read(self.deployment, table, id.1.clone()).await?;
         self.parents.insert(id, parent.clone());
         Ok(parent)
     }
@@ -248,34 +235,6 @@ impl Restore<'_> {
             .expression_attribute_names("#key", table.key[0])
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         Ok(TransactWriteItem::builder().put(put.build()?).build())
-    }
-}
-
-/// The attribute that marks an organization or a team which is being deleted.
-fn mark(table: Table) -> &'static str {
-    match table {
-        Table::TEAMS => "removing_id",
-        _ => "erasing_id",
-    }
-}
-
-impl Parent {
-    /// Checks that the record is still the one that was read, and is not being deleted.
-    fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
-        let key: Vec<_> = self.key.iter().map(String::as_str).collect();
-        let (unchanged, values) = unchanged(&self.record, &["created_at", "request_id"]);
-        // The last attribute, because DynamoDB reserves the name `project`.
-        let name = self.table.key.last().copied().unwrap_or_default();
-        let mark = mark(self.table);
-        let condition = Condition {
-            table: self.table,
-            key: &key,
-            expression: &format!(
-                "attribute_exists({name}) AND attribute_not_exists({mark}) AND {unchanged}"
-            ),
-            values: &values,
-        };
-        condition.check(deployment)
     }
 }
 

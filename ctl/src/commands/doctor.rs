@@ -1,20 +1,12 @@
 //! `doctor`: checks a deployment without changing it.
 
-use std::time::{Duration, Instant, SystemTime};
+mod api;
+
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::{
-    config::http::HttpRequest,
-    types::{BillingMode, KeySchemaElement, TableDescription, TableStatus},
-};
-use aws_smithy_http_client::{
-    Connector,
-    tls::{Provider, rustls_provider::CryptoMode},
-};
-use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
-use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
-use serde_json::{Value, json};
-use tokio::time::timeout;
+use aws_sdk_dynamodb::types::{BillingMode, KeySchemaElement, TableDescription, TableStatus};
+use serde_json::json;
 use workspace_local::tables::{Declaration, Key};
 use workspace_management::store::Table;
 
@@ -35,9 +27,6 @@ Examples:
 
 /// The time before the end of a key at which its replacement becomes urgent.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
-
-/// How long the API may take to respond, including a cold start.
-const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Which API to check.
 #[derive(Debug, clap::Args)]
@@ -67,7 +56,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => deployment.api_url().await,
     };
     match url {
-        Ok(Some(url)) => checks.push((format!("API {url}"), check_api(&url).await)),
+        Ok(Some(url)) => checks.push((format!("API {url}"), api::check(&url).await)),
         Ok(None) => eprintln!("the API was not checked: pass its URL with --url"),
         Err(error) => checks.push(("API".to_owned(), Err(error))),
     }
@@ -210,45 +199,4 @@ fn has_key(declared: &[Key], actual: &[KeySchemaElement]) -> bool {
             declared.attribute_name == actual.attribute_name
                 && declared.key_type == actual.key_type.as_str()
         })
-}
-
-/// Checks that the service responds to a request without an API key with its 401.
-async fn check_api(url: &str) -> Result<String> {
-    let mut request = HttpRequest::new(SdkBody::from("{}"));
-    request.set_method("POST")?;
-    let path = "/api/v1/bot/playground/doctor/voice";
-    request.set_uri(format!("{}{path}", url.trim_end_matches('/')))?;
-    request
-        .headers_mut()
-        .insert("content-type", "application/json");
-    let started = Instant::now();
-    let response = timeout(TIMEOUT, send(request));
-    let (status, request_id, body) = response
-        .await
-        .with_context(|| format!("no response within {}", humanize(TIMEOUT)))??;
-    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-    match (status, request_id, problem["code"].as_str()) {
-        (401, Some(_), Some("unauthenticated")) => {
-            Ok(format!("responds in {} ms", started.elapsed().as_millis()))
-        }
-        (500.., Some(id), _) => {
-            bail!("responds with {status}: search the function's log for the request id {id}")
-        }
-        _ => bail!("responds with {status}, but not as this service does: check the URL"),
-    }
-}
-
-/// Sends a request. Returns the status, the `x-request-id` and the body of the response.
-async fn send(request: HttpRequest) -> Result<(u16, Option<String>, Vec<u8>)> {
-    let connector = Connector::builder()
-        .tls_provider(Provider::rustls(CryptoMode::Ring))
-        .build();
-    let response = SharedHttpConnector::new(connector)
-        .call(request)
-        .await
-        .context("cannot connect")?;
-    let status = response.status().as_u16();
-    let request_id = response.headers().get("x-request-id").map(str::to_owned);
-    let body = ByteStream::new(response.into_body()).collect().await?;
-    Ok((status, request_id, body.to_vec()))
 }

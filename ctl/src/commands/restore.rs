@@ -4,15 +4,14 @@ pub(crate) mod copy;
 mod parent;
 pub(crate) mod source;
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use workspace_management::store::Table;
 
-use self::{
-    copy::{Report, restore},
-    source::Source,
-};
+use self::{copy::restore, source::Source};
 use crate::{
     output::{escape, print_records},
     session::{Operator, Session},
@@ -45,6 +44,20 @@ fn kind_parser() -> impl TypedValueParser<Value = Table> {
         let table = Table::ALL.iter().copied().find(|table| table.name == name);
         table.ok_or("unknown kind")
     })
+}
+
+/// What became of the records.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) copied: usize,
+    /// Records that exist with the same content.
+    pub(crate) existed: usize,
+    /// Records that exist with other content, which stays.
+    pub(crate) differ: usize,
+    /// How many records were skipped, by the reason.
+    pub(crate) skipped: BTreeMap<&'static str, usize>,
+    /// The ids of the keys that can be used again.
+    pub(crate) keys: Vec<String>,
 }
 
 /// Copies records and reports what became of them.

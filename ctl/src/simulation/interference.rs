@@ -7,25 +7,36 @@ use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use serde_json::{Value, json};
 use workspace_local::{
     demo::key_record,
-    dynamodb::{DynamoDb, action, http_client},
+    dynamodb::{DynamoDb, http_client, is_read},
     tables::sdk_config,
 };
 use workspace_management::{api_key::ApiKey, store::Table};
 
+use self::Change::{Deleted, Stored};
 use super::operator;
 use crate::{
     commands::{
         keys::{NewKey, insert},
+        orgs::state::change,
+        remove::team::{Key, remove},
         restore::{copy::restore, source::Source},
     },
     deployment::Deployment,
+    wait::Wait,
 };
 
-/// A DynamoDB in which a record is stored before the first transaction.
+/// A DynamoDB in which something changes before the first write.
 #[derive(Clone)]
 struct Interference {
     dynamodb: DynamoDb,
-    change: Arc<Mutex<Option<(Table, Value)>>>,
+    change: Arc<Mutex<Option<Change>>>,
+}
+
+/// What changes.
+#[derive(Debug, Clone)]
+enum Change {
+    Stored((Table, Value)),
+    Deleted((Table, Value)),
 }
 
 impl fmt::Debug for Interference {
@@ -36,10 +47,12 @@ impl fmt::Debug for Interference {
 
 impl HttpConnector for Interference {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        if action(&request) == "TransactWriteItems"
-            && let Some((table, record)) = self.change.lock().expect("a lock").take()
-        {
-            self.dynamodb.put(table, record);
+        if !is_read(&request) {
+            match self.change.lock().expect("a lock").take() {
+                Some(Change::Stored((table, record))) => self.dynamodb.put(table, record),
+                Some(Change::Deleted((table, record))) => self.dynamodb.delete(table, &record),
+                None => {}
+            }
         }
         HttpConnectorFuture::ready(Ok(self.dynamodb.handle(&request)))
     }
@@ -61,7 +74,7 @@ fn team(mark: Option<&str>) -> (Table, Value) {
     (Table::TEAMS, record)
 }
 
-async fn deployment(change: Option<(Table, Value)>) -> (Deployment, DynamoDb) {
+async fn deployment(change: Option<Change>) -> (Deployment, DynamoDb) {
     let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
     for (table, record) in [organization(None, "2026-01-01T00:00:00Z"), team(None)] {
         dynamodb.put(table, record);
@@ -87,15 +100,21 @@ async fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
     let source = Source::new(file.path().to_str().expect("a path"), None).expect("a source");
     for (change, copied) in [
         (None, 1),
-        (Some(team(Some("removing_id"))), 0),
+        (Some(Stored(team(Some("removing_id")))), 0),
         (
-            Some(organization(Some("erasing_id"), "2026-01-01T00:00:00Z")),
+            Some(Stored(organization(
+                Some("erasing_id"),
+                "2026-01-01T00:00:00Z",
+            ))),
             0,
         ),
-        (Some(organization(None, "2026-03-01T00:00:00Z")), 0),
+        (Some(Stored(organization(None, "2026-03-01T00:00:00Z"))), 0),
         // It may be disabled.
         (
-            Some(organization(Some("disabled_at"), "2026-01-01T00:00:00Z")),
+            Some(Stored(organization(
+                Some("disabled_at"),
+                "2026-01-01T00:00:00Z",
+            ))),
             1,
         ),
     ] {
@@ -125,14 +144,20 @@ async fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     for (change, is_stored) in [
         (None, true),
         (
-            Some(organization(Some("disabled_at"), "2026-01-01T00:00:00Z")),
+            Some(Stored(organization(
+                Some("disabled_at"),
+                "2026-01-01T00:00:00Z",
+            ))),
             false,
         ),
         (
-            Some(organization(Some("erasing_id"), "2026-01-01T00:00:00Z")),
+            Some(Stored(organization(
+                Some("erasing_id"),
+                "2026-01-01T00:00:00Z",
+            ))),
             false,
         ),
-        (Some((Table::KEYS, json!(revoked))), false),
+        (Some(Stored((Table::KEYS, json!(revoked)))), false),
     ] {
         let (deployment, dynamodb) = deployment(change.clone()).await;
         dynamodb.put(Table::KEYS, key_record(&old, "acme", "test"));
@@ -143,4 +168,32 @@ async fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
         let count = dynamodb.records(Table::KEYS).len();
         assert_eq!(count, 1 + usize::from(is_stored), "{change:?}");
     }
+}
+
+/// A condition on an attribute that is missing also holds for a record that is missing, which the
+/// update would then create.
+#[tokio::test]
+async fn a_record_that_was_deleted_meanwhile_is_not_created_by_its_mark() {
+    let acme = organization(None, "2026-01-01T00:00:00Z");
+    for wanted in ["disabled", "enabled"] {
+        let (deployment, dynamodb) = deployment(Some(Deleted(acme.clone()))).await;
+        if wanted == "enabled" {
+            let mut disabled = acme.1.clone();
+            disabled["disabled_at"] = json!("2026-01-02T00:00:00Z");
+            dynamodb.put(Table::ORGANIZATIONS, disabled);
+        }
+        let changed = change(&deployment, &operator(0), "acme", wanted).await;
+        assert!(changed.is_err(), "{changed:?}");
+        assert!(dynamodb.records(Table::ORGANIZATIONS).is_empty());
+    }
+
+    let (deployment, dynamodb) = deployment(Some(Deleted(team(None)))).await;
+    let key = Key {
+        project: "acme#apollo".to_owned(),
+        team: "docs".to_owned(),
+    };
+    let wait = Wait::seconds(0);
+    let removed = remove(&deployment, &operator(0), &key, wait, |_| Ok(())).await;
+    assert!(removed.is_err(), "{removed:?}");
+    assert!(dynamodb.records(Table::TEAMS).is_empty());
 }

@@ -36,21 +36,19 @@ fn workspacectl(arguments: &[&str]) -> Command {
 /// an error with this text.
 #[track_caller]
 fn assert_fails(output: &Output, text: &str) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(
-        error.starts_with("error: ") && error.contains(text),
-        "{error}"
-    );
-    assert!(output.stdout.is_empty(), "{output:?}");
+    assert_exits_with(1, output, text);
 }
 
-/// Asserts that a command failed with exit code 2, printed nothing to standard output, and printed
-/// an error with this text.
+/// The same for exit code 2, which means that the command line is invalid.
 #[track_caller]
 fn assert_usage_error(output: &Output, text: &str) {
+    assert_exits_with(2, output, text);
+}
+
+#[track_caller]
+fn assert_exits_with(code: i32, output: &Output, text: &str) {
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert_eq!(output.status.code(), Some(code), "{error}");
     assert!(
         error.starts_with("error: ") && error.contains(text),
         "{error}"

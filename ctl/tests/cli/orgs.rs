@@ -6,13 +6,6 @@ use serde_json::{Value, json};
 
 use crate::{assert_fails, assert_usage_error, server::Server};
 
-/// A service without caches, so that commands need not wait, with a record of every kind.
-fn server_with_records() -> Server {
-    let server = Server::start(&["--key-cache", "0"]);
-    server.send_events();
-    server
-}
-
 fn disable(server: &Server, org: &str) {
     server.run(&["orgs", "disable", org, "--wait", "0"]);
 }
@@ -64,7 +57,7 @@ fn an_invalid_organization_id_is_a_usage_error() {
 
 #[test]
 fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let state = || server.records(&["orgs", "show", "acme"]).remove(0);
     assert_eq!(state()["state"], "enabled");
 
@@ -139,7 +132,7 @@ fn lines(export: &str) -> Vec<(String, Value)> {
 
 #[test]
 fn an_export_has_every_record_of_one_organization_and_no_digest() {
-    let server = server_with_records();
+    let server = Server::with_records();
     server.run(&["orgs", "create", "acme2"]);
     server.run(&["keys", "create", "--org", "acme2"]);
     assert_eq!(
@@ -176,7 +169,7 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
 /// The mark stays if the command is killed while it waits, and the next run continues.
 #[test]
 fn an_erasure_that_was_killed_is_continued() {
-    let server = server_with_records();
+    let server = Server::with_records();
     disable(&server, "acme");
     let erase = ["orgs", "erase", "acme", "--yes", "--without-export"];
     let mut killed = server.command(&erase).spawn().unwrap();
@@ -217,7 +210,7 @@ fn an_export_replaces_only_a_file() {
 
 #[test]
 fn an_organization_is_erased_completely_and_others_stay() {
-    let server = server_with_records();
+    let server = Server::with_records();
     server.run(&["orgs", "create", "acme2"]);
     let key = server.run(&["keys", "create", "--org", "acme2"]);
     let path = "/api/v1/project/acme2/apollo/createNewTeamOnProject";

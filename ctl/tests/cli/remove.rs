@@ -4,13 +4,6 @@ use serde_json::{Value, json};
 
 use crate::{assert_fails, assert_usage_error, server::Server};
 
-/// A service without caches, so that commands need not wait, with a record of every kind.
-fn server_with_records() -> Server {
-    let server = Server::start(&["--key-cache", "0"]);
-    server.send_events();
-    server
-}
-
 /// The arguments of a removal in the organization `acme`.
 fn removal<'a>(kind: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     [&["remove", kind, "--org", "acme"], rest].concat()
@@ -18,7 +11,7 @@ fn removal<'a>(kind: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn every_kind_of_record_is_removed_once() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let apollo = ["--project", "apollo"];
     for (kind, table, rest) in [
         (
@@ -54,7 +47,7 @@ fn every_kind_of_record_is_removed_once() {
 
 #[test]
 fn a_team_is_removed_with_its_members_and_can_be_created_again() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
     let members = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
     let users: Vec<Value> = (0..100)
@@ -97,7 +90,7 @@ fn a_team_is_removed_with_its_members_and_can_be_created_again() {
 /// The mark stays if the command is killed while it waits, and the next run continues.
 #[test]
 fn a_removal_that_was_killed_is_continued() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let remove = removal("team", &["--project", "apollo", "research-team", "--yes"]);
     let mut killed = server.command(&remove).spawn().unwrap();
     let marked = || {

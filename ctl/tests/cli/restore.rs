@@ -15,13 +15,6 @@ fn restore(server: &Server, arguments: &[&str]) -> [u64; 4] {
     ["copied", "existed", "differ", "skipped"].map(|name| report[name].as_u64().unwrap())
 }
 
-/// A service without caches, with a record of every kind.
-fn server_with_records() -> Server {
-    let server = Server::start(&["--key-cache", "0"]);
-    server.send_events();
-    server
-}
-
 /// An export in a file, and its lines.
 fn export(server: &Server, folder: &tempfile::TempDir) -> (String, Vec<Value>) {
     let file = folder.path().join("export.jsonl");
@@ -36,7 +29,7 @@ fn export(server: &Server, folder: &tempfile::TempDir) -> (String, Vec<Value>) {
 
 #[test]
 fn an_export_is_restored_after_an_erasure() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let folder = tempfile::tempdir().unwrap();
     let (file, lines) = export(&server, &folder);
     let from = ["--from", file.as_str()];
@@ -70,7 +63,7 @@ fn an_export_is_restored_after_an_erasure() {
 /// The export is written after the mark, which must not block the restored organization.
 #[test]
 fn the_export_of_an_erasure_is_restored() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("erased.jsonl");
     let file = file.to_str().unwrap();
@@ -106,7 +99,7 @@ fn a_line_that_occurs_twice_is_restored_once() {
 
 #[test]
 fn a_restore_overwrites_nothing_and_skips_what_belongs_to_nothing() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let folder = tempfile::tempdir().unwrap();
     let (file, lines) = export(&server, &folder);
     let change = |table: &str, name: &str, value: &str| {
@@ -176,7 +169,7 @@ fn a_line_that_is_not_of_an_export_is_named() {
 
 #[test]
 fn keys_are_restored_from_a_table_unless_they_were_revoked() {
-    let server = server_with_records();
+    let server = Server::with_records();
     let [kept, lost] = [0, 1].map(|_| {
         server
             .run(&["keys", "create", "--org", "acme"])

@@ -69,6 +69,13 @@ impl Server {
         }
     }
 
+    /// A service without caches, so that commands need not wait, with a record of every kind.
+    pub(crate) fn with_records() -> Self {
+        let server = Self::start(&["--key-cache", "0"]);
+        server.send_events();
+        server
+    }
+
     /// A command on the service.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = workspacectl(arguments);

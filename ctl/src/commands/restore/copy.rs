@@ -1,7 +1,7 @@
 //! Copies records, in transactions that check what they belong to.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     time::SystemTime,
 };
 
@@ -14,7 +14,7 @@ use workspace_management::{
     values::Identifier,
 };
 
-use super::{parent::Parent, source::Source};
+use super::{Report, parent::Parent, source::Source};
 use crate::{
     deployment::Deployment,
     progress::Counter,
@@ -44,20 +44,6 @@ const NO_KEYS: &str = "keys, which need --keys and are not in exports";
 const NO_PARENT: &str = "their organization or team does not exist, or is being deleted";
 const INVALID: &str = "the ids in their keys are not valid, or they are of another kind";
 const OLDER: &str = "they are older than their organization or team, and belonged to another one";
-
-/// What became of the records.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) copied: usize,
-    /// Records that exist with the same content.
-    pub(crate) existed: usize,
-    /// Records that exist with other content, which stays.
-    pub(crate) differ: usize,
-    /// How many records were skipped, by the reason.
-    pub(crate) skipped: BTreeMap<&'static str, usize>,
-    /// The ids of the keys that can be used again.
-    pub(crate) keys: Vec<String>,
-}
 
 /// Copies the records of a source.
 ///

@@ -414,12 +414,12 @@ fn assert_breaks<F: Future<Output = Vec<String>>>(
     first: u64,
     simulation: impl Fn(u64) -> F + Sync,
 ) {
-    for seed in (first..first + 200).step_by(2) {
+    for seed in (first..first + 600).step_by(2) {
         let violated = run(seed..seed + 2, &simulation);
         if let Some((seed, violations)) = violated.first() {
             println!("{weakness:?}: seed {seed}: {}", violations[0]);
             return;
         }
     }
-    panic!("{weakness:?} breaks no rule in 200 schedules from {first}");
+    panic!("{weakness:?} breaks no rule in 600 schedules from {first}");
 }

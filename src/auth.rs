@@ -184,9 +184,8 @@ impl<'a> Call<'a> {
             return self.authorize_anonymous(operation, organization).await;
         };
         self.organization = Some(key.org_id.clone());
-        let Some(own) = Identifier::new(&key.org_id) else {
-            return Err(Error::internal("the API key has an invalid org_id"));
-        };
+        let own = Identifier::new(&key.org_id)
+            .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
         if organization.is_some_and(|organization| *organization != own) {
             return Err(Error::OtherOrganization);
         }
@@ -215,11 +214,8 @@ impl<'a> Call<'a> {
             return Err(Error::NoKey);
         };
         let now = self.request.received_at;
-        if !self
-            .store
-            .organization_is_enabled(organization, now)
-            .await?
-        {
+        let is_enabled = self.store.organization_is_enabled(organization, now);
+        if !is_enabled.await? {
             return Err(Error::NoSuchOrganization);
         }
         self.organization = Some(organization.as_str().to_owned());

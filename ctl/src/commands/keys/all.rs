@@ -1,11 +1,12 @@
 //! What `keys revoke --all` and `keys rotate --all` have in common.
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::record;
 use crate::{commands::orgs, confirmation::Confirmation, deployment::Deployment};
 
-/// Asks for confirmation before all keys of an organization change.
+/// Asks for confirmation before all active keys of an organization change, and returns them.
 ///
 /// # Errors
 /// If there is no such organization, it is not confirmed, or DynamoDB cannot be reached.
@@ -14,8 +15,10 @@ pub(crate) async fn confirm(
     org: &str,
     confirmation: Confirmation,
     change: &str,
-) -> Result<()> {
+) -> Result<Vec<Value>> {
     orgs::record::find(deployment, org).await?;
-    let count = record::active_of(deployment, org).await?.len();
-    confirmation.ask(&format!("{count} keys of {org} will be {change}."), org)
+    let keys = record::active_of(deployment, org).await?;
+    let question = format!("{} keys of {org} will be {change}.", keys.len());
+    confirmation.ask(&question, org)?;
+    Ok(keys)
 }

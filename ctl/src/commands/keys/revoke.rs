@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     output::{print_record, print_records},
+    records::text_of,
     session::{Operator, Session},
 };
 
@@ -40,12 +41,10 @@ pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
         }
         Selected::AllOf(org) => org,
     };
-    all::confirm(deployment, org, keys.confirmation, "revoked").await?;
+    let mut found = all::confirm(deployment, org, keys.confirmation, "revoked").await?;
     let mut revoked = Vec::new();
-    // Another pass finds the keys that were created meanwhile.
     for pass in 0.. {
-        let keys = record::active_of(deployment, org).await?;
-        if keys.is_empty() {
+        if found.is_empty() {
             break;
         }
         if pass == MAX_PASSES {
@@ -53,11 +52,12 @@ pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
                 "keys of {org} keep being created: run `workspacectl orgs disable {org}`, and then this command again"
             );
         }
-        for key in keys {
-            let id = key["key_id"].as_str().unwrap_or_default();
-            let key = record::revoke(deployment, id, &operator).await?;
+        for key in found {
+            let key = record::revoke(deployment, text_of(&key, "key_id"), &operator).await?;
             revoked.push(record::to_display(key));
         }
+        // Another pass finds the keys that were created meanwhile.
+        found = record::active_of(deployment, org).await?;
     }
     eprintln!(
         "{} keys of {org} are revoked: functions that cache them accept them for up to KeyCacheSeconds",

@@ -57,8 +57,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Selected::Key(id) => return rotate(&options, session, &operator, &id, None).await,
         Selected::AllOf(org) => org,
     };
-    all::confirm(deployment, org, options.keys.confirmation, "replaced").await?;
-    let keys = record::active_of(deployment, org).await?;
+    let keys = all::confirm(deployment, org, options.keys.confirmation, "replaced").await?;
     let interrupted = interrupted_rotation(&keys, SystemTime::now());
     if interrupted.is_some() {
         eprintln!("continuing a rotation of the last hour, which was interrupted");

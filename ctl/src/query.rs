@@ -130,6 +130,11 @@ impl Query {
         })
     }
 
+    /// The table that it reads.
+    pub(crate) fn table(&self) -> Table {
+        self.table
+    }
+
     /// The primary key of an item.
     pub(crate) fn key(&self, item: &Item) -> Item {
         let key = self.table.key.iter();

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::{
         ConfigBag, Intercept, RuntimeComponents, interceptors::FinalizerInterceptorContextRef,
     },
     error::{BoxError, ProvideErrorMetadata as _},
+    operation::delete_item::DeleteItemError,
     types::{
         AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
         TransactWriteItem,
@@ -18,7 +19,7 @@ use aws_sdk_dynamodb::{
 };
 use workspace_management::store::{Item, Table, failed_conditions};
 
-use crate::{deployment::Deployment, progress::Counter};
+use crate::{deployment::Deployment, progress::Counter, query::Query};
 
 /// The maximum number of actions in a transaction of DynamoDB.
 pub(crate) const MAX_ACTIONS: usize = 100;
@@ -100,15 +101,13 @@ impl Condition<'_> {
             return Ok(Deletion::Done);
         };
         match error.as_service_error() {
-            Some(
-                aws_sdk_dynamodb::operation::delete_item::DeleteItemError::ConditionalCheckFailedException(
-                    failure,
-                ),
-            ) => Ok(match failure.item() {
-                Some(_) => Deletion::Changed,
-                None if lost.0.load(Ordering::Relaxed) => Deletion::Done,
-                None => Deletion::Missing,
-            }),
+            Some(DeleteItemError::ConditionalCheckFailedException(failure)) => {
+                Ok(match failure.item() {
+                    Some(_) => Deletion::Changed,
+                    None if lost.0.load(Ordering::Relaxed) => Deletion::Done,
+                    None => Deletion::Missing,
+                })
+            }
             _ => Err(error).with_context(|| self.failure("delete", deployment)),
         }
     }
@@ -182,12 +181,34 @@ pub(crate) async fn transact(
     }
 }
 
+/// Deletes what a query finds, in transactions that also check a condition. Returns how many records
+/// it found, or `None` if the condition failed: then the rest is not deleted.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(crate) async fn delete_found(
+    deployment: &Deployment,
+    condition: &Condition<'_>,
+    mut query: Query,
+    counter: &mut Counter,
+) -> Result<Option<usize>> {
+    let mut found = 0;
+    while let Some(items) = query.next(deployment).await? {
+        let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
+        found += keys.len();
+        if !delete_all(deployment, condition, query.table(), &keys, counter).await? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
+}
+
 /// Deletes records by their keys, in transactions that also check a condition. Returns false if it
 /// fails: then the rest is not deleted.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached or rejects a request.
-pub(crate) async fn delete_all(
+async fn delete_all(
     deployment: &Deployment,
     condition: &Condition<'_>,
     table: Table,

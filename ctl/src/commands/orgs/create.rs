@@ -1,21 +1,13 @@
 //! `orgs create`.
 
-use std::time::SystemTime;
-
-use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::{
-    operation::put_item::PutItemError, types::ReturnValuesOnConditionCheckFailure,
-};
+use anyhow::{Result, bail};
 use serde_json::json;
-use workspace_management::store::{Table, timestamp};
 
 use super::record;
 use crate::{
-    deployment::Deployment,
     output::print_record,
     session::{Operator, Session},
     usage::identifier,
-    write::text,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -43,7 +35,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let created = create(deployment, &org, &operator).await?;
+    let created = record::create(deployment, &operator, &org, &[]).await?;
     match (created, if_absent) {
         (true, _) => eprintln!("the organization {org} was registered"),
         (false, true) => eprintln!("the organization {org} was already registered"),
@@ -55,34 +47,4 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     record::add_state(&mut organization);
     organization["created"] = json!(created);
     print_record(&organization, &org, session.json)
-}
-
-/// Registers an organization. Returns false if it is registered already: two callers who choose the
-/// same id must not share an organization.
-async fn create(deployment: &Deployment, org: &str, operator: &Operator) -> Result<bool> {
-    let table = Table::ORGANIZATIONS;
-    let run = text(&operator.run_id);
-    let created = deployment
-        .client
-        .put_item()
-        .table_name(deployment.tables.name(table))
-        .item(table.key[0], text(org))
-        .item("created_at", text(&timestamp(SystemTime::now())))
-        .item("created_by", text(&operator.name))
-        .item("request_id", run.clone())
-        .condition_expression("attribute_not_exists(org_id)")
-        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-        .send()
-        .await;
-    let Err(error) = created else {
-        return Ok(true);
-    };
-    match error.as_service_error() {
-        // If the response to this run's write was lost, the SDK has sent it again.
-        Some(PutItemError::ConditionalCheckFailedException(failure)) => {
-            let existing = failure.item().and_then(|item| item.get("request_id"));
-            Ok(existing == Some(&run))
-        }
-        _ => Err(error).with_context(|| format!("cannot register {org}")),
-    }
 }

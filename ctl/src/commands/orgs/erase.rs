@@ -9,8 +9,7 @@
 
 use std::{path::PathBuf, time::SystemTime};
 
-use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
@@ -25,7 +24,7 @@ use crate::{
     session::{Operator, Session, random_id},
     usage::{UsageError, identifier},
     wait::Wait,
-    write::{Condition, Deletion, delete_all, text},
+    write::{Condition, Deletion, delete_found},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -164,31 +163,13 @@ impl Erasure<'_> {
     /// organization while its records are deleted.
     async fn mark_missing(&self) -> Result<String> {
         let (now, id) = (timestamp(SystemTime::now()), random_id()?);
-        let mut put = self
-            .deployment
-            .client
-            .put_item()
-            .table_name(self.deployment.tables.name(Table::ORGANIZATIONS))
-            .item("org_id", text(self.org))
-            .item("request_id", text(&self.operator.run_id))
-            .item("state_id", text(&id))
-            .item("erasing_id", text(&id));
-        for mark in ["created", "disabled", "erasing"] {
-            put = put
-                .item(format!("{mark}_at"), text(&now))
-                .item(format!("{mark}_by"), text(&self.operator.name));
-        }
-        let put = put.condition_expression("attribute_not_exists(org_id)");
-        match put.send().await {
-            Ok(_) => return Ok(id),
-            Err(error) if error.code() == Some("ConditionalCheckFailedException") => {}
-            Err(error) => return Err(error).context("cannot mark the organization"),
-        }
-        // If the response to this run's write was lost, the SDK has sent it again.
-        let existing = record::get(self.deployment, self.org).await?;
-        match existing.filter(|existing| text_of(existing, "erasing_id") == id) {
-            Some(_) => Ok(id),
-            None => bail!("the organization {} was registered meanwhile", self.org),
+        let mut marks = vec![("state_id", id.clone()), ("erasing_id", id.clone())];
+        marks.extend(["disabled_at", "erasing_at"].map(|name| (name, now.clone())));
+        let operator = &self.operator.name;
+        marks.extend(["disabled_by", "erasing_by"].map(|name| (name, operator.clone())));
+        match record::create(self.deployment, self.operator, self.org, &marks).await? {
+            true => Ok(id),
+            false => bail!("the organization {} was registered meanwhile", self.org),
         }
     }
 
@@ -207,16 +188,12 @@ impl Erasure<'_> {
                 if *table == Table::ORGANIZATIONS {
                     continue;
                 }
-                let mut query = Query::new(*table, Scope::organization(*table, self.org));
-                while let Some(items) = query.next(self.deployment).await? {
-                    let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
-                    found += keys.len();
-                    let deleted =
-                        delete_all(self.deployment, &condition, *table, &keys, &mut counter);
-                    if !deleted.await? {
-                        // Another run has erased the organization.
-                        return Ok(counter.finish());
-                    }
+                let query = Query::new(*table, Scope::organization(*table, self.org));
+                let deleted = delete_found(self.deployment, &condition, query, &mut counter);
+                match deleted.await? {
+                    Some(count) => found += count,
+                    // Another run has erased the organization.
+                    None => return Ok(counter.finish()),
                 }
             }
             if found == 0 {

@@ -24,7 +24,7 @@ use crate::{
     records::{get, text_of, to_json, unchanged},
     session::{Operator, Session, random_id},
     wait::Wait,
-    write::{Condition, delete_all},
+    write::{Condition, delete_found},
 };
 
 /// The primary key of a team.
@@ -134,17 +134,10 @@ async fn delete_members(
     let (table, team) = (Table::TEAM_MEMBERS, format!("{}#{}", key.project, key.team));
     let mut counter = Counter::new("members deleted");
     loop {
-        let mut found = 0;
-        let mut query = Query::new(table, Scope::Partition(table.key[0], team.clone()));
-        while let Some(items) = query.next(deployment).await? {
-            let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
-            found += keys.len();
-            if !delete_all(deployment, condition, table, &keys, &mut counter).await? {
-                return Ok(counter.finish());
-            }
-        }
-        if found == 0 {
-            return Ok(counter.finish());
+        let query = Query::new(table, Scope::Partition(table.key[0], team.clone()));
+        match delete_found(deployment, condition, query, &mut counter).await? {
+            Some(1..) => {}
+            _ => return Ok(counter.finish()),
         }
     }
 }

@@ -61,8 +61,7 @@ impl Caller {
     }
 }
 
-/// When, by whom and in which request a record was created. The `request_id` of a bot's voice is
-/// that of the last change.
+/// When, by whom and in which request a record was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {

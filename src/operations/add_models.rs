@@ -41,6 +41,8 @@ struct Model<'a> {
     org_id: &'a Identifier,
     /// The sort key: `<model type>#<modelid>`.
     model: String,
+    model_type: &'a ModelType,
+    model_id: &'a ModelId,
     id: ModelNumber,
     #[serde(flatten)]
     audit: &'a Audit,
@@ -49,11 +51,13 @@ struct Model<'a> {
 /// Adds a model. If it exists with this `id`, nothing changes. With another `id`, it is a conflict.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
-    expression: "SET id = :id, created_at = if_not_exists(created_at, :created_at), \
+    expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
+        created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: "attribute_not_exists(org_id) OR id = :id AND attribute_exists(created_at) \
-        AND attribute_exists(created_by) AND attribute_exists(request_id)",
+        AND attribute_exists(created_by) AND attribute_exists(request_id) \
+        AND attribute_exists(model_type) AND attribute_exists(model_id)",
     content: &["id"],
     names: &[],
 };
@@ -69,6 +73,8 @@ pub(crate) async fn add_models(
     let records = request.models.iter().map(|selected| Model {
         org_id: &caller.organization,
         model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
+        model_type,
+        model_id: &selected.modelid,
         id: selected.id,
         audit: &audit,
     });

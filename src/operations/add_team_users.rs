@@ -39,6 +39,9 @@ struct TeamMember<'a> {
     /// `<organization>#<project>#<team>`.
     team: &'a str,
     user_id: &'a UserId,
+    org_id: &'a Identifier,
+    project_id: &'a Identifier,
+    team_id: &'a Identifier,
     #[serde(flatten)]
     audit: &'a Audit,
 }
@@ -46,11 +49,13 @@ struct TeamMember<'a> {
 /// Adds a member. If the user is a member already, nothing changes.
 const ADD_MEMBER: Update = Update {
     table: Table::TEAM_MEMBERS,
-    expression: "SET created_at = if_not_exists(created_at, :created_at), \
+    expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
+        created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: "attribute_not_exists(team) OR attribute_exists(created_at) \
-        AND attribute_exists(created_by) AND attribute_exists(request_id)",
+        AND attribute_exists(created_by) AND attribute_exists(request_id) \
+        AND attribute_exists(org_id) AND attribute_exists(project_id) AND attribute_exists(team_id)",
     content: &[],
     names: &[],
 };
@@ -68,11 +73,14 @@ pub(crate) async fn add_team_users(
     if !store.team_exists(&project_key, team, now).await? {
         return Err(Error::NoSuchTeam);
     }
-    let team = format!("{project_key}#{}", team.as_str());
+    let team_key = format!("{project_key}#{}", team.as_str());
     let audit = caller.audit();
     let members = request.users.iter().map(|user| TeamMember {
-        team: &team,
+        team: &team_key,
         user_id: &user.userid,
+        org_id: &caller.organization,
+        project_id: project,
+        team_id: team,
         audit: &audit,
     });
     let members: Vec<_> = members.collect();

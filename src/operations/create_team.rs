@@ -28,6 +28,8 @@ pub(crate) struct CreateTeam {
 struct Team {
     /// `<organization>#<project>`.
     project: String,
+    org_id: String,
+    project_id: String,
     /// Derived from the name.
     team_id: String,
     team_name: String,
@@ -49,6 +51,8 @@ pub(crate) async fn create_team(
     let (team_id, team_name) = request.name.into_id_and_name();
     let team = Team {
         project: project_key(&caller.organization, project),
+        org_id: caller.organization.as_str().to_owned(),
+        project_id: project.as_str().to_owned(),
         team_id,
         team_name,
         team_description: request.description.unwrap_or_default().into_string(),

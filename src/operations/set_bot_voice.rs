@@ -27,8 +27,10 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
+    /// Those of the creation, until the voice changes.
     updated_at: String,
     updated_by: String,
+    updated_request_id: String,
     #[serde(flatten)]
     audit: Audit,
 }
@@ -37,7 +39,8 @@ struct BotVoice<'a> {
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
-        updated_by = :updated_by, request_id = :request_id, \
+        updated_by = :updated_by, updated_request_id = :updated_request_id, \
+        request_id = if_not_exists(request_id, :request_id), \
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by)",
     condition: "attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled",
@@ -61,6 +64,7 @@ pub(crate) async fn set_bot_voice(
         enabled: request.enabled,
         updated_at: audit.created_at.clone(),
         updated_by: audit.created_by.clone(),
+        updated_request_id: audit.request_id.clone(),
         audit,
     };
     // The condition only fails if the content is the same, so there are no conflicts.

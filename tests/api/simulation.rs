@@ -270,7 +270,11 @@ fn record_violations(
     records: &Records,
 ) -> Vec<&'static str> {
     let mut sources = attempts.iter();
-    let Some(source) = sources.find(|attempt| record["request_id"] == *attempt.request_id) else {
+    let request_id = match &record["updated_request_id"] {
+        Value::Null => &record["request_id"],
+        updated => updated,
+    };
+    let Some(source) = sources.find(|attempt| *request_id == *attempt.request_id) else {
         return vec!["a record belongs to a request"];
     };
     let mut own = source.sample.records.iter();

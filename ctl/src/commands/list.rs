@@ -78,15 +78,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let scope = scope(table, [options.org, options.project, options.team])?;
     let deployment = session.deployment().await?;
     let query = Query::new(table, scope).page(options.page);
-    let mut page = query.run(deployment).await?;
+    let page = query.run(deployment).await?;
     if page.records.is_empty() {
         if let Some(org) = &org {
             orgs::record::find(deployment, org).await?;
         }
         eprintln!("there are no such {}", table.name);
-    }
-    for record in &mut page.records {
-        split_keys(table, record);
     }
     let columns = columns(table, &page.records);
     print_page(&page, &columns, session.json)
@@ -113,24 +110,13 @@ fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope, UsageError>
     })
 }
 
-/// The attributes that join identifiers with `#`, and the names of these.
+/// The attribute that joins identifiers with `#`, and those that contain its parts.
 fn joined(table: Table) -> Option<(&'static str, &'static [&'static str])> {
     match table {
         Table::TEAMS => Some(("project", &["org_id", "project_id"])),
         Table::TEAM_MEMBERS => Some(("team", &["org_id", "project_id", "team_id"])),
         Table::MODELS => Some(("model", &["model_type", "model_id"])),
         _ => None,
-    }
-}
-
-/// Adds the parts of a joined key to a record.
-fn split_keys(table: Table, record: &mut Value) {
-    let Some((name, parts)) = joined(table) else {
-        return;
-    };
-    let joined = record[name].as_str().unwrap_or_default().to_owned();
-    for (part, value) in parts.iter().zip(joined.splitn(parts.len(), '#')) {
-        record[*part] = json!(value);
     }
 }
 
@@ -171,10 +157,7 @@ fn columns(table: Table, records: &[Value]) -> Vec<&str> {
 pub(crate) async fn all_kinds(deployment: &Deployment) -> Result<Vec<Value>> {
     let mut kinds_with_records = Vec::new();
     for table in kinds() {
-        let mut records = all_records(deployment, table).await?;
-        for record in &mut records {
-            split_keys(table, record);
-        }
+        let records = all_records(deployment, table).await?;
         kinds_with_records.push(json!({
             "kind": table.name,
             "columns": columns(table, &records),

@@ -5,6 +5,7 @@ mod commands;
 mod confirmation;
 mod deployment;
 mod errors;
+mod index;
 mod output;
 mod page;
 mod progress;

@@ -14,8 +14,8 @@ use crate::{deployment::Deployment, progress::Progress, records::to_json};
 pub(crate) enum Scope {
     /// All records.
     All,
-    /// The records whose partition key has this value.
-    Partition(&'static str, String),
+    /// The records whose partition key has one of these values, which are sorted.
+    Partitions(&'static str, Vec<String>),
     /// The records whose partition key begins with this value. Reads the whole table.
     KeyPrefix(&'static str, String),
     /// The records in which an attribute has this value. Reads the whole table.
@@ -23,10 +23,16 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The records of an organization.
+    /// The records whose partition key has this value.
+    pub(crate) fn partition(key: &'static str, value: &str) -> Self {
+        Self::Partitions(key, vec![value.to_owned()])
+    }
+
+    /// The records of an organization, with strong consistency. Reads the whole tables of keys, teams
+    /// and members.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         match table.partition {
-            ["org"] => Self::Partition(table.key[0], org.to_owned()),
+            ["org"] => Self::partition(table.key[0], org),
             // Not the index of the keys, because it can lack a key that was just created.
             ["key"] => Self::Attribute("org_id", org.to_owned()),
             // With the `#`, because another organization's id can begin with this one.
@@ -89,6 +95,12 @@ impl Query {
     /// Reads only a page.
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
         self.limit = options.limit;
+        // Continues in the partition of the cursor.
+        if let (Scope::Partitions(key, values), Some(after)) = (&mut self.scope, &options.after)
+            && let Some(Ok(value)) = after.get(*key).map(AttributeValue::as_s)
+        {
+            values.retain(|other| other >= value);
+        }
         self.after = options.after;
         self
     }
@@ -112,8 +124,13 @@ impl Query {
         let last_key = if items.len() > limit {
             items.truncate(limit);
             items.last().map(|item| self.key(item))
+        } else if self.is_finished {
+            None
         } else {
-            self.after.take()
+            // At the end of a partition, there is no key of the last request.
+            self.after
+                .take()
+                .or_else(|| items.last().map(|item| self.key(item)))
         };
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if self.limit.is_none() {
@@ -147,14 +164,27 @@ impl Query {
     /// # Errors
     /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn next(&mut self, deployment: &Deployment) -> Result<Option<Vec<Item>>> {
+        let has_partition = match &self.scope {
+            Scope::Partitions(_, values) => !values.is_empty(),
+            _ => true,
+        };
+        self.is_finished |= !has_partition;
         if self.is_finished {
             return Ok(None);
         }
         let name = deployment.tables.name(self.table);
         let request = self.request(deployment, name).await;
         let (items, last_key) = request.with_context(|| format!("cannot read {name}"))?;
-        self.is_finished = last_key.is_none();
         self.after = last_key;
+        if self.after.is_none() {
+            self.is_finished = match &mut self.scope {
+                Scope::Partitions(_, values) => {
+                    values.remove(0);
+                    values.is_empty()
+                }
+                _ => true,
+            };
+        }
         Ok(Some(items))
     }
 
@@ -166,7 +196,7 @@ impl Query {
     ) -> Result<(Vec<Item>, Option<Item>)> {
         let client = &deployment.client;
         let limit = self.limit.and_then(|limit| limit.get().try_into().ok());
-        if let Scope::Partition(key, value) = &self.scope {
+        if let Scope::Partitions(key, values) = &self.scope {
             let response = client
                 .query()
                 .table_name(name)
@@ -174,7 +204,7 @@ impl Query {
                 .consistent_read(self.index.is_none())
                 .key_condition_expression("#key = :value")
                 .expression_attribute_names("#key", *key)
-                .expression_attribute_values(":value", AttributeValue::S(value.clone()))
+                .expression_attribute_values(":value", AttributeValue::S(values[0].clone()))
                 .set_exclusive_start_key(self.after.clone())
                 .set_limit(limit)
                 .send()
@@ -199,7 +229,7 @@ impl Query {
                 .filter_expression("#name = :value")
                 .expression_attribute_names("#name", *name)
                 .expression_attribute_values(":value", AttributeValue::S(value.clone())),
-            Scope::All | Scope::Partition(..) => scan.set_limit(limit),
+            Scope::All | Scope::Partitions(..) => scan.set_limit(limit),
         };
         let response = scan.send().await?;
         Ok((

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
     config::{BehaviorVersion, Builder as ConfigBuilder, Credentials, Region},
     types::{
         AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, Projection,
-        ProjectionType,
+        StreamSpecification,
     },
 };
 use aws_smithy_http_client::{
@@ -84,11 +84,18 @@ pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> 
                     .set_key_schema(Some(key_schema(&index.key_schema)?))
                     .projection(
                         Projection::builder()
-                            .projection_type(ProjectionType::All)
+                            .projection_type(index.projection.projection_type.as_str().into())
                             .build(),
                     )
                     .build()?,
             );
+        }
+        if let Some(stream) = declaration.stream_specification {
+            let stream = StreamSpecification::builder()
+                .stream_enabled(true)
+                .stream_view_type(stream.stream_view_type.as_str().into())
+                .build()?;
+            request = request.stream_specification(stream);
         }
         request
             .send()
@@ -108,7 +115,7 @@ fn key_schema(keys: &[Key]) -> Result<Vec<KeySchemaElement>> {
     Ok(keys.iter().map(element).collect::<Result<_, _>>()?)
 }
 
-/// The part of a table's declaration in `template.yaml` that determines its keys.
+/// The part of a table's declaration in `template.yaml` that determines what can be read from it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Declaration {
@@ -119,6 +126,25 @@ pub struct Declaration {
     /// The indexes.
     #[serde(default)]
     pub global_secondary_indexes: Vec<Index>,
+    /// The change stream, if the table has one.
+    #[serde(default)]
+    pub stream_specification: Option<Stream>,
+}
+
+/// A change stream.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Stream {
+    /// What its events contain, such as `NEW_AND_OLD_IMAGES`.
+    pub stream_view_type: String,
+}
+
+/// Which attributes an index has.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct IndexProjection {
+    /// `ALL` or `KEYS_ONLY`.
+    pub projection_type: String,
 }
 
 /// The type of an attribute.
@@ -149,6 +175,8 @@ pub struct Index {
     pub index_name: String,
     /// The partition key, then the sort key if the index has one.
     pub key_schema: Vec<Key>,
+    /// Which attributes it has.
+    pub projection: IndexProjection,
 }
 
 impl Declaration {

@@ -5,7 +5,9 @@ mod api;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::types::{BillingMode, KeySchemaElement, TableDescription, TableStatus};
+use aws_sdk_dynamodb::types::{
+    BillingMode, KeySchemaElement, Projection, StreamViewType, TableDescription, TableStatus,
+};
 use serde_json::json;
 use workspace_local::tables::{Declaration, Key};
 use workspace_management::store::Table;
@@ -147,7 +149,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
 }
 
 /// How a table differs from its declaration.
-fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<String> {
+pub(crate) fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
     let mut check = |is_equal: bool, difference: String| {
         if !is_equal {
@@ -181,15 +183,29 @@ fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<Strin
         "its billing mode is not PAY_PER_REQUEST".to_owned(),
     );
     for declared in &declaration.global_secondary_indexes {
+        let projection = &declared.projection.projection_type;
         let has_index = table.global_secondary_indexes().iter().any(|actual| {
+            let actual_projection = actual.projection().and_then(Projection::projection_type);
             actual.index_name.as_ref() == Some(&declared.index_name)
                 && has_key(&declared.key_schema, actual.key_schema())
+                && actual_projection.is_some_and(|actual| actual.as_str() == projection)
         });
         check(
             has_index,
-            format!("it lacks the index {}", declared.index_name),
+            format!(
+                "its index {} is missing or differs from the template",
+                declared.index_name
+            ),
         );
     }
+    let stream = table.stream_specification();
+    let view_type = stream.and_then(|stream| stream.stream_view_type());
+    let declared = declaration.stream_specification.as_ref();
+    let declared = declared.map(|stream| stream.stream_view_type.as_str());
+    check(
+        view_type.map(StreamViewType::as_str) == declared,
+        "its change stream differs from the template".to_owned(),
+    );
     differences
 }
 

@@ -10,6 +10,7 @@ use workspace_management::store::Table;
 use crate::{
     commands::orgs,
     deployment::Deployment,
+    index::partitions_of,
     output::print_page,
     query::{PageOptions, Query, Scope, all_records},
     session::Session,
@@ -75,8 +76,9 @@ fn scope_help(noun: &str, identifier: &str) -> String {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();
-    let scope = scope(table, [options.org, options.project, options.team])?;
+    let values = identifiers(table, [options.org, options.project, options.team])?;
     let deployment = session.deployment().await?;
+    let scope = scope(deployment, table, &values).await?;
     let query = Query::new(table, scope).page(options.page);
     let page = query.run(deployment).await?;
     if page.records.is_empty() {
@@ -89,9 +91,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_page(&page, &columns, session.json)
 }
 
-/// The scope that the values of `--org`, `--project` and `--team` select. Each requires the one
-/// before it.
-fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope, UsageError> {
+/// The values of `--org`, `--project` and `--team` that select records. Each requires the one before
+/// it.
+fn identifiers(table: Table, values: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
     let values: Vec<_> = values.into_iter().flatten().collect();
     if values.len() > table.partition.len() {
         let options: Vec<_> = table.partition.iter().map(|id| format!("--{id}")).collect();
@@ -101,12 +103,21 @@ fn scope(table: Table, values: [Option<String>; 3]) -> Result<Scope, UsageError>
             options.join(", ")
         )));
     }
-    Ok(if values.is_empty() {
-        Scope::All
-    } else if values.len() == table.partition.len() {
-        Scope::Partition(table.key[0], values.join("#"))
-    } else {
-        Scope::KeyPrefix(table.key[0], format!("{}#", values.join("#")))
+    Ok(values)
+}
+
+/// The scope that identifiers select. Those of teams and members are in an index by organization.
+async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Result<Scope> {
+    Ok(match values {
+        [] => Scope::All,
+        _ if values.len() == table.partition.len() => {
+            Scope::partition(table.key[0], &values.join("#"))
+        }
+        [org, rest @ ..] => {
+            let project = rest.first().map(String::as_str);
+            let partitions = partitions_of(deployment, table, org, project).await?;
+            Scope::Partitions(table.key[0], partitions)
+        }
     })
 }
 

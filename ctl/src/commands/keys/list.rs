@@ -59,7 +59,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let query = match &options.org {
         Some(org) => {
-            let scope = Scope::Partition("org_id", org.clone());
+            let scope = Scope::partition("org_id", org);
             Query::new(Table::KEYS, scope).index("by_organization")
         }
         None => Query::new(Table::KEYS, Scope::All),

@@ -1,0 +1,43 @@
+//! Finds the teams of an organization in the index `by_organization`. The index is eventually
+//! consistent: it can lack a team that was just created.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde_json::Value;
+use workspace_management::store::Table;
+
+use crate::{
+    deployment::Deployment,
+    query::{Query, Scope},
+    records::{text_of, to_json},
+};
+
+/// The partition keys of an organization's teams or members, sorted.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(crate) async fn partitions_of(
+    deployment: &Deployment,
+    table: Table,
+    org: &str,
+    project: Option<&str>,
+) -> Result<Vec<String>> {
+    let scope = Scope::partition("org_id", org);
+    let mut query = Query::new(Table::TEAMS, scope).index("by_organization");
+    let mut partitions = BTreeSet::new();
+    while let Some(teams) = query.next(deployment).await? {
+        for team in teams {
+            let team: Value = to_json(team);
+            let key = text_of(&team, "project");
+            if project.is_some_and(|project| key != format!("{org}#{project}")) {
+                continue;
+            }
+            partitions.insert(match table {
+                Table::TEAM_MEMBERS => format!("{key}#{}", text_of(&team, "team_id")),
+                _ => key.to_owned(),
+            });
+        }
+    }
+    Ok(partitions.into_iter().collect())
+}

@@ -4,23 +4,27 @@
 use std::{
     io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_local::{
     demo::{DEMO_KEY, store_demo},
     dynamodb::DynamoDb,
     events, gateway,
-    tables::{create_missing, sdk_config, table_names},
+    tables::{Declaration, create_missing, sdk_config, table_names},
 };
-use workspace_management::{auth::AnonymousOperations, service::Service, store::Store};
+use workspace_management::{
+    auth::AnonymousOperations,
+    service::Service,
+    store::{Store, Table},
+};
 
-use crate::{deployment::Deployment, output::print, page};
+use crate::{commands::doctor::differences, deployment::Deployment, output::print, page};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -72,6 +76,9 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     let dynamodb = tokio::spawn(dynamodb.serve(dynamodb_listener, closed(stopped.clone())));
     let deployment = Deployment::local(&dynamodb_url);
     create_missing(&deployment.client, &deployment.tables).await?;
+    if let Some(file) = &options.data {
+        check_tables(&deployment, file).await?;
+    }
     store_demo(&deployment.client, &deployment.tables).await?;
 
     let config = sdk_config(&dynamodb_url);
@@ -101,6 +108,25 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => Ok(()),
         () = interruptions.next() => Ok(()),
     }
+}
+
+/// Rejects a data file whose tables another version has created. Tables cannot be changed.
+async fn check_tables(deployment: &Deployment, file: &Path) -> Result<()> {
+    for table in Table::ALL {
+        let name = deployment.tables.name(*table);
+        let response = deployment.client.describe_table().table_name(name).send();
+        let description = response
+            .await?
+            .table
+            .context("DynamoDB returned no table")?;
+        if !differences(&Declaration::of(*table)?, &description).is_empty() {
+            bail!(
+                "{} is from another version, whose {name} differs: keep it with that version, and use another file",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Prints where the service listens, and a request for each operation.

@@ -65,6 +65,30 @@ fn serve_keeps_its_data_in_a_file() {
     assert_eq!(second.records(&["list", "data-stores"]), records);
 }
 
+/// The tables of an older version lack an index, and tables are not changed.
+#[test]
+fn a_data_file_of_another_version_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.sqlite");
+    let file = file.to_str().unwrap();
+    let server = Server::start(&["--data", file]);
+    server.recreate_without_index("TeamsTable");
+    server.stop("-TERM");
+
+    let arguments = [
+        "serve",
+        "--port",
+        "0",
+        "--dynamodb-port",
+        "0",
+        "--data",
+        file,
+    ];
+    let output = workspacectl(&arguments).output().unwrap();
+
+    assert_fails(&output, "is from another version, whose TeamsTable differs");
+}
+
 #[test]
 fn serve_explains_why_it_cannot_start() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

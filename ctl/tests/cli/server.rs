@@ -169,6 +169,13 @@ impl Server {
         serde_json::from_str(&response.body).unwrap()
     }
 
+    /// Replaces a table by one that has no index.
+    pub(crate) fn recreate_without_index(&self, table: &str) {
+        self.copy_table(table, "copy");
+        self.dynamodb("DeleteTable", &json!({ "TableName": table }));
+        self.copy_table("copy", table);
+    }
+
     /// Creates a table with the records of another one, as a restore of a backup does.
     pub(crate) fn copy_table(&self, from: &str, to: &str) {
         let table = &self.dynamodb("DescribeTable", &json!({ "TableName": from }))["Table"];

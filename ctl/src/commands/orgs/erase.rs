@@ -13,7 +13,10 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
-use super::{export::Export, record};
+use super::{
+    export::{Export, Reads},
+    record,
+};
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
@@ -123,7 +126,9 @@ impl Erasure<'_> {
         let reason = "functions still use what they have cached, and their last writes end";
         wait.run(self.deployment, reason).await;
         if let Some(export) = export {
-            let (count, export) = export.write(self.deployment, self.org).await?;
+            let (count, export) = export
+                .write(self.deployment, self.org, Reads::Complete)
+                .await?;
             export.finish()?;
             eprintln!("{count} records of {} were exported", self.org);
         }

@@ -15,6 +15,7 @@ use workspace_management::store::Table;
 use super::record;
 use crate::{
     deployment::Deployment,
+    index::partitions_of,
     output::escape_json,
     progress::Counter,
     query::{Query, Scope},
@@ -51,14 +52,19 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     record::find(deployment, &org).await?;
     let count = match out {
         Some(export) => {
-            let (count, export) = export.write(deployment, &org).await?;
+            let (count, export) = export.write(deployment, &org, Reads::Indexed).await?;
             export.finish()?;
             count
         }
         None => {
-            write(deployment, &org, BufWriter::new(io::stdout()))
-                .await?
-                .0
+            write(
+                deployment,
+                &org,
+                Reads::Indexed,
+                BufWriter::new(io::stdout()),
+            )
+            .await?
+            .0
         }
     };
     eprintln!("{count} records of {org} were exported");
@@ -69,6 +75,15 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 pub(crate) struct Export {
     path: PathBuf,
     out: Out,
+}
+
+/// How an export finds teams and members.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reads {
+    /// In the index, which can lack a team that was just created.
+    Indexed,
+    /// By reading the whole tables, because nothing may be missing before an erasure.
+    Complete,
 }
 
 /// Where an export is written.
@@ -108,15 +123,20 @@ impl Export {
     ///
     /// # Errors
     /// If the file cannot be written, or DynamoDB cannot be reached.
-    pub(crate) async fn write(self, deployment: &Deployment, org: &str) -> Result<(usize, Self)> {
+    pub(crate) async fn write(
+        self,
+        deployment: &Deployment,
+        org: &str,
+        reads: Reads,
+    ) -> Result<(usize, Self)> {
         let path = self.path;
         let (count, out) = match self.out {
             Out::Temporary(out) => {
-                let (count, out) = write(deployment, org, out).await?;
+                let (count, out) = write(deployment, org, reads, out).await?;
                 (count, Out::Temporary(out))
             }
             Out::Special(out) => {
-                let (count, out) = write(deployment, org, out).await?;
+                let (count, out) = write(deployment, org, reads, out).await?;
                 (count, Out::Special(out))
             }
         };
@@ -143,11 +163,23 @@ impl Export {
 
 /// Writes the records of one request after the other, so that memory does not grow with their number.
 /// Returns the number of records.
-async fn write<W: Write>(deployment: &Deployment, org: &str, mut out: W) -> Result<(usize, W)> {
+async fn write<W: Write>(
+    deployment: &Deployment,
+    org: &str,
+    reads: Reads,
+    mut out: W,
+) -> Result<(usize, W)> {
     let mut counter = Counter::new("records exported");
     // Organizations come first, and teams before members, in the order in which to restore them.
     for table in Table::ALL {
-        let mut query = Query::new(*table, Scope::organization(*table, org));
+        let scope = match (reads, *table) {
+            (Reads::Indexed, Table::TEAMS | Table::TEAM_MEMBERS) => {
+                let partitions = partitions_of(deployment, *table, org, None).await?;
+                Scope::Partitions(table.key[0], partitions)
+            }
+            _ => Scope::organization(*table, org),
+        };
+        let mut query = Query::new(*table, scope);
         while let Some(items) = query.next(deployment).await? {
             counter.add(items.len());
             for mut item in items {

@@ -1,5 +1,5 @@
-//! Finds the teams of an organization in the index `by_organization`. The index is eventually
-//! consistent: it can lack a team that was just created.
+//! Finds teams in the indexes `by_organization` and `by_user`. Indexes are eventually consistent: they
+//! can lack a record that was just created, and have one that was just deleted.
 
 use std::collections::BTreeSet;
 
@@ -40,4 +40,29 @@ pub(crate) async fn partitions_of(
         }
     }
     Ok(partitions.into_iter().collect())
+}
+
+/// The partition keys of the teams of an organization in which a user is a member, sorted.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(crate) async fn teams_of(
+    deployment: &Deployment,
+    org: &str,
+    user: &str,
+) -> Result<Vec<String>> {
+    let scope = Scope::partition("user_id", user);
+    let mut query = Query::new(Table::TEAM_MEMBERS, scope).index("by_user");
+    let mut teams = BTreeSet::new();
+    while let Some(members) = query.next(deployment).await? {
+        for member in members {
+            let member: Value = to_json(member);
+            let team = text_of(&member, "team");
+            // Users of other organizations with this id are other people.
+            if team.split('#').next() == Some(org) {
+                teams.insert(team.to_owned());
+            }
+        }
+    }
+    Ok(teams.into_iter().collect())
 }

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use crate::{
     commands::orgs,
     deployment::Deployment,
-    index::partitions_of,
+    index::{partitions_of, teams_of},
     output::print_page,
-    query::{PageOptions, Query, Scope, all_records},
+    query::{Page, PageOptions, Query, Scope, all_records},
+    records::get,
     session::Session,
     usage::{UsageError, identifier},
 };
@@ -21,6 +22,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
+  workspacectl list members --org acme --user ada@example.com
   workspacectl list models --limit 100
   workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed
   workspacectl list models --limit 100 --json | jq -r .next";
@@ -40,6 +42,9 @@ pub(crate) struct Options {
     project: Option<String>,
     #[arg(long, requires = "project", help = scope_help("team", "team"), value_parser = identifier)]
     team: Option<String>,
+    /// Only memberships of this user in the organization (members)
+    #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
+    user: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
@@ -77,10 +82,18 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();
     let values = identifiers(table, [options.org, options.project, options.team])?;
+    if options.user.is_some() && table != Table::TEAM_MEMBERS {
+        return Err(UsageError("only members can be filtered by --user".to_owned()).into());
+    }
     let deployment = session.deployment().await?;
-    let scope = scope(deployment, table, &values).await?;
-    let query = Query::new(table, scope).page(options.page);
-    let page = query.run(deployment).await?;
+    let page = match (&options.user, &org) {
+        (Some(user), Some(org)) => memberships(deployment, org, user).await?,
+        _ => {
+            let scope = scope(deployment, table, &values).await?;
+            let query = Query::new(table, scope).page(options.page);
+            query.run(deployment).await?
+        }
+    };
     if page.records.is_empty() {
         if let Some(org) = &org {
             orgs::record::find(deployment, org).await?;
@@ -89,6 +102,20 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let columns = columns(table, &page.records);
     print_page(&page, &columns, session.json)
+}
+
+/// The memberships of a user in the teams of an organization.
+async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
+    let mut records = Vec::new();
+    for team in teams_of(deployment, org, user).await? {
+        let key = [team.as_str(), user];
+        records.extend(get(deployment, Table::TEAM_MEMBERS, &key).await?);
+    }
+    Ok(Page {
+        records,
+        cursor: None,
+        is_limited: false,
+    })
 }
 
 /// The values of `--org`, `--project` and `--team` that select records. Each requires the one before

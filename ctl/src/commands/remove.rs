@@ -1,5 +1,6 @@
 //! `remove`: records that the operations have stored. The API cannot remove anything.
 
+pub(crate) mod person;
 mod record;
 pub(crate) mod team;
 
@@ -27,21 +28,25 @@ Examples:
 /// Removes records.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Remove a user from a team
-    #[command(
-        after_help = "Example:\n  workspacectl remove member --org globex --project apollo --team docs ada@example.com"
-    )]
+    /// Remove a user from a team, or from all teams of an organization
+    #[command(after_help = MEMBER_EXAMPLES)]
     Member {
         #[command(flatten)]
-        project: Project,
+        org: Organization,
+        /// The id of the project
+        #[arg(long, value_parser = identifier, requires = "team", required_unless_present = "all_teams")]
+        project: Option<String>,
         /// The id of the team
-        #[arg(long, value_parser = identifier)]
-        team: String,
+        #[arg(long, value_parser = identifier, requires = "project", required_unless_present = "all_teams")]
+        team: Option<String>,
+        /// Remove the user from all teams of the organization, after a confirmation
+        #[arg(long, conflicts_with_all = ["project", "team"])]
+        all_teams: bool,
         /// The user's id, as it was added
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
         #[command(flatten)]
-        _yes: NoQuestion,
+        confirmation: Confirmation,
     },
     /// Remove a team and its members. It first waits until functions no longer use the team
     #[command(
@@ -106,6 +111,11 @@ pub(crate) enum Command {
     },
 }
 
+const MEMBER_EXAMPLES: &str = "\
+Examples:
+  workspacectl remove member --org globex --project apollo --team docs ada@example.com
+  workspacectl remove member --org globex --all-teams ada@example.com";
+
 /// The organization of a record.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Organization {
@@ -144,26 +154,40 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         };
         return team::run(&team, wait, confirmation, session).await;
     }
+    if let Command::Member {
+        org,
+        all_teams: true,
+        user,
+        confirmation,
+        ..
+    } = command
+    {
+        return person::run(&org.org, &user, confirmation, session).await;
+    }
     match single_record(command) {
         Some(target) => record::run(&target, session).await,
         None => Ok(()),
     }
 }
 
-/// The record to remove. `None` for a team, which consists of many.
+/// The record to remove. `None` if there are several.
 fn single_record(command: Command) -> Option<Target> {
     Some(match command {
         Command::Team { .. } => return None,
         Command::Member {
-            project: Project { org, project },
+            org,
+            project,
             team,
             user,
             ..
-        } => Target {
-            table: Table::TEAM_MEMBERS,
-            name: format!("the member {user} of the team {team}"),
-            key: [format!("{org}#{project}#{team}"), user],
-        },
+        } => {
+            let (project, team) = (project?, team?);
+            Target {
+                table: Table::TEAM_MEMBERS,
+                name: format!("the member {user} of the team {team}"),
+                key: [format!("{}#{project}#{team}", org.org), user],
+            }
+        }
         Command::Model {
             org,
             model_type,

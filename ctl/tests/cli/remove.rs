@@ -87,6 +87,45 @@ fn a_team_is_removed_with_its_members_and_can_be_created_again() {
     assert_eq!(server.records(&["list", "members"]).len(), 1);
 }
 
+#[test]
+fn a_person_is_removed_from_all_teams_of_one_organization() {
+    let server = Server::with_records();
+    server.run(&["orgs", "create", "globex"]);
+    let globex = server.run(&["keys", "create", "--org", "globex"]);
+    let add = |org: &str, key: &str, team: &str, users: &[&str]| {
+        let path = format!("/api/v1/project/{org}/apollo/createNewTeamOnProject");
+        let body = json!({ "teamName": team }).to_string();
+        assert_eq!(server.post(&path, Some(key), &body).status, 204);
+        let path = format!("/api/v1/project/{org}/apollo/{team}/addUsersToTheTeam");
+        let users: Vec<_> = users.iter().map(|user| json!({ "userid": user })).collect();
+        let body = json!({ "usersAddingToTeam": users }).to_string();
+        assert_eq!(server.post(&path, Some(key), &body).status, 204);
+    };
+    for team in ["a", "b", "c"] {
+        add("acme", &server.key, team, &["zoe", "Zoe", "grace"]);
+    }
+    add("globex", globex.trim(), "a", &["zoe"]);
+    let of =
+        |org: &str, user: &str| server.records(&["list", "members", "--org", org, "--user", user]);
+    assert_eq!(of("acme", "zoe").len(), 3);
+    let remove = removal("member", &["--all-teams", "zoe"]);
+
+    assert_usage_error(&server.output(&remove), "confirm it with --yes");
+    let output = server.output(&[&remove[..], &["--yes", "--json"]].concat());
+
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("look alike: Zoe"), "{message}");
+    let removed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let teams = ["acme#apollo#a", "acme#apollo#b", "acme#apollo#c"];
+    assert_eq!(removed["teams"], json!(teams));
+    assert!(of("acme", "zoe").is_empty());
+    assert_eq!(of("acme", "Zoe").len(), 3);
+    assert_eq!(of("acme", "grace").len(), 4);
+    assert_eq!(of("globex", "zoe").len(), 1);
+    let again = server.json(&[&remove[..], &["--yes"]].concat());
+    assert_eq!(again["teams"], json!([]));
+}
+
 /// The mark stays if the command is killed while it waits, and the next run continues.
 #[test]
 fn a_removal_that_was_killed_is_continued() {

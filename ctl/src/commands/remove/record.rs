@@ -48,10 +48,34 @@ pub(crate) async fn run(target: &Target, session: &Session) -> Result<()> {
 
 /// Deletes the record as it was read, and returns it.
 async fn remove(deployment: &Deployment, target: &Target) -> Result<Value> {
+    match try_remove(deployment, target).await? {
+        Removal::Done(record) => Ok(record),
+        Removal::Missing => bail!("{} does not exist", target.name),
+        Removal::Changed => bail!(
+            "{} has changed since it was read: run the command again",
+            target.name
+        ),
+    }
+}
+
+/// What became of a removal.
+pub(super) enum Removal {
+    Done(Value),
+    /// There is no such record, or another process has deleted it meanwhile.
+    Missing,
+    /// Another process has changed the record since it was read.
+    Changed,
+}
+
+/// Deletes the record as it was read.
+///
+/// # Errors
+/// If DynamoDB cannot be reached or rejects a request.
+pub(super) async fn try_remove(deployment: &Deployment, target: &Target) -> Result<Removal> {
     let [partition, sort] = &target.key;
     let key = [partition.as_str(), sort];
     let Some(record) = get(deployment, target.table, &key).await? else {
-        bail!("{} does not exist", target.name);
+        return Ok(Removal::Missing);
     };
     let (expression, values) = unchanged(&record, &WRITE);
     let condition = Condition {
@@ -60,12 +84,9 @@ async fn remove(deployment: &Deployment, target: &Target) -> Result<Value> {
         expression: &format!("attribute_exists({}) AND {expression}", target.table.key[0]),
         values: &values,
     };
-    match condition.delete(deployment).await? {
-        Deletion::Done => Ok(record),
-        Deletion::Missing => bail!("{} does not exist any more", target.name),
-        Deletion::Changed => bail!(
-            "{} has changed since it was read: run the command again",
-            target.name
-        ),
-    }
+    Ok(match condition.delete(deployment).await? {
+        Deletion::Done => Removal::Done(record),
+        Deletion::Missing => Removal::Missing,
+        Deletion::Changed => Removal::Changed,
+    })
 }

@@ -105,6 +105,9 @@ const RUNS: &[(&str, &str, State)] = &[
     ("list", "data-stores --org ORG", Full),
     ("list", "logging-instances --org ORG", Full),
     ("list", "models --org ORG", Empty),
+    ("list", "teams --org ORG", Full),
+    ("list", "members --org ORG", Full),
+    ("list", "members --org ORG --user ada", Full),
     ("orgs create", "ORG", Nothing),
     ("orgs disable", "ORG --wait 0", Full),
     ("orgs enable", "ORG", Disabled),
@@ -116,6 +119,7 @@ const RUNS: &[(&str, &str, State)] = &[
     ("remove data-store", "--org ORG papers", Full),
     ("remove logging-instance", "--org ORG --project apollo", Full),
     ("remove member", "--org ORG --project apollo --team docs ada", Full),
+    ("remove member --all-teams", "--org ORG ada --yes", Full),
     ("remove model", "--org ORG --type chat gpt-4o", Full),
     ("remove team", "--org ORG --project apollo docs --wait 0 --yes", Full),
     ("remove voice", "--org ORG bot-7", Full),
@@ -367,7 +371,7 @@ fn records(org: &str, key: &str) -> Vec<(Table, Value)> {
         ),
         (
             Table::TEAMS,
-            json!({ "project": project, "team_id": "docs" }),
+            json!({ "project": project, "team_id": "docs", "org_id": org }),
         ),
         (
             Table::TEAM_MEMBERS,

@@ -1,8 +1,8 @@
 //! `remove member --all-teams`: removes a person from all teams of an organization.
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is read
-//! consistently and deleted as it was read. Passes are repeated until one finds none. A membership that
-//! is acknowledged after the last pass stays.
+//! consistently and deleted as it was read. There are at least two passes, until one finds none. A
+//! membership that is acknowledged after the last pass stays.
 
 use std::{collections::BTreeSet, time::Duration, time::SystemTime};
 
@@ -106,7 +106,8 @@ pub(crate) async fn remove(
                 Removal::Missing => {}
             }
         }
-        if found == 0 {
+        // The index may have lacked a membership in the first pass.
+        if found == 0 && pass > 0 {
             return Ok(removed);
         }
     }

@@ -24,6 +24,7 @@ mod outages;
 mod prefer;
 mod problems;
 mod properties;
+mod records;
 mod repeats;
 mod request_count;
 mod routing;

@@ -24,6 +24,8 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint),
             ("AWS_REGION", "us-east-1"),
+            // boto3 reads only this one.
+            ("AWS_DEFAULT_REGION", "us-east-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
         ]

@@ -17,6 +17,7 @@ fn env_prints_every_variable_that_a_local_function_needs() {
     let local = [
         format!("AWS_ENDPOINT_URL_DYNAMODB={}", server.dynamodb),
         "AWS_REGION=us-east-1".to_owned(),
+        "AWS_DEFAULT_REGION=us-east-1".to_owned(),
         "AWS_ACCESS_KEY_ID=local".to_owned(),
         "AWS_SECRET_ACCESS_KEY=local".to_owned(),
     ];

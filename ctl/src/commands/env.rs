@@ -23,6 +23,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
     let local = deployment.local_endpoint.as_deref().map(|endpoint| {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint),
+            ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint),
             ("AWS_REGION", "us-east-1"),
             // boto3 reads only this one.
             ("AWS_DEFAULT_REGION", "us-east-1"),

@@ -16,6 +16,7 @@ fn env_prints_every_variable_that_a_local_function_needs() {
         .map(|table| format!("{}={}", table.variable, table.logical_id));
     let local = [
         format!("AWS_ENDPOINT_URL_DYNAMODB={}", server.dynamodb),
+        format!("AWS_ENDPOINT_URL_DYNAMODB_STREAMS={}", server.dynamodb),
         "AWS_REGION=us-east-1".to_owned(),
         "AWS_DEFAULT_REGION=us-east-1".to_owned(),
         "AWS_ACCESS_KEY_ID=local".to_owned(),

@@ -24,6 +24,7 @@ mod outages;
 mod prefer;
 mod problems;
 mod properties;
+mod reader_policies;
 mod records;
 mod repeats;
 mod request_count;

@@ -151,8 +151,16 @@ fn the_template_declares_the_tables_of_the_code_and_their_variables() {
         assert_eq!(key, table.key, "{}", table.logical_id);
         let variable = &variables[table.variable];
         assert_eq!(referenced(variable), table.logical_id);
-        let output = &template["Outputs"][table.logical_id]["Value"];
-        assert_eq!(referenced(output), table.logical_id);
+        let output = |suffix: &str| {
+            let name = format!("{}{suffix}", table.logical_id);
+            template["Outputs"]
+                .get(name)
+                .map(|output| referenced(&output["Value"]))
+        };
+        assert_eq!(output("").as_deref(), Some(table.logical_id));
+        assert_eq!(output("Arn").as_deref(), Some(table.logical_id));
+        let stream = (*table != Table::KEYS).then(|| format!("{}.StreamArn", table.logical_id));
+        assert_eq!(output("StreamArn"), stream);
     }
 }
 

@@ -13,11 +13,13 @@ import pytest
 
 SUPPORTED = {
     "AWS::DynamoDB::Table",
+    "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Role",
     "AWS::Lambda::Function",
     "AWS::Logs::LogGroup",
 }
-OPERATIONS = {file.stem for file in Path(__file__).parents[2].glob("events/*.json")} - {"env"}
+ROOT = Path(__file__).parents[2]
+OPERATIONS = {file.stem for file in ROOT.glob("events/*.json")} - {"env"}
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +79,30 @@ def test_a_route_of_each_operation_may_invoke_the_function(declared, present):
     assert len(routes) == len(OPERATIONS), f"routes: {routes}, operations: {OPERATIONS}"
     policy = json.loads(boto3.client("lambda").get_policy(FunctionName=present["Function"])["Policy"])
     assert len(policy["Statement"]) == len(OPERATIONS), f"statements: {policy['Statement']}"
+
+
+def test_readers_of_another_account_can_assume_the_role(present):
+    role = boto3.client("iam").get_role(RoleName=present["ReaderRole"])["Role"]
+    assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"AWS": ["123456789012", "arn:aws:iam::210987654321:role/reader"]}
+    policies = boto3.client("iam").list_attached_role_policies(RoleName=present["ReaderRole"])["AttachedPolicies"]
+    assert {policy["PolicyArn"] for policy in policies} == {present["RecordsReader"], present["RecordsFollower"]}
+
+
+# moto has no Pipes.
+def test_the_function_for_readers_follows_the_stream_of_the_stack(present):
+    table = boto3.client("dynamodb").describe_table(TableName=present["DataStoresTable"])["Table"]
+    outputs = {
+        "DataStoresTable": present["DataStoresTable"],
+        "DataStoresTableStreamArn": table["LatestStreamArn"],
+        "RecordsFollowerArn": present["RecordsFollower"],
+    }
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.create_stack(
+        StackName="reader",
+        TemplateBody=(ROOT / "docs/records/function.yaml").read_text(encoding="utf-8"),
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in outputs.items()],
+    )
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="reader", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    sources = boto3.client("lambda").list_event_source_mappings(EventSourceArn=table["LatestStreamArn"])["EventSourceMappings"]
+    assert len(sources) == 1, sources

@@ -141,62 +141,44 @@ pub(crate) struct Project {
 /// If there is no such record, it changes meanwhile, it is not confirmed, or DynamoDB cannot be
 /// reached.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    if let Command::Team {
-        project: Project { org, project },
-        team,
-        wait,
-        confirmation,
-    } = command
-    {
-        let team = team::Key {
-            project: format!("{org}#{project}"),
+    let target = match command {
+        Command::Team {
+            project: Project { org, project },
             team,
-        };
-        return team::run(&team, wait, confirmation, session).await;
-    }
-    if let Command::Member {
-        org,
-        all_teams: true,
-        user,
-        confirmation,
-        ..
-    } = command
-    {
-        return person::run(&org.org, &user, confirmation, session).await;
-    }
-    match single_record(command) {
-        Some(target) => record::run(&target, session).await,
-        None => Ok(()),
-    }
-}
-
-/// The record to remove. `None` if there are several.
-fn single_record(command: Command) -> Option<Target> {
-    Some(match command {
-        Command::Team { .. } => return None,
+            wait,
+            confirmation,
+        } => {
+            let team = team::Key {
+                project: format!("{org}#{project}"),
+                team,
+            };
+            return team::run(&team, wait, confirmation, session).await;
+        }
         Command::Member {
-            org,
+            org: Organization { org },
             project,
             team,
             user,
+            confirmation,
             ..
-        } => {
-            let (project, team) = (project?, team?);
-            Target {
+        } => match (project, team) {
+            (Some(project), Some(team)) => Target {
                 table: Table::TEAM_MEMBERS,
                 name: format!("the member {user} of the team {team}"),
-                key: [format!("{}#{project}#{team}", org.org), user],
-            }
-        }
+                key: [format!("{org}#{project}#{team}"), user],
+            },
+            // With --all-teams.
+            _ => return person::run(&org, &user, confirmation, session).await,
+        },
         Command::Model {
-            org,
+            org: Organization { org },
             model_type,
             model,
             ..
         } => Target {
             table: Table::MODELS,
             name: format!("the model {model} of the type {model_type}"),
-            key: [org.org, format!("{model_type}#{model}")],
+            key: [org, format!("{model_type}#{model}")],
         },
         Command::DataStore { org, id, .. } => Target {
             table: Table::DATA_STORES,
@@ -216,5 +198,6 @@ fn single_record(command: Command) -> Option<Target> {
             name: format!("the logging instance of the project {project}"),
             key: [org, project],
         },
-    })
+    };
+    record::run(&target, session).await
 }

@@ -52,16 +52,15 @@ pub(crate) async fn teams_of(
     user: &str,
 ) -> Result<Vec<String>> {
     let scope = Scope::partition("user_id", user);
-    let mut query = Query::new(Table::TEAM_MEMBERS, scope).index("by_user");
+    // Users of other organizations with this id are other people.
+    let mut query = Query::new(Table::TEAM_MEMBERS, scope)
+        .index("by_user")
+        .sort_key_prefix("team", format!("{org}#"));
     let mut teams = BTreeSet::new();
     while let Some(members) = query.next(deployment).await? {
         for member in members {
             let member: Value = to_json(member);
-            let team = text_of(&member, "team");
-            // Users of other organizations with this id are other people.
-            if team.split('#').next() == Some(org) {
-                teams.insert(team.to_owned());
-            }
+            teams.insert(text_of(&member, "team").to_owned());
         }
     }
     Ok(teams.into_iter().collect())

@@ -46,6 +46,8 @@ pub(crate) struct Query {
     table: Table,
     index: Option<&'static str>,
     scope: Scope,
+    /// The name of the sort key, and how its values must begin.
+    sort_key_prefix: Option<(&'static str, String)>,
     limit: Option<NonZeroUsize>,
     /// The key after which the next request continues.
     after: Option<Item>,
@@ -80,6 +82,7 @@ impl Query {
             table,
             index: None,
             scope,
+            sort_key_prefix: None,
             limit: None,
             after: None,
             is_finished: false,
@@ -92,16 +95,25 @@ impl Query {
         self
     }
 
+    /// Reads only records whose sort key begins with a value.
+    pub(crate) fn sort_key_prefix(mut self, key: &'static str, prefix: String) -> Self {
+        self.sort_key_prefix = Some((key, prefix));
+        self
+    }
+
     /// Reads only a page.
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
         self.limit = options.limit;
-        // Continues in the partition of the cursor.
-        if let (Scope::Partitions(key, values), Some(after)) = (&mut self.scope, &options.after)
+        self.after = options.after;
+        // Continues in the partition of the cursor, or in the next one if it is gone.
+        if let (Scope::Partitions(key, values), Some(after)) = (&mut self.scope, &self.after)
             && let Some(Ok(value)) = after.get(*key).map(AttributeValue::as_s)
         {
             values.retain(|other| other >= value);
+            if values.first() != Some(value) {
+                self.after = None;
+            }
         }
-        self.after = options.after;
         self
     }
 
@@ -197,7 +209,7 @@ impl Query {
         let client = &deployment.client;
         let limit = self.limit.and_then(|limit| limit.get().try_into().ok());
         if let Scope::Partitions(key, values) = &self.scope {
-            let response = client
+            let mut query = client
                 .query()
                 .table_name(name)
                 .set_index_name(self.index.map(str::to_owned))
@@ -206,9 +218,14 @@ impl Query {
                 .expression_attribute_names("#key", *key)
                 .expression_attribute_values(":value", AttributeValue::S(values[0].clone()))
                 .set_exclusive_start_key(self.after.clone())
-                .set_limit(limit)
-                .send()
-                .await?;
+                .set_limit(limit);
+            if let Some((sort_key, prefix)) = &self.sort_key_prefix {
+                query = query
+                    .key_condition_expression("#key = :value AND begins_with(#sort_key, :prefix)")
+                    .expression_attribute_names("#sort_key", *sort_key)
+                    .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
+            }
+            let response = query.send().await?;
             return Ok((
                 response.items.unwrap_or_default(),
                 response.last_evaluated_key,

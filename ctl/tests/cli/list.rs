@@ -158,3 +158,30 @@ fn pages_together_contain_every_record_once() {
     let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", "nonsense"]);
     assert_usage_error(&invalid, "use the cursor that the previous page printed");
 }
+
+/// The members of an organization are read team by team.
+#[test]
+fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
+    let server = Server::start(&[]);
+    let users = json!({ "usersAddingToTeam": [{ "userid": "ada" }] }).to_string();
+    for team in ["a", "b"] {
+        let project = "/api/v1/project/acme/apollo";
+        let body = json!({ "teamName": team }).to_string();
+        let path = format!("{project}/createNewTeamOnProject");
+        assert_eq!(server.post(&path, Some(&server.key), &body).status, 204);
+        let path = format!("{project}/{team}/addUsersToTheTeam");
+        assert_eq!(server.post(&path, Some(&server.key), &users).status, 204);
+    }
+    let members = ["list", "members", "--org", "acme", "--limit", "1"];
+    let first = server.json(&members);
+    assert_eq!(first["records"][0]["team_id"], "a");
+
+    server.delete_item(
+        "TeamsTable",
+        json!({ "project": { "S": "acme#apollo" }, "team_id": { "S": "a" } }),
+    );
+    let second =
+        server.json(&[&members[..], &["--after", first["next"].as_str().unwrap()]].concat());
+
+    assert_eq!(second["records"][0]["team_id"], "b");
+}

@@ -33,7 +33,7 @@ def identity(record):
 class Provisioner:
     """The process, which is restarted whenever it ends, and the system that it calls."""
 
-    def __init__(self, url, folder, seed):
+    def __init__(self, url, stream_arn, folder, seed):
         self.chance = random.Random(seed)
         self.lock = threading.Lock()
         # The resources that exist, by the token of the request that created them.
@@ -56,6 +56,7 @@ class Provisioner:
             "AWS_ACCESS_KEY_ID": "local",
             "AWS_SECRET_ACCESS_KEY": "local",
             "DATA_STORES_TABLE": "DataStoresTable",
+            "DATA_STORES_STREAM_ARN": stream_arn,
             "ORGANIZATIONS_TABLE": "OrganizationsTable",
         }
         self.log = open(Path(folder) / "provisioner.log", "w", encoding="utf-8")

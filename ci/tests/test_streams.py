@@ -203,7 +203,9 @@ def load(system):
     late_proxy = Proxy(ENGINE, f"{SEED} late", READER_FAULTS, STREAM_FAULTS | {"trimmed": 0.03})
     proxies = [system.proxy, first_proxy, late_proxy]
     first, late = Reader(first_proxy.url), Reader(late_proxy.url, late=True)
-    provisioner = Provisioner(late_proxy.url, system.folder, f"{SEED} provisioner")
+    stores = client("dynamodb", ENGINE).describe_table(TableName="DataStoresTable")["Table"]
+    seed = f"{SEED} provisioner"
+    provisioner = Provisioner(late_proxy.url, stores["LatestStreamArn"], system.folder, seed)
     load = Load(system.service, system.operator, SEED)
     try:
         first.start()

@@ -41,7 +41,7 @@ def failed(key):
 
 
 # The stream is read from its oldest event, so no change is between the scan and the stream.
-stream = {"StreamArn": dynamodb.describe_table(TableName=stores)["Table"]["LatestStreamArn"]}
+stream = {"StreamArn": os.environ["DATA_STORES_STREAM_ARN"]}
 keys = {"ProjectionExpression": "org_id, data_store_id", "ConsistentRead": True}
 pages = dynamodb.get_paginator("scan").paginate(TableName=stores, **keys)
 todo, positions, after = [key for page in pages for key in page["Items"]], {}, {}

@@ -139,12 +139,23 @@ impl DynamoDb {
     /// # Panics
     /// If the table does not exist.
     pub fn records(&self, table: Table) -> Vec<Value> {
-        let request = json!({ "TableName": table.logical_id });
-        let response = self.run(request, |request| self.0.scan(request));
+        let records = self.records_of_table(table.logical_id);
+        records.unwrap_or_else(|| panic!("{} does not exist", table.logical_id))
+    }
+
+    /// The records of a table with this name: the first megabyte, in no particular order. `None` if
+    /// there is no such table.
+    ///
+    /// # Panics
+    /// If an item is not a record.
+    pub fn records_of_table(&self, name: &str) -> Option<Vec<Value>> {
+        let request = json!({ "TableName": name }).to_string();
+        let response = call(request.as_bytes(), |request| self.0.scan(request)).ok()?;
+        let response: Value = serde_json::from_str(&response).expect("JSON");
         let items: Vec<serde_dynamo::Item> =
             serde_json::from_value(response["Items"].clone()).expect("items");
         let record = |item| serde_dynamo::from_item(item).expect("a record");
-        items.into_iter().map(record).collect()
+        Some(items.into_iter().map(record).collect())
     }
 
     fn run<Q: DeserializeOwned, R: Serialize>(

@@ -9,6 +9,8 @@
 //! | [`runtime_api`] | the Lambda Runtime API, for a compiled function |
 //! | [`events`] | the events in `events/`, and the `curl` command of each |
 //! | [`demo`] | the demo organization and its API key |
+//! | [`fixtures`] | records for tests |
+//! | `schemas` | the schemas of records, with the feature `schemas` |
 //! | [`instant`] | a service whose DynamoDB responds at once |
 //!
 //! A test of the whole service takes three steps:
@@ -20,7 +22,7 @@
 //! use workspace_local::{
 //!     demo::DEMO_ORGANIZATION,
 //!     dynamodb::{DynamoDb, http_client},
-//!     events, tables,
+//!     events, fixtures, tables,
 //! };
 //! use workspace_management::{
 //!     auth::AnonymousOperations,
@@ -32,7 +34,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! // 1. A DynamoDB with all tables and an organization.
 //! let dynamodb = DynamoDb::with_tables().await?;
-//! dynamodb.put(Table::ORGANIZATIONS, serde_json::json!({ "org_id": DEMO_ORGANIZATION }));
+//! dynamodb.put(Table::ORGANIZATIONS, fixtures::organization(DEMO_ORGANIZATION));
 //!
 //! // 2. The service, with the DynamoDB as the SDK's HTTP client.
 //! let config = tables::sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
@@ -51,7 +53,10 @@
 pub mod demo;
 pub mod dynamodb;
 pub mod events;
+pub mod fixtures;
 pub mod gateway;
 pub mod instant;
 pub mod runtime_api;
+#[cfg(feature = "schemas")]
+pub mod schemas;
 pub mod tables;

@@ -12,6 +12,7 @@ mod list;
 mod orgs;
 mod page;
 mod permissions;
+mod records;
 mod remove;
 mod restore;
 mod serve;

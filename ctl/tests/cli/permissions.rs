@@ -27,6 +27,7 @@ use tokio::{net::TcpListener, runtime::Runtime, task::AbortHandle};
 use ureq::Agent;
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
+    fixtures,
     tables::{create_missing, sdk_config},
 };
 use workspace_management::store::{Table, TableNames};
@@ -196,6 +197,7 @@ fn every_command_needs_exactly_its_permissions() {
             scope.spawn(check_next);
         }
     });
+    assert!(!service.server.valid_records().is_empty());
 }
 
 /// Runs a command with all permissions, and then without each of them.
@@ -329,8 +331,7 @@ impl Service {
                 Full | Disabled => true,
             };
             if state == Disabled && is_organization {
-                record["disabled_at"] = json!("2026-01-02T00:00:00Z");
-                record["state_id"] = json!("state");
+                record = fixtures::disabled_organization(org);
             }
             if is_stored {
                 self.put(table.logical_id, &record);
@@ -355,45 +356,30 @@ impl Service {
     }
 }
 
-/// A record in each table, as the service stores it, without the audit attributes that no command
-/// needs.
+/// A record in each table.
 fn records(org: &str, key: &str) -> Vec<(Table, Value)> {
-    let created_at = "2026-01-01T00:00:00Z";
-    let project = format!("{org}#apollo");
     let mut api_key = serde_json::to_value(key_record(DEMO_KEY, org, "ci")).unwrap();
     api_key["key_id"] = json!(key);
-    let mut records = vec![
-        (Table::ORGANIZATIONS, json!({ "org_id": org })),
+    let records = vec![
+        (Table::ORGANIZATIONS, fixtures::organization(org)),
         (Table::KEYS, api_key),
-        (
-            Table::MODELS,
-            json!({ "org_id": org, "model": "chat#gpt-4o" }),
-        ),
-        (
-            Table::TEAMS,
-            json!({ "project": project, "team_id": "docs", "org_id": org }),
-        ),
+        (Table::MODELS, fixtures::model(org, "chat", "gpt-4o")),
+        (Table::TEAMS, fixtures::team(org, "apollo", "docs", "Docs")),
         (
             Table::TEAM_MEMBERS,
-            json!({ "team": format!("{project}#docs"), "user_id": "ada" }),
+            fixtures::member(org, "apollo", "docs", "ada"),
         ),
-        (
-            Table::BOT_VOICES,
-            json!({ "org_id": org, "bot_id": "bot-7" }),
-        ),
+        (Table::BOT_VOICES, fixtures::bot_voice(org, "bot-7")),
         (
             Table::DATA_STORES,
-            json!({ "org_id": org, "data_store_id": "papers" }),
+            fixtures::data_store(org, "papers", "Papers"),
         ),
         (
             Table::LOGGING_INSTANCES,
-            json!({ "org_id": org, "project_id": "apollo" }),
+            fixtures::logging_instance(org, "apollo"),
         ),
     ];
     assert_eq!(records.len(), Table::ALL.len());
-    for (_, record) in &mut records {
-        record["created_at"] = json!(created_at);
-    }
     records
 }
 

@@ -91,7 +91,7 @@ fn a_line_that_occurs_twice_is_restored_once() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("export.jsonl");
-    let line = r#"{"table":"models","record":{"org_id":"acme","model":"chat#a","created_at":"2099-01-01T00:00:00Z"}}"#;
+    let line = r#"{"table":"models","record":{"org_id":"acme","model":"chat#a","created_at":"2099-01-01T00:00:00.000Z"}}"#;
     fs::write(&file, format!("{line}\n{line}\n")).unwrap();
     let from = ["--from", file.to_str().unwrap()];
     assert_eq!(restore(&server, &from), [1, 1, 0, 0]);
@@ -120,7 +120,7 @@ fn a_restore_overwrites_nothing_and_skips_what_belongs_to_nothing() {
     change("data-stores", "org_id", "nope");
     assert_eq!(restore(&server, &stores), [0, 0, 0, 1]);
     // A record of an organization that had this id before.
-    change("data-stores", "created_at", "2020-01-01T00:00:00Z");
+    change("data-stores", "created_at", "2020-01-01T00:00:00.000Z");
     server.run(&["remove", "data-store", "--org", "acme", "papers"]);
     assert_eq!(restore(&server, &stores), [0, 0, 0, 1]);
     change("data-stores", "data_store_description", "restored");

@@ -10,7 +10,8 @@ use std::{
 
 use serde_json::{Value, json};
 use ureq::Agent;
-use workspace_local::events;
+use workspace_local::{events, schemas};
+use workspace_management::store::Table;
 
 use crate::workspacectl;
 
@@ -84,9 +85,11 @@ impl Server {
         command
     }
 
-    /// Runs a command on the service and returns its output.
+    /// Runs a command on the service and returns its output. Then checks all records.
     pub(crate) fn output(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        let output = self.command(arguments).output().unwrap();
+        self.valid_records();
+        output
     }
 
     /// Runs a command, which must succeed, and returns its standard output.
@@ -197,6 +200,22 @@ impl Server {
         for item in items["Items"].as_array().unwrap() {
             self.dynamodb("PutItem", &json!({ "TableName": to, "Item": item }));
         }
+    }
+
+    /// The records of every table that has a schema: the first megabyte of each. They must validate.
+    pub(crate) fn valid_records(&self) -> Vec<(Table, Value)> {
+        let mut records = Vec::new();
+        for table in schemas::TABLES {
+            let found = self.dynamodb("Scan", &json!({ "TableName": table.logical_id }));
+            let items: Vec<serde_dynamo::Item> =
+                serde_json::from_value(found["Items"].clone()).unwrap();
+            for item in items {
+                let record: Value = serde_dynamo::from_item(item).unwrap();
+                assert_eq!(schemas::errors(table, &record), [""; 0]);
+                records.push((table, record));
+            }
+        }
+        records
     }
 
     /// The number of records in a table.

@@ -1,0 +1,106 @@
+//! Records as the current version writes them, for tests that do not create them with a request.
+//! The record of an API key is [`key_record`](crate::demo::key_record).
+
+use serde_json::{Value, json};
+
+/// When the records were created: RFC 3339 in UTC, with milliseconds.
+pub const CREATED_AT: &str = "2026-01-01T00:00:00.000Z";
+
+/// The `request_id` of the records.
+pub const REQUEST_ID: &str = "setup";
+
+/// The id of an operator's run or of a mark: 16 hexadecimal digits.
+pub const RANDOM_ID: &str = "00000000000000a1";
+
+/// An enabled organization.
+pub fn organization(org: &str) -> Value {
+    created(json!({ "org_id": org }))
+}
+
+/// A disabled organization.
+pub fn disabled_organization(org: &str) -> Value {
+    let mut record = organization(org);
+    record["disabled_at"] = json!(CREATED_AT);
+    record["disabled_by"] = json!("setup");
+    record["state_id"] = json!(RANDOM_ID);
+    record
+}
+
+/// A team of a project. The name should be the one from which the id is derived.
+pub fn team(org: &str, project: &str, team: &str, name: &str) -> Value {
+    created(json!({
+        "project": format!("{org}#{project}"),
+        "org_id": org,
+        "project_id": project,
+        "team_id": team,
+        "team_name": name,
+        "team_description": "",
+    }))
+}
+
+/// A member of a team.
+pub fn member(org: &str, project: &str, team: &str, user: &str) -> Value {
+    created(json!({
+        "team": format!("{org}#{project}#{team}"),
+        "org_id": org,
+        "project_id": project,
+        "team_id": team,
+        "user_id": user,
+    }))
+}
+
+/// A model of an organization.
+pub fn model(org: &str, model_type: &str, id: &str) -> Value {
+    created(json!({
+        "org_id": org,
+        "model": format!("{model_type}#{id}"),
+        "model_type": model_type,
+        "model_id": id,
+        "id": 1,
+    }))
+}
+
+/// A bot's voice, which has not changed.
+pub fn bot_voice(org: &str, bot: &str) -> Value {
+    let mut record = created(json!({
+        "org_id": org,
+        "bot_id": bot,
+        "type": "alloy",
+        "enabled": true,
+    }));
+    for (updated, created) in [
+        ("updated_at", "created_at"),
+        ("updated_by", "created_by"),
+        ("updated_request_id", "request_id"),
+    ] {
+        record[updated] = record[created].clone();
+    }
+    record
+}
+
+/// A data store. The name should be the one from which the id is derived.
+pub fn data_store(org: &str, id: &str, name: &str) -> Value {
+    created(json!({
+        "org_id": org,
+        "data_store_id": id,
+        "data_store_name": name,
+        "data_store_description": "",
+    }))
+}
+
+/// The logging instance of a project.
+pub fn logging_instance(org: &str, project: &str) -> Value {
+    created(json!({
+        "org_id": org,
+        "project_id": project,
+        "project_name": project,
+    }))
+}
+
+/// The record with the audit attributes of its creation.
+fn created(mut record: Value) -> Value {
+    record["created_at"] = json!(CREATED_AT);
+    record["created_by"] = json!("setup");
+    record["request_id"] = json!(REQUEST_ID);
+    record
+}

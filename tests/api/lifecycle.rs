@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
     dynamodb::{DynamoDb, action, http_client, is_read},
+    fixtures,
     tables::{sdk_config, table_names},
 };
 use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
@@ -31,7 +32,7 @@ const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 const MEMBERS: &str = "/api/v1/project/acme/apollo/docs/addUsersToTheTeam";
 
 async fn disable(app: &TestApp) {
-    let disabled = json!({ "org_id": "acme", "disabled_at": "2026-11-22T00:00:00Z" });
+    let disabled = fixtures::disabled_organization("acme");
     app.insert(Table::ORGANIZATIONS, disabled).await;
 }
 
@@ -195,7 +196,7 @@ impl HttpConnector for LeavesUnprocessed {
 async fn what_dynamodb_leaves_unprocessed_is_read_again() {
     for tables in [&[][..], &[Table::KEYS], &[Table::ORGANIZATIONS]] {
         let dynamodb = DynamoDb::with_tables().await.unwrap();
-        dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
+        dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
         dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "demo"));
         let count = Arc::default();
         let connector = LeavesUnprocessed {
@@ -218,9 +219,7 @@ async fn what_dynamodb_leaves_unprocessed_is_read_again() {
 
 /// Stores the team `docs`, with the mark of a removal if it is being removed.
 async fn insert_team(app: &TestApp, removing_id: Option<&str>) {
-    let mut team = json!({
-        "project": "acme#apollo", "team_id": "docs", "team_name": "Docs", "team_description": "",
-    });
+    let mut team = fixtures::team("acme", "apollo", "docs", "Docs");
     if let Some(id) = removing_id {
         team["removing_id"] = json!(id);
     }
@@ -231,7 +230,7 @@ async fn insert_team(app: &TestApp, removing_id: Option<&str>) {
 async fn a_team_that_is_being_removed_cannot_be_created_with_any_content() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
-    insert_team(&app, Some("a1")).await;
+    insert_team(&app, Some("00000000000000a1")).await;
     let before = app.all_records().await;
 
     for body in [
@@ -260,12 +259,12 @@ async fn a_team_that_is_being_removed_accepts_no_users_and_is_not_cached() {
         let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
         acme.post(MEMBERS, body).await
     };
-    insert_team(&app, Some("a1")).await;
+    insert_team(&app, Some("00000000000000a1")).await;
     add().await.assert_problem(404, "no_such_team");
 
     insert_team(&app, None).await;
     add().await.assert_success();
-    insert_team(&app, Some("a2")).await;
+    insert_team(&app, Some("00000000000000a2")).await;
     app.advance_clock(MINUTE);
 
     add().await.assert_problem(404, "no_such_team");

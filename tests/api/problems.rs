@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use workspace_local::fixtures;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
@@ -58,13 +59,11 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<
         .issue_key("acme", |key| key.operations = Some(vec![]))
         .await;
     let (anonymous, restricted) = (app.anonymous(), app.with_key(&restricted));
-    app.insert(
-        Table::ORGANIZATIONS,
-        json!({ "org_id": "initech", "disabled_at": "2026-11-22T00:00:00Z" }),
-    )
-    .await;
+    let initech = fixtures::disabled_organization("initech");
+    app.insert(Table::ORGANIZATIONS, initech).await;
     let disabled = app.client_with_new_key("initech").await;
-    let marked = json!({ "project": "acme#apollo", "team_id": "docs", "removing_id": "a1" });
+    let mut marked = fixtures::team("acme", "apollo", "docs", "Docs");
+    marked["removing_id"] = json!(fixtures::RANDOM_ID);
     app.insert(Table::TEAMS, marked).await;
     let rejected = app.with_key("wsk_mistyped");
     let team =

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
     dynamodb::http_client,
+    fixtures, schemas,
     tables::{sdk_config, table_names},
 };
 use workspace_management::{operation::Operation, service::Service, store::Table};
@@ -40,8 +41,8 @@ impl BlockingApp {
     fn new() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let dynamodb = runtime.block_on(UnreliableDynamoDb::new());
-        dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
-        let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
+        dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
+        let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
         dynamodb.put(Table::TEAMS, team);
         let key = dynamodb.issue_key("acme", 1);
         let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
@@ -88,6 +89,11 @@ fn check<S: Strategy>(
     let result = TestRunner::new(config).run(&strategy, |value| property(&app, value));
     if let Err(failure) = result {
         panic!("PROPTEST_RNG_SEED={seed} replays this failure: {failure}");
+    }
+    for table in schemas::TABLES {
+        for record in app.dynamodb.records(table) {
+            assert_eq!(schemas::errors(table, &record), [""; 0]);
+        }
     }
 }
 
@@ -297,7 +303,7 @@ fn accepted_values_are_stored_as_they_were_sent() {
         let expected = &sample.records[0];
         let records = app.dynamodb.records(expected.table);
         let mut stored = records.iter();
-        let stored = stored.find(|record| record["request_id"].is_string());
+        let stored = stored.find(|record| record["request_id"] != fixtures::REQUEST_ID);
         let Some(stored) = stored else {
             // For example, the name has no letter.
             prop_assert_eq!(response.status, 422, "{:?}", response);
@@ -305,6 +311,7 @@ fn accepted_values_are_stored_as_they_were_sent() {
         };
         prop_assert_eq!(response.status, 204, "{:?}", response);
         prop_assert!(expected.is_content_of(stored), "{expected:?}: {stored}");
+        prop_assert_eq!(schemas::errors(expected.table, stored), [""; 0]);
         let partition = expected.table.key[0];
         prop_assert_eq!(&stored[partition], &expected.key[partition]);
         // The id of a created record is derived from its name.

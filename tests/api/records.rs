@@ -1,122 +1,57 @@
-//! `docs/records/` describes every record that the operations store.
+//! `docs/records/` describes the records. Every test validates those that it stores; here are the
+//! tests of the schemas themselves. `ctl/tests/cli/records.rs` checks that no attribute is missing.
 
-use std::collections::BTreeSet;
-
-use jsonschema::Validator;
 use serde_json::{Value, json};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_local::{fixtures, schemas};
+use workspace_management::store::Table;
 
-use crate::{
-    operations::{Sample, Values},
-    support::{TestApp, operation_event},
-};
-
-/// The schema of a table's records.
-fn schema(table: Table) -> Value {
-    let text = match table {
-        Table::ORGANIZATIONS => include_str!("../../docs/records/organization.schema.json"),
-        Table::MODELS => include_str!("../../docs/records/model.schema.json"),
-        Table::TEAMS => include_str!("../../docs/records/team.schema.json"),
-        Table::TEAM_MEMBERS => include_str!("../../docs/records/team_member.schema.json"),
-        Table::BOT_VOICES => include_str!("../../docs/records/bot_voice.schema.json"),
-        Table::DATA_STORES => include_str!("../../docs/records/data_store.schema.json"),
-        Table::LOGGING_INSTANCES => include_str!("../../docs/records/logging_instance.schema.json"),
-        other => panic!("{} have no schema", other.name),
-    };
-    serde_json::from_str(text).unwrap()
+/// The tables, each with its schema and a record that has every attribute.
+fn examples() -> impl Iterator<Item = (Table, &'static Value, Value)> {
+    schemas::TABLES.into_iter().map(|table| {
+        let schema = schemas::schema(table).unwrap();
+        let attributes = schema["properties"].as_object().unwrap().iter();
+        let example = |attribute: &Value| attribute["examples"][0].clone();
+        let record = attributes.map(|(name, attribute)| (name.clone(), example(attribute)));
+        (table, schema, record.collect())
+    })
 }
 
-fn validator(table: Table) -> Validator {
-    let schema = schema(table);
-    jsonschema::draft202012::meta::validate(&schema).unwrap();
-    jsonschema::draft202012::new(&schema).unwrap()
-}
-
-/// A record of every kind that the operations store. The voice has changed.
-async fn records() -> Vec<(Table, Value)> {
-    let app = TestApp::new().await;
-    app.insert_demo_key().await;
-    for operation in Operation::ALL {
-        app.send(operation_event(*operation)).await.assert_success();
-    }
-    let client = app.client_with_new_key("acme").await;
-    let values = Values {
-        flag: !Values::example().flag,
-        ..Values::example()
-    };
-    let sample = Sample::of(Operation::SetBotVoice, &values);
-    client
-        .post(&sample.path, sample.body)
-        .await
-        .assert_success();
-    let mut records = Vec::new();
-    for table in crate::support::written_tables() {
-        let found = app.records(table).await;
-        assert!(!found.is_empty(), "{}", table.name);
-        records.extend(found.into_iter().map(|record| (table, record)));
-    }
-    records
-}
-
-#[tokio::test]
-async fn every_record_of_an_operation_validates() {
-    for (table, record) in records().await {
-        let errors: Vec<_> = validator(table)
-            .iter_errors(&record)
-            .map(|error| error.to_string())
-            .collect();
-        assert!(errors.is_empty(), "{}: {record}: {errors:?}", table.name);
+#[test]
+fn a_record_of_the_examples_is_valid_and_one_with_another_attribute_is_not() {
+    for (table, _, mut record) in examples() {
+        assert_eq!(schemas::errors(table, &record), [""; 0]);
+        record["colour"] = json!("red");
+        let errors = schemas::errors(table, &record);
+        assert!(errors[0].contains("/colour"), "{errors:?}");
     }
 }
 
-/// An attribute that the code stores is described, and one that only an operation can store is
-/// stored. The others are those of `workspacectl`.
-#[tokio::test]
-async fn the_schemas_have_exactly_the_attributes_of_the_records() {
-    const MARKS: [&str; 9] = [
-        "restored_at",
-        "restored_by",
-        "restored_request_id",
-        "removing_at",
-        "removing_by",
-        "removing_id",
-        "erasing_at",
-        "erasing_by",
-        "erasing_id",
-    ];
-    let records = records().await;
-    for table in crate::support::written_tables() {
-        let of_table = records.iter().filter(|(other, _)| *other == table);
-        let stored: BTreeSet<String> = of_table
-            .flat_map(|(_, record)| record.as_object().unwrap().keys().cloned())
-            .collect();
-        let schema = schema(table);
-        let described = schema["properties"].as_object().unwrap().keys();
-        let described: BTreeSet<String> = described
-            .filter(|name| !MARKS.contains(&name.as_str()))
-            .cloned()
-            .collect();
-        assert_eq!(stored, described, "{}", table.name);
-    }
-}
-
-#[tokio::test]
-async fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
-    for (table, record) in records().await {
-        let validator = validator(table);
-        let schema = schema(table);
-        for name in schema["required"].as_array().unwrap() {
+#[test]
+fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
+    for (table, schema, record) in examples() {
+        let required = schema["required"].as_array().unwrap();
+        for name in required {
             let mut changed = record.clone();
-            changed
-                .as_object_mut()
-                .unwrap()
-                .remove(name.as_str().unwrap());
-            assert!(!validator.is_valid(&changed), "{}: {name}", table.name);
+            let attributes = changed.as_object_mut().unwrap();
+            attributes.remove(name.as_str().unwrap()).unwrap();
+            let case = format!("{}: {name}", table.name);
+            assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
         }
-        for name in record.as_object().unwrap().keys() {
-            let mut changed = record.clone();
-            changed[name] = json!(["x"]);
-            assert!(!validator.is_valid(&changed), "{}: {name}", table.name);
+        for name in table.key.iter().chain(&["created_at"]) {
+            assert!(required.contains(&json!(name)), "{}: {name}", table.name);
+        }
+        for (name, value) in record.as_object().unwrap() {
+            for other in [
+                json!("x".repeat(3000)),
+                json!(-1),
+                json!(null),
+                json!(["x"]),
+            ] {
+                let mut changed = record.clone();
+                changed[name] = other.clone();
+                let case = format!("{}: {name} = {other} instead of {value}", table.name);
+                assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
+            }
         }
     }
 }
@@ -124,26 +59,45 @@ async fn a_record_without_a_required_attribute_or_with_another_type_is_invalid()
 #[test]
 fn every_attribute_is_described_with_its_role_and_an_example() {
     let mut checked = 0;
-    for table in crate::support::written_tables().chain([Table::ORGANIZATIONS]) {
-        let schema = schema(table);
+    for (table, schema, _) in examples() {
         for (name, attribute) in schema["properties"].as_object().unwrap() {
             let case = format!("{}: {name}", table.name);
             let role = attribute["x-role"].as_str().unwrap();
-            assert!(
-                ["key", "content", "audit", "internal"].contains(&role),
-                "{case}"
-            );
+            let roles = ["key", "content", "audit", "internal"];
+            assert!(roles.contains(&role), "{case}");
             assert!(attribute["description"].is_string(), "{case}");
-            assert!(
-                !attribute["examples"].as_array().unwrap().is_empty(),
-                "{case}"
-            );
             checked += 1;
-        }
-        for name in table.key.iter().chain(&["created_at"]) {
-            let required = schema["required"].as_array().unwrap();
-            assert!(required.contains(&json!(name)), "{}: {name}", table.name);
         }
     }
     assert!(checked > 50, "{checked}");
+}
+
+#[test]
+fn the_fixtures_of_tests_are_valid() {
+    let mut marked = fixtures::team("acme", "apollo", "docs", "Docs");
+    marked["removing_id"] = json!(fixtures::RANDOM_ID);
+    for (table, record) in [
+        (Table::ORGANIZATIONS, fixtures::organization("acme")),
+        (
+            Table::ORGANIZATIONS,
+            fixtures::disabled_organization("acme"),
+        ),
+        (Table::TEAMS, marked),
+        (
+            Table::TEAM_MEMBERS,
+            fixtures::member("acme", "apollo", "docs", "ada"),
+        ),
+        (Table::MODELS, fixtures::model("acme", "chat", "gpt-4o")),
+        (Table::BOT_VOICES, fixtures::bot_voice("acme", "bot-7")),
+        (
+            Table::DATA_STORES,
+            fixtures::data_store("acme", "papers", "Papers"),
+        ),
+        (
+            Table::LOGGING_INSTANCES,
+            fixtures::logging_instance("acme", "apollo"),
+        ),
+    ] {
+        assert_eq!(schemas::errors(table, &record), [""; 0]);
+    }
 }

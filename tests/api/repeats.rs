@@ -91,7 +91,7 @@ async fn records_of_older_and_newer_versions_are_compared_by_their_content() {
         };
         for attribute in attributes.filter(is_audit_attribute) {
             let older = without(&original, attribute);
-            app.insert(stored.table, older.clone()).await;
+            app.insert_foreign(stored.table, older.clone()).await;
 
             send(&other, &sample, "repeat").await;
 
@@ -103,7 +103,7 @@ async fn records_of_older_and_newer_versions_are_compared_by_their_content() {
         for value in [json!("x"), json!(1), json!([1, "x"]), json!({ "x": null })] {
             let mut newer = original.clone();
             newer["unknown"] = value;
-            app.insert(stored.table, newer.clone()).await;
+            app.insert_foreign(stored.table, newer.clone()).await;
 
             send(&other, &sample, "repeat").await;
 

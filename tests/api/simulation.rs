@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use workspace_local::{
     dynamodb::http_client,
+    fixtures, schemas,
     tables::{sdk_config, table_names},
 };
 use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
@@ -83,7 +84,7 @@ fn run_schedule(seed: u64, lost_writes: u8) -> (Vec<Attempt>, Records) {
         .unwrap();
     runtime.block_on(async move {
         let mut dynamodb = UnreliableDynamoDb::new().await;
-        dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": "acme" }));
+        dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
         let keys = [1, 2].map(|number| dynamodb.issue_key("acme", number));
         dynamodb.faults = Some(Faults {
             rng: Arc::new(Mutex::new(rng.fork())),
@@ -317,7 +318,10 @@ fn violations(attempts: &[Attempt], records: &Records) -> Vec<String> {
         let rules = record_violations(record, attempts, records).into_iter();
         rules.map(move |rule| format!("{rule}: {} {}", record.0.name, record.1))
     });
-    responses.chain(stored).collect()
+    let invalid = records
+        .iter()
+        .flat_map(|(table, record)| schemas::errors(*table, record));
+    responses.chain(stored).chain(invalid).collect()
 }
 
 #[test]

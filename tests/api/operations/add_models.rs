@@ -161,7 +161,7 @@ async fn a_batch_with_an_older_record_adds_the_others_and_leaves_it_unchanged() 
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
     let older = json!({ "org_id": "acme", "model": "chat#a", "id": 1 });
-    app.insert(Table::MODELS, older.clone()).await;
+    app.insert_foreign(Table::MODELS, older.clone()).await;
 
     let response = acme
         .post(PATH, models(&[(2, "b"), (1, "a"), (3, "c")]))

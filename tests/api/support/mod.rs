@@ -1,7 +1,8 @@
 //! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
 //!
 //! - [`TestApp`] is the service with a DynamoDB of its own, in which the organization `acme` is
-//!   registered. It issues API keys, reads records, and moves its clock instead of waiting.
+//!   registered. It issues API keys, reads records, and moves its clock instead of waiting. A test
+//!   fails if a record does not validate against its schema, when it is read or at the end.
 //! - [`TestClient`] sends requests to a `TestApp` as one caller, with one set of headers.
 //! - [`TestResponse`] is a response as a client sees it. Reading one checks what all responses have
 //!   in common.
@@ -47,8 +48,9 @@ use serde_json::{Value, json, value::to_raw_value};
 use workspace_local::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION, key_record},
     dynamodb::DynamoDb,
-    events,
+    events, fixtures,
     gateway::http_event,
+    schemas,
     tables::{create_missing, sdk_config},
 };
 use workspace_management::{
@@ -94,6 +96,10 @@ pub struct TestApp {
     pub dynamodb_requests: RequestRecorder,
     /// How far the clock is ahead of the machine's.
     ahead: Mutex<Duration>,
+    /// The DynamoDB, unless it is `TEST_DYNAMODB_ENDPOINT`.
+    embedded: Option<DynamoDb>,
+    /// The keys of records that need not validate.
+    foreign: Mutex<Vec<(Table, Vec<Value>)>>,
 }
 
 impl TestApp {
@@ -103,7 +109,7 @@ impl TestApp {
     }
 
     pub async fn with_config(test_config: TestConfig) -> Self {
-        let endpoint = dynamodb_endpoint().await;
+        let (endpoint, embedded) = dynamodb().await;
         let tables = unique_table_names();
         let dynamodb = Client::from_conf(config(&endpoint).build());
         create_missing(&dynamodb, &tables)
@@ -126,6 +132,8 @@ impl TestApp {
             tables,
             dynamodb_requests,
             ahead: Mutex::default(),
+            embedded,
+            foreign: Mutex::default(),
         };
         app.register(DEMO_ORGANIZATION).await;
         app
@@ -147,8 +155,8 @@ impl TestApp {
     }
 
     pub async fn register(&self, organization: &str) {
-        self.insert(Table::ORGANIZATIONS, json!({ "org_id": organization }))
-            .await;
+        let record = fixtures::organization(organization);
+        self.insert(Table::ORGANIZATIONS, record).await;
     }
 
     /// Stores the record of the API key that the files in `events/` contain.
@@ -159,8 +167,15 @@ impl TestApp {
 
     /// Stores the team that the event of `add_team_users` names.
     pub async fn insert_demo_team(&self) {
-        let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
+        let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
         self.insert(Table::TEAMS, team).await;
+    }
+
+    /// Stores a record that another version or program has written. It need not validate.
+    pub async fn insert_foreign(&self, table: Table, record: Value) {
+        let key = (table, primary_key(table, &record));
+        self.foreign.lock().unwrap().push(key);
+        self.insert(table, record).await;
     }
 
     pub async fn insert(&self, table: Table, record: Value) {
@@ -253,7 +268,18 @@ impl TestApp {
             key.map(|name| record[*name].to_string())
                 .collect::<Vec<_>>()
         });
+        self.assert_valid(table, &records);
         records
+    }
+
+    /// Checks records against their schema.
+    fn assert_valid(&self, table: Table, records: &[Value]) {
+        let foreign = self.foreign.lock().unwrap();
+        for record in records {
+            if !foreign.contains(&(table, primary_key(table, record))) {
+                assert_eq!(schemas::errors(table, record), [""; 0]);
+            }
+        }
     }
 
     /// The only record of a table.
@@ -300,6 +326,26 @@ impl TestApp {
         let event = invocation(&event, self.now(), TIMEOUT);
         json!(self.service.handle_at(event, self.now()).await)
     }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        let Some(dynamodb) = &self.embedded else {
+            return;
+        };
+        if std::thread::panicking() {
+            return;
+        }
+        for table in schemas::TABLES {
+            // A test may have deleted the table.
+            let records = dynamodb.records_of_table(self.tables.name(table));
+            self.assert_valid(table, &records.unwrap_or_default());
+        }
+    }
+}
+
+fn primary_key(table: Table, record: &Value) -> Vec<Value> {
+    table.key.iter().map(|name| record[*name].clone()).collect()
 }
 
 /// The tables that operations write to.
@@ -354,16 +400,16 @@ pub fn parse(json: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// The DynamoDB of `TEST_DYNAMODB_ENDPOINT`, or an embedded one for the calling test.
-async fn dynamodb_endpoint() -> String {
+/// The URL of `TEST_DYNAMODB_ENDPOINT`, or of an embedded DynamoDB for the calling test.
+async fn dynamodb() -> (String, Option<DynamoDb>) {
     if let Ok(endpoint) = env::var("TEST_DYNAMODB_ENDPOINT") {
-        return endpoint;
+        return (endpoint, None);
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let dynamodb = DynamoDb::in_memory().unwrap();
-    tokio::spawn(dynamodb.serve(listener, std::future::pending()));
-    format!("http://{address}")
+    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    (format!("http://{address}"), Some(dynamodb))
 }
 
 /// The region and the credentials for the DynamoDB, as environment variables.

@@ -9,12 +9,14 @@
 //! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
 
 mod interference;
+mod network;
 mod organizations;
 mod teams;
+mod weakness;
 
 use std::{
     collections::BTreeMap,
-    env, fmt,
+    env,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -25,26 +27,17 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     config::{
-        http::{HttpRequest, HttpResponse},
         retry::{RetryConfig, RetryPartition},
         timeout::TimeoutConfig,
     },
 };
-use aws_smithy_runtime_api::client::{
-    http::{HttpConnector, HttpConnectorFuture},
-    result::ConnectorError,
-};
-use aws_smithy_types::body::SdkBody;
 use fastrand::Rng;
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, json, value::to_raw_value};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use workspace_local::{
     demo::key_record,
-    dynamodb::{DynamoDb, action, http_client, is_read},
+    dynamodb::{DynamoDb, http_client},
     gateway::http_event,
     tables::{sdk_config, table_names},
 };
@@ -55,167 +48,11 @@ use workspace_management::{
     store::{Store, Table, TransientErrorClassifier},
 };
 
+use self::{
+    network::{Network, Sender},
+    weakness::Weakness,
+};
 use crate::{deployment::Deployment, session::Operator};
-
-/// A part of a protocol that requests lack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weakness {
-    /// A team is marked even if it is not the one that was confirmed.
-    AnyTeamIsMarked,
-    /// Transactions do not check the mark.
-    DeletesWithoutCheck,
-    /// The record itself is deleted without its condition.
-    LastDeleteWithoutCondition,
-    /// Queries and scans are eventually consistent, and can lack records.
-    EventualReads,
-    /// A run that continues another one does not wait.
-    NoWaitInRerun,
-    /// Changes of an organization's state do not check the state that was read.
-    StateWithoutId,
-    /// A scan for an organization's records looks for the id without the `#`.
-    PrefixWithoutSeparator,
-    /// New keys do not check the organization.
-    KeysWithoutCheck,
-}
-
-/// Who sends a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sender {
-    Function,
-    Operator,
-}
-
-/// The network between a process and DynamoDB. Requests take a while, and a write can arrive up to
-/// 20 seconds late, even if its sender has given up or was killed.
-#[derive(Clone)]
-struct Network {
-    dynamodb: DynamoDb,
-    rng: Arc<Mutex<Rng>>,
-    sender: Sender,
-    weakness: Option<Weakness>,
-}
-
-impl Network {
-    fn random(&self, limit: u64) -> u64 {
-        self.rng.lock().expect("a lock").u64(0..limit)
-    }
-
-    fn milliseconds(&self, limit: u64) -> Duration {
-        Duration::from_millis(self.random(limit))
-    }
-
-    /// The request as DynamoDB receives it.
-    fn weaken(&self, request: &HttpRequest) -> HttpRequest {
-        let bytes = request.body().bytes().expect("a body in memory");
-        let mut body: Value = serde_json::from_slice(bytes).expect("JSON");
-        let action = action(request);
-        if let (Some(weakness), Sender::Operator) = (self.weakness, self.sender) {
-            weakness.apply(action, &mut body);
-        }
-        let mut copy = HttpRequest::new(SdkBody::from(body.to_string()));
-        let target = format!("DynamoDB_20120810.{action}");
-        copy.headers_mut().insert("x-amz-target", target);
-        copy
-    }
-
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let weakened = self.weaken(&request);
-        if is_read(&request) {
-            sleep(self.milliseconds(300)).await;
-            let response = self.dynamodb.handle(&weakened);
-            sleep(self.milliseconds(300)).await;
-            if is_consistent(&weakened) || self.random(2) == 0 {
-                return Ok(response);
-            }
-            // An eventually consistent read can lack records.
-            let empty = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
-            let body = SdkBody::from(empty.to_string());
-            return Ok(HttpResponse::new(response.status(), body));
-        }
-        let is_late = self.random(100) < 40;
-        let delay = self.milliseconds(if is_late { 20_001 } else { 200 });
-        let (sender, response) = oneshot::channel();
-        let dynamodb = self.dynamodb.clone();
-        tokio::spawn(async move {
-            sleep(delay).await;
-            drop(sender.send(dynamodb.handle(&weakened)));
-        });
-        let response = response.await;
-        response.map_err(|error| ConnectorError::io(error.into()))
-    }
-}
-
-/// Whether a read is strongly consistent.
-fn is_consistent(request: &HttpRequest) -> bool {
-    let bytes = request.body().bytes().expect("a body in memory");
-    let body: Value = serde_json::from_slice(bytes).expect("JSON");
-    match body["RequestItems"].as_object() {
-        Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
-        None => body["ConsistentRead"] == true,
-    }
-}
-
-impl Weakness {
-    /// Removes the part from a request.
-    fn apply(self, action: &str, body: &mut Value) {
-        let condition = body["ConditionExpression"].as_str().unwrap_or_default();
-        match (self, action) {
-            (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),
-            (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
-                body["ConditionExpression"] = json!("attribute_exists(team_id)");
-                let values = body["ExpressionAttributeValues"].as_object_mut();
-                let values = values.expect("values");
-                values.retain(|name, _| ![":created_at", ":request_id"].contains(&name.as_str()));
-            }
-            (Self::DeletesWithoutCheck, "TransactWriteItems") => {
-                let actions = body["TransactItems"].as_array_mut().expect("actions");
-                if actions.iter().any(|action| !action["Delete"].is_null()) {
-                    actions.retain(|action| action["ConditionCheck"].is_null());
-                }
-            }
-            (Self::KeysWithoutCheck, "TransactWriteItems") => {
-                let actions = body["TransactItems"].as_array_mut().expect("actions");
-                if actions.iter().any(|action| !action["Put"].is_null()) {
-                    actions.retain(|action| action["ConditionCheck"].is_null());
-                }
-            }
-            (Self::LastDeleteWithoutCondition, "DeleteItem") => {
-                let members = body.as_object_mut().expect("an object");
-                members.remove("ConditionExpression");
-                members.remove("ExpressionAttributeValues");
-            }
-            (Self::StateWithoutId, "UpdateItem") if condition.contains("state_id") => {
-                body["ConditionExpression"] =
-                    json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
-                let values = body["ExpressionAttributeValues"].as_object_mut();
-                values.expect("values").remove(":seen");
-            }
-            (Self::PrefixWithoutSeparator, "Scan") => {
-                let prefix = &mut body["ExpressionAttributeValues"][":prefix"]["S"];
-                if let Some(text) = prefix.as_str() {
-                    *prefix = json!(text.trim_end_matches('#'));
-                } else {
-                    let members = body["ExpressionAttributeValues"].as_object_mut();
-                    members.expect("values").remove(":prefix");
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-impl HttpConnector for Network {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let network = self.clone();
-        HttpConnectorFuture::new(async move { network.send(request).await })
-    }
-}
-
-impl fmt::Debug for Network {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Network")
-    }
-}
 
 /// The processes of a simulation.
 struct World {

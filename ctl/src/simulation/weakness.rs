@@ -1,0 +1,73 @@
+//! Parts of protocols that requests lack.
+
+use serde_json::{Value, json};
+
+/// A part of a protocol that requests lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weakness {
+    /// A team is marked even if it is not the one that was confirmed.
+    AnyTeamIsMarked,
+    /// Transactions do not check the mark.
+    DeletesWithoutCheck,
+    /// The record itself is deleted without its condition.
+    LastDeleteWithoutCondition,
+    /// Queries and scans are eventually consistent, and can lack records.
+    EventualReads,
+    /// A run that continues another one does not wait.
+    NoWaitInRerun,
+    /// Changes of an organization's state do not check the state that was read.
+    StateWithoutId,
+    /// A scan for an organization's records looks for the id without the `#`.
+    PrefixWithoutSeparator,
+    /// New keys do not check the organization.
+    KeysWithoutCheck,
+}
+
+impl Weakness {
+    /// Removes the part from a request.
+    pub(super) fn apply(self, action: &str, body: &mut Value) {
+        let condition = body["ConditionExpression"].as_str().unwrap_or_default();
+        match (self, action) {
+            (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),
+            (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
+                body["ConditionExpression"] = json!("attribute_exists(team_id)");
+                let values = body["ExpressionAttributeValues"].as_object_mut();
+                let values = values.expect("values");
+                values.retain(|name, _| ![":created_at", ":request_id"].contains(&name.as_str()));
+            }
+            (Self::DeletesWithoutCheck, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                if actions.iter().any(|action| !action["Delete"].is_null()) {
+                    actions.retain(|action| action["ConditionCheck"].is_null());
+                }
+            }
+            (Self::KeysWithoutCheck, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                if actions.iter().any(|action| !action["Put"].is_null()) {
+                    actions.retain(|action| action["ConditionCheck"].is_null());
+                }
+            }
+            (Self::LastDeleteWithoutCondition, "DeleteItem") => {
+                let members = body.as_object_mut().expect("an object");
+                members.remove("ConditionExpression");
+                members.remove("ExpressionAttributeValues");
+            }
+            (Self::StateWithoutId, "UpdateItem") if condition.contains("state_id") => {
+                body["ConditionExpression"] =
+                    json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
+                let values = body["ExpressionAttributeValues"].as_object_mut();
+                values.expect("values").remove(":seen");
+            }
+            (Self::PrefixWithoutSeparator, "Scan") => {
+                let prefix = &mut body["ExpressionAttributeValues"][":prefix"]["S"];
+                if let Some(text) = prefix.as_str() {
+                    *prefix = json!(text.trim_end_matches('#'));
+                } else {
+                    let members = body["ExpressionAttributeValues"].as_object_mut();
+                    members.expect("values").remove(":prefix");
+                }
+            }
+            _ => {}
+        }
+    }
+}

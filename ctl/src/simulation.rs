@@ -187,7 +187,7 @@ fn new_retry_partition() -> RetryPartition {
 fn operator(number: usize) -> Operator {
     Operator {
         name: format!("operator-{number}"),
-        run_id: format!("run-{number}"),
+        run_id: format!("{number:016x}"),
     }
 }
 

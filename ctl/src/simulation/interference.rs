@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use workspace_local::{
     demo::key_record,
     dynamodb::{DynamoDb, http_client, is_read},
+    fixtures, schemas,
     tables::sdk_config,
 };
 use workspace_management::{api_key::ApiKey, store::Table};
@@ -59,24 +60,37 @@ impl HttpConnector for Interference {
 }
 
 fn organization(mark: Option<&str>, created_at: &str) -> (Table, Value) {
-    let mut record = json!({ "org_id": "acme", "created_at": created_at, "request_id": "r" });
-    if let Some(mark) = mark {
-        record[mark] = json!("a1");
+    let mut record = match mark {
+        Some("disabled_at") => fixtures::disabled_organization("acme"),
+        _ => fixtures::organization("acme"),
+    };
+    record["created_at"] = json!(created_at);
+    if mark == Some("erasing_id") {
+        record["erasing_id"] = json!(fixtures::RANDOM_ID);
     }
     (Table::ORGANIZATIONS, record)
 }
 
-fn team(mark: Option<&str>) -> (Table, Value) {
-    let mut record = json!({ "project": "acme#apollo", "team_id": "docs", "created_at": "2026-01-01T00:00:00Z" });
-    if let Some(mark) = mark {
-        record[mark] = json!("a1");
+fn team(removing_id: Option<&str>) -> (Table, Value) {
+    let mut record = fixtures::team("acme", "apollo", "docs", "Docs");
+    if let Some(id) = removing_id {
+        record["removing_id"] = json!(id);
     }
     (Table::TEAMS, record)
 }
 
+/// Checks all records against their schemas.
+fn assert_valid(dynamodb: &DynamoDb) {
+    for table in schemas::TABLES {
+        for record in dynamodb.records(table) {
+            assert_eq!(schemas::errors(table, &record), [""; 0]);
+        }
+    }
+}
+
 async fn deployment(change: Option<Change>) -> (Deployment, DynamoDb) {
     let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
-    for (table, record) in [organization(None, "2026-01-01T00:00:00Z"), team(None)] {
+    for (table, record) in [organization(None, fixtures::CREATED_AT), team(None)] {
         dynamodb.put(table, record);
     }
     let connector = Interference {
@@ -92,28 +106,31 @@ async fn deployment(change: Option<Change>) -> (Deployment, DynamoDb) {
 /// Each condition of a restore's transaction fails if what it checks has changed since it was read.
 #[tokio::test]
 async fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
-    let member = json!({ "table": "members", "record": {
-        "team": "acme#apollo#docs", "user_id": "ada", "created_at": "2026-02-01T00:00:00Z",
-    } });
+    let mut member = fixtures::member("acme", "apollo", "docs", "ada");
+    member["created_at"] = json!("2026-02-01T00:00:00.000Z");
+    let member = json!({ "table": "members", "record": member });
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), member.to_string()).expect("a file");
     let source = Source::new(file.path().to_str().expect("a path"), None).expect("a source");
     for (change, copied) in [
         (None, 1),
-        (Some(Stored(team(Some("removing_id")))), 0),
+        (Some(Stored(team(Some(fixtures::RANDOM_ID)))), 0),
         (
             Some(Stored(organization(
                 Some("erasing_id"),
-                "2026-01-01T00:00:00Z",
+                fixtures::CREATED_AT,
             ))),
             0,
         ),
-        (Some(Stored(organization(None, "2026-03-01T00:00:00Z"))), 0),
+        (
+            Some(Stored(organization(None, "2026-03-01T00:00:00.000Z"))),
+            0,
+        ),
         // It may be disabled.
         (
             Some(Stored(organization(
                 Some("disabled_at"),
-                "2026-01-01T00:00:00Z",
+                fixtures::CREATED_AT,
             ))),
             1,
         ),
@@ -132,6 +149,7 @@ async fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
             copied,
             "{change:?}"
         );
+        assert_valid(&dynamodb);
     }
 }
 
@@ -146,14 +164,14 @@ async fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
         (
             Some(Stored(organization(
                 Some("disabled_at"),
-                "2026-01-01T00:00:00Z",
+                fixtures::CREATED_AT,
             ))),
             false,
         ),
         (
             Some(Stored(organization(
                 Some("erasing_id"),
-                "2026-01-01T00:00:00Z",
+                fixtures::CREATED_AT,
             ))),
             false,
         ),
@@ -167,6 +185,7 @@ async fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
         assert_eq!(stored.is_ok(), is_stored, "{change:?}: {stored:?}");
         let count = dynamodb.records(Table::KEYS).len();
         assert_eq!(count, 1 + usize::from(is_stored), "{change:?}");
+        assert_valid(&dynamodb);
     }
 }
 
@@ -174,12 +193,11 @@ async fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
 /// update would then create.
 #[tokio::test]
 async fn a_record_that_was_deleted_meanwhile_is_not_created_by_its_mark() {
-    let acme = organization(None, "2026-01-01T00:00:00Z");
+    let acme = organization(None, fixtures::CREATED_AT);
     for wanted in ["disabled", "enabled"] {
         let (deployment, dynamodb) = deployment(Some(Deleted(acme.clone()))).await;
         if wanted == "enabled" {
-            let mut disabled = acme.1.clone();
-            disabled["disabled_at"] = json!("2026-01-02T00:00:00Z");
+            let disabled = fixtures::disabled_organization("acme");
             dynamodb.put(Table::ORGANIZATIONS, disabled);
         }
         let changed = change(&deployment, &operator(0), "acme", wanted).await;

@@ -11,6 +11,8 @@
 mod interference;
 mod network;
 mod organizations;
+mod people;
+mod tables;
 mod teams;
 mod weakness;
 
@@ -37,8 +39,10 @@ use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::{Instant, sleep};
 use workspace_local::{
     demo::key_record,
-    dynamodb::{DynamoDb, http_client},
+    dynamodb::http_client,
+    fixtures,
     gateway::http_event,
+    schemas,
     tables::{sdk_config, table_names},
 };
 use workspace_management::{
@@ -50,13 +54,14 @@ use workspace_management::{
 
 use self::{
     network::{Network, Sender},
+    tables::Tables,
     weakness::Weakness,
 };
 use crate::{deployment::Deployment, session::Operator};
 
 /// The processes of a simulation.
 struct World {
-    dynamodb: DynamoDb,
+    tables: Tables,
     rng: Rng,
     weakness: Option<Weakness>,
     started: Instant,
@@ -80,13 +85,14 @@ impl World {
     async fn new(seed: u64, weakness: Option<Weakness>) -> Arc<Self> {
         fastrand::seed(seed); // for the waits of the SDK
         let mut rng = Rng::with_seed(seed);
-        let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
+        let tables = Tables::new().await;
         let services = [0, 1].map(|_| {
             let network = Network {
-                dynamodb: dynamodb.clone(),
+                tables: tables.clone(),
                 rng: Arc::new(Mutex::new(rng.fork())),
                 sender: Sender::Function,
                 weakness,
+                index_reads: Arc::default(),
             };
             let config = sdk_config("http://dynamodb")
                 .http_client(http_client(network))
@@ -96,7 +102,7 @@ impl World {
             Service::new(store, AnonymousOperations::Allowed, None)
         });
         Arc::new(Self {
-            dynamodb,
+            tables,
             rng,
             weakness,
             started: Instant::now(),
@@ -107,13 +113,23 @@ impl World {
 
     /// Registers an organization with a key, and returns the key.
     fn register(&self, org: &str, number: u64) -> String {
-        let organization =
-            json!({ "org_id": org, "created_at": "2026-01-01T00:00:00Z", "request_id": "setup" });
-        self.dynamodb.put(Table::ORGANIZATIONS, organization);
+        self.tables
+            .put(Table::ORGANIZATIONS, fixtures::organization(org));
         let key = ApiKey::generate(number.to_be_bytes(), [[7; 16]; 2]);
-        self.dynamodb
-            .put(Table::KEYS, key_record(&key, org, "test"));
+        self.tables
+            .put(Table::KEYS, json!(key_record(&key, org, "test")));
         key
+    }
+
+    /// What is wrong with the records. A weakness may leave incomplete ones.
+    fn invalid_records(&self) -> Vec<String> {
+        let tables = schemas::TABLES.into_iter();
+        let tables = tables.filter(|_| self.weakness.is_none());
+        let errors = tables.flat_map(|table| {
+            let records = self.tables.records(table).into_iter();
+            records.flat_map(move |record| schemas::errors(table, &record))
+        });
+        errors.collect()
     }
 
     /// The time since the start, on the simulated clock.
@@ -135,11 +151,18 @@ impl World {
     /// The deployment as one operator reaches it. Attempts time out early, so that late ones are
     /// repeated.
     fn deployment(&self, rng: &mut Rng) -> Deployment {
+        self.observed_deployment(rng).0
+    }
+
+    /// A deployment, and when its requests that read an index were sent.
+    fn observed_deployment(&self, rng: &mut Rng) -> (Deployment, Arc<Mutex<Vec<Instant>>>) {
+        let index_reads = Arc::default();
         let network = Network {
-            dynamodb: self.dynamodb.clone(),
+            tables: self.tables.clone(),
             rng: Arc::new(Mutex::new(rng.fork())),
             sender: Sender::Operator,
             weakness: self.weakness,
+            index_reads: Arc::clone(&index_reads),
         };
         let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(3));
         let config = sdk_config("http://dynamodb")
@@ -150,7 +173,7 @@ impl World {
             .retry_classifier(TransientErrorClassifier);
         let mut deployment = Deployment::local("http://dynamodb");
         deployment.client = Client::from_conf(config.build());
-        deployment
+        (deployment, index_reads)
     }
 
     /// Sends a request to one of the services.

@@ -7,17 +7,33 @@ use std::{
 };
 
 use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
-use aws_smithy_runtime_api::client::{
-    http::{HttpConnector, HttpConnectorFuture},
-    result::ConnectorError,
+use aws_smithy_runtime_api::{
+    client::{
+        http::{HttpConnector, HttpConnectorFuture},
+        result::ConnectorError,
+    },
+    http::StatusCode,
 };
-use aws_smithy_types::body::SdkBody;
 use fastrand::Rng;
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, time::sleep};
-use workspace_local::dynamodb::{DynamoDb, action, is_read};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+use workspace_local::dynamodb::{action, is_read};
 
-use super::weakness::Weakness;
+use super::{
+    tables::{Tables, new_request},
+    weakness::Weakness,
+};
+
+/// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
+/// usually lag by less than a second. `remove member --all-teams` relies on this limit.
+pub(super) const MAX_LAG_OF_INDEXES: Duration = Duration::from_secs(2);
+
+/// The same for a table, if a weakness makes a read eventually consistent. It is longer than the
+/// simulations, because DynamoDB documents no limit.
+const MAX_LAG_OF_TABLES: Duration = Duration::from_secs(600);
 
 /// Who sends a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +46,12 @@ pub(super) enum Sender {
 /// 20 seconds late, even if its sender has given up or was killed.
 #[derive(Clone)]
 pub(super) struct Network {
-    pub(super) dynamodb: DynamoDb,
+    pub(super) tables: Tables,
     pub(super) rng: Arc<Mutex<Rng>>,
     pub(super) sender: Sender,
     pub(super) weakness: Option<Weakness>,
+    /// When requests that read an index were sent.
+    pub(super) index_reads: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Network {
@@ -47,49 +65,69 @@ impl Network {
 
     /// The request as DynamoDB receives it.
     fn weaken(&self, request: &HttpRequest) -> HttpRequest {
-        let bytes = request.body().bytes().expect("a body in memory");
-        let mut body: Value = serde_json::from_slice(bytes).expect("JSON");
+        let mut body = body_of(request);
         let action = action(request);
         if let (Some(weakness), Sender::Operator) = (self.weakness, self.sender) {
             weakness.apply(action, &mut body);
         }
-        let mut copy = HttpRequest::new(SdkBody::from(body.to_string()));
-        let target = format!("DynamoDB_20120810.{action}");
-        copy.headers_mut().insert("x-amz-target", target);
-        copy
+        new_request(action, body.to_string())
+    }
+
+    /// Handles a read. An eventually consistent one returns an earlier state.
+    async fn read(&self, request: &HttpRequest, weakened: &HttpRequest) -> HttpResponse {
+        if is_consistent(weakened) {
+            return self.tables.read(weakened);
+        }
+        let pass = self.index_reads.lock().expect("a lock").len();
+        if self.weakness == Some(Weakness::OnePass) && pass > 1 {
+            let nothing = json!({ "Items": [], "Count": 0, "ScannedCount": 0 }).to_string();
+            return HttpResponse::new(StatusCode::try_from(200).expect("a status"), nothing.into());
+        }
+        let max_lag = match self.weakness {
+            _ if is_consistent(request) => MAX_LAG_OF_TABLES,
+            Some(Weakness::SlowIndex) => 3 * MAX_LAG_OF_INDEXES,
+            _ => MAX_LAG_OF_INDEXES,
+        };
+        let lag = self.milliseconds(max_lag.as_millis() as u64 + 1);
+        let moment = Instant::now().checked_sub(lag);
+        self.tables.read_at(weakened, moment).await
     }
 
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let weakened = self.weaken(&request);
         if is_read(&request) {
-            sleep(self.milliseconds(300)).await;
-            let response = self.dynamodb.handle(&weakened);
-            sleep(self.milliseconds(300)).await;
-            if is_consistent(&weakened) || self.random(2) == 0 {
-                return Ok(response);
+            if body_of(&request)["IndexName"].is_string() {
+                self.index_reads
+                    .lock()
+                    .expect("a lock")
+                    .push(Instant::now());
             }
-            // An eventually consistent read can lack records.
-            let empty = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
-            let body = SdkBody::from(empty.to_string());
-            return Ok(HttpResponse::new(response.status(), body));
+            sleep(self.milliseconds(300)).await;
+            let response = self.read(&request, &weakened).await;
+            sleep(self.milliseconds(300)).await;
+            return Ok(response);
         }
         let is_late = self.random(100) < 40;
         let delay = self.milliseconds(if is_late { 20_001 } else { 200 });
         let (sender, response) = oneshot::channel();
-        let dynamodb = self.dynamodb.clone();
+        let tables = self.tables.clone();
         tokio::spawn(async move {
             sleep(delay).await;
-            drop(sender.send(dynamodb.handle(&weakened)));
+            drop(sender.send(tables.write(&weakened)));
         });
         let response = response.await;
         response.map_err(|error| ConnectorError::io(error.into()))
     }
 }
 
+fn body_of(request: &HttpRequest) -> Value {
+    let bytes = request.body().bytes().expect("a body in memory");
+    serde_json::from_slice(bytes).expect("JSON")
+}
+
 /// Whether a read is strongly consistent.
 fn is_consistent(request: &HttpRequest) -> bool {
-    let bytes = request.body().bytes().expect("a body in memory");
-    let body: Value = serde_json::from_slice(bytes).expect("JSON");
+    let body = body_of(request);
     match body["RequestItems"].as_object() {
         Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
         None => body["ConsistentRead"] == true,

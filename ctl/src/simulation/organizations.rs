@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
+use workspace_local::fixtures;
 use workspace_management::store::Table;
 
 use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
@@ -57,7 +58,7 @@ fn records_of(world: &World, org: &str) -> Vec<Value> {
     let tables = Table::ALL
         .iter()
         .filter(|table| **table != Table::ORGANIZATIONS);
-    let records = tables.flat_map(|table| world.dynamodb.records(*table));
+    let records = tables.flat_map(|table| world.tables.records(*table));
     let is_own = |record: &Value| {
         let texts = ["org_id", "project", "team"].map(|name| record[name].as_str());
         let mut owners = texts.into_iter().flatten();
@@ -91,7 +92,7 @@ async fn disable(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
         attempts.extend(writer.await.expect("attempts"));
     }
     sleep(Duration::from_secs(60)).await; // for the last late writes
-    let mut violations = Vec::new();
+    let mut violations = world.invalid_records();
     let after = records_of(&world, "acme");
     if after.len() != before.len() {
         let new = after.iter().find(|record| !before.contains(record));
@@ -136,14 +137,14 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
         .expect("a command");
     let others = done.iter().filter(|other| *other != last);
     let is_alone = others.clone().all(|(_, ended, ..)| *ended < last.0);
-    let organization = world.dynamodb.records(Table::ORGANIZATIONS).remove(0);
+    let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
     let (.., wanted, succeeded) = last;
     if is_alone && *succeeded && record::state(&organization) != *wanted {
         return vec![format!(
             "the last command was reverted: {done:?} {organization}"
         )];
     }
-    vec![]
+    world.invalid_records()
 }
 
 /// Two operators erase an organization, killed at random times, and register it again.
@@ -190,9 +191,9 @@ async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
 }
 
 fn erase_violations(world: &World, is_erased: bool, others: &[Attempt]) -> Vec<String> {
-    let mut violations = Vec::new();
+    let mut violations = world.invalid_records();
     let is_registered_again = world
-        .dynamodb
+        .tables
         .records(Table::ORGANIZATIONS)
         .into_iter()
         .find(|organization| organization["org_id"] == "acme");
@@ -265,18 +266,22 @@ async fn erase_first(
         };
         match timeout(Duration::from_secs(time), erasure).await {
             Ok(Ok(_)) => {
-                let organizations = world.dynamodb.records(Table::ORGANIZATIONS);
+                let organizations = world.tables.records(Table::ORGANIZATIONS);
                 if organizations
                     .iter()
                     .all(|organization| organization["org_id"] != "acme")
                 {
                     // Disabled, so that every record of it is from here.
-                    let new = json!({
-                        "org_id": "acme", "disabled_at": "x", "request_id": "second",
-                    });
-                    world.dynamodb.put(Table::ORGANIZATIONS, new);
-                    let model = json!({ "org_id": "acme", "model": "a#b", "request_id": "second" });
-                    world.dynamodb.put(Table::MODELS, model);
+                    for (table, mut record) in [
+                        (
+                            Table::ORGANIZATIONS,
+                            fixtures::disabled_organization("acme"),
+                        ),
+                        (Table::MODELS, fixtures::model("acme", "chat", "gpt-4o")),
+                    ] {
+                        record["request_id"] = json!("second");
+                        world.tables.put(table, record);
+                    }
                 }
                 return Some(world.now());
             }

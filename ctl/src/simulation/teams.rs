@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use fastrand::Rng;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
+use workspace_local::fixtures;
 use workspace_management::store::Table;
 
 use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
@@ -84,14 +85,9 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let world = World::new(seed, weakness).await;
     let mut rng = world.rng.clone();
     let key = world.register("acme", 1);
-    world.dynamodb.put(
-        Table::TEAMS,
-        json!({
-            "project": "acme#apollo", "team_id": "docs", "team_name": "Docs",
-            "team_description": "", "created_at": "2026-01-01T00:00:00Z",
-            "created_by": "setup", "request_id": "first-team",
-        }),
-    );
+    let mut team = fixtures::team("acme", "apollo", "docs", "Docs");
+    team["request_id"] = json!("first-team");
+    world.tables.put(Table::TEAMS, team);
     let adders = [0, 1, 2].map(|_| tokio::spawn(add_users(world.clone(), key.clone(), rng.fork())));
     let creator = tokio::spawn(create_team(world.clone(), key.clone(), rng.fork()));
     let operators =
@@ -108,7 +104,7 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let creates = creator.await.expect("attempts");
     sleep(Duration::from_secs(60)).await; // for the last late writes
     let Some(completed) = completions.into_iter().min() else {
-        return vec![];
+        return world.invalid_records();
     };
     violations(&world, completed, &adds, &creates)
 }
@@ -119,9 +115,9 @@ fn violations(
     adds: &[Attempt],
     creates: &[Attempt],
 ) -> Vec<String> {
-    let mut violations = Vec::new();
-    let team = world.dynamodb.records(Table::TEAMS).pop();
-    let members = world.dynamodb.records(Table::TEAM_MEMBERS);
+    let mut violations = world.invalid_records();
+    let team = world.tables.records(Table::TEAMS).pop();
+    let members = world.tables.records(Table::TEAM_MEMBERS);
     // A run that was killed at its end can have deleted the team before another one completed.
     let mut sources = creates.iter();
     let created = team.as_ref().and_then(|team| {
@@ -186,17 +182,15 @@ fn teams_of_every_size_are_removed() {
         let violated = super::run(0..1, async |_| {
             let world = World::new(members, None).await;
             let mut rng = world.rng.clone();
-            world.dynamodb.put(
-                Table::TEAMS,
-                json!({ "project": "acme#apollo", "team_id": "docs" }),
-            );
-            let team = |name: &str| format!("acme#apollo#{name}");
+            let team = fixtures::team("acme", "apollo", "docs", "Docs");
+            world.tables.put(Table::TEAMS, team);
             let put = |team: &str, number| {
-                let member = json!({ "team": team, "user_id": format!("user-{number}") });
-                world.dynamodb.put(Table::TEAM_MEMBERS, member);
+                let user = format!("user-{number}");
+                let member = fixtures::member("acme", "apollo", team, &user);
+                world.tables.put(Table::TEAM_MEMBERS, member);
             };
-            (0..members).for_each(|number| put(&team("docs"), number));
-            put(&team("docs-2"), 0);
+            (0..members).for_each(|number| put("docs", number));
+            put("docs-2", 0);
             let key = Key {
                 project: "acme#apollo".to_owned(),
                 team: "docs".to_owned(),
@@ -205,11 +199,11 @@ fn teams_of_every_size_are_removed() {
             let wait = Wait::seconds(90);
             let removed = remove(&deployment, &operator(0), &key, wait, |_| Ok(())).await;
             assert_eq!(removed.expect("a count") as u64, members);
-            assert!(world.dynamodb.records(Table::TEAMS).is_empty());
-            let left = world.dynamodb.records(Table::TEAM_MEMBERS);
+            assert!(world.tables.records(Table::TEAMS).is_empty());
+            let left = world.tables.records(Table::TEAM_MEMBERS);
             assert_eq!(left.len(), 1, "{left:?}");
-            vec![]
+            world.invalid_records()
         });
-        assert!(violated.is_empty());
+        assert!(violated.is_empty(), "{violated:?}");
     }
 }

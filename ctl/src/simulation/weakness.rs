@@ -11,8 +11,14 @@ pub(super) enum Weakness {
     DeletesWithoutCheck,
     /// The record itself is deleted without its condition.
     LastDeleteWithoutCondition,
-    /// Queries and scans are eventually consistent, and can lack records.
+    /// Queries and scans are eventually consistent: they return an earlier state.
     EventualReads,
+    /// A membership is read with eventual consistency before it is deleted.
+    EventualGets,
+    /// The index lags longer than the command waits between two passes.
+    SlowIndex,
+    /// The index is read in one pass only: later ones find nothing in it.
+    OnePass,
     /// A run that continues another one does not wait.
     NoWaitInRerun,
     /// Changes of an organization's state do not check the state that was read.
@@ -29,6 +35,9 @@ impl Weakness {
         let condition = body["ConditionExpression"].as_str().unwrap_or_default();
         match (self, action) {
             (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),
+            (Self::EventualGets, "GetItem") if body["TableName"] == "TeamMembersTable" => {
+                body["ConsistentRead"] = json!(false);
+            }
             (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
                 body["ConditionExpression"] = json!("attribute_exists(team_id)");
                 let values = body["ExpressionAttributeValues"].as_object_mut();

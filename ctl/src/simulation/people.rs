@@ -1,0 +1,274 @@
+//! Operators remove a person from all teams of an organization while clients add members, and while
+//! another operator removes one of the teams.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+use workspace_local::fixtures;
+use workspace_management::store::Table;
+
+use super::{
+    Attempt, Weakness, World, assert_breaks, assert_holds, network::MAX_LAG_OF_INDEXES, operator,
+    pause,
+};
+use crate::{
+    commands::remove::{
+        person,
+        team::{self, Key},
+    },
+    wait::{SAFE_WAIT, Wait},
+};
+
+/// The organization and the person. `acme2` has a user with the same id.
+const ORG: &str = "acme";
+const PERSON: &str = "ada";
+
+/// The teams. The last one is removed and created again.
+const TEAMS: [&str; 3] = ["docs", "lab", "ops"];
+const REMOVED: &str = "acme#apollo#ops";
+
+/// A membership: its team, its user and the request that created it.
+type Membership = [String; 3];
+
+fn membership(record: &Value) -> Membership {
+    ["team", "user_id", "request_id"].map(|name| record[name].as_str().expect("text").to_owned())
+}
+
+/// Whether a membership is one of those that the command removes.
+fn is_of_person(membership: &Membership) -> bool {
+    let [team, user, _] = membership;
+    team.split('#').next() == Some(ORG) && user == PERSON
+}
+
+/// Adds users to the teams of an organization. `Ada` is another user.
+async fn add_members(
+    world: Arc<World>,
+    org: &'static str,
+    key: String,
+    mut rng: Rng,
+) -> Vec<Attempt> {
+    let mut attempts = Vec::new();
+    while world.is_running() {
+        let team = TEAMS[rng.usize(0..TEAMS.len())];
+        let user = [PERSON, PERSON, "Ada", "bob"][rng.usize(0..4)];
+        let path = format!("/api/v1/project/{org}/apollo/{team}/addUsersToTheTeam");
+        let body = json!({ "usersAddingToTeam": [{ "userid": user }] });
+        let attempt = world.send(&mut rng, &path, &key, &body).await;
+        attempts.push(Attempt {
+            content: format!("{org}#apollo#{team} {user}"),
+            ..attempt
+        });
+        pause(&mut rng, 0..15).await;
+    }
+    attempts
+}
+
+/// Creates the removed team again and again.
+async fn create_team(world: Arc<World>, key: String, mut rng: Rng) {
+    while world.is_running() {
+        let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+        let body = json!({ "teamName": "Ops" });
+        world.send(&mut rng, path, &key, &body).await;
+        pause(&mut rng, 0..15).await;
+    }
+}
+
+async fn remove_team(world: Arc<World>, mut rng: Rng) {
+    pause(&mut rng, 0..20).await;
+    let (deployment, operator) = (world.deployment(&mut rng), operator(9));
+    let key = Key {
+        project: "acme#apollo".to_owned(),
+        team: "ops".to_owned(),
+    };
+    let wait = Wait::seconds(SAFE_WAIT.as_secs());
+    let removed = team::remove(&deployment, &operator, &key, wait, |_| Ok(())).await;
+    removed.expect("it is removed");
+}
+
+/// A run of the command that exited with 0.
+struct Completion {
+    began: Instant,
+    last_pass: Instant,
+    ended: Instant,
+}
+
+/// Runs the command again and again. It is killed at random times.
+async fn remove_person(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    for _ in 0..4 {
+        pause(&mut rng, 0..20).await;
+        let (deployment, index_reads) = world.observed_deployment(&mut rng);
+        let began = Instant::now();
+        let is_killed = rng.bool();
+        let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
+        let command = person::remove(&deployment, ORG, PERSON);
+        if let Ok(Ok(_)) = timeout(time, command).await {
+            completions.push(Completion {
+                began,
+                last_pass: *index_reads.lock().expect("a lock").last().expect("a pass"),
+                ended: Instant::now(),
+            });
+        }
+    }
+    completions
+}
+
+/// Runs a schedule, and returns the rules that it violates.
+async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
+    let world = World::new(seed, weakness).await;
+    let mut rng = world.rng.clone();
+    let keys = [world.register(ORG, 1), world.register("acme2", 2)];
+    for org in [ORG, "acme2"] {
+        for (id, name) in TEAMS.into_iter().zip(["Docs", "Lab", "Ops"]) {
+            let team = fixtures::team(org, "apollo", id, name);
+            world.tables.put(Table::TEAMS, team);
+            let member = fixtures::member(org, "apollo", id, PERSON);
+            world.tables.put(Table::TEAM_MEMBERS, member);
+        }
+    }
+    let clients = [(ORG, &keys[0]), (ORG, &keys[0]), ("acme2", &keys[1])];
+    let clients = clients
+        .map(|(org, key)| tokio::spawn(add_members(world.clone(), org, key.clone(), rng.fork())));
+    let creator = tokio::spawn(create_team(world.clone(), keys[0].clone(), rng.fork()));
+    let remover = tokio::spawn(remove_team(world.clone(), rng.fork()));
+    let operators = [0, 1].map(|_| tokio::spawn(remove_person(world.clone(), rng.fork())));
+    let mut completions = Vec::new();
+    for operator in operators {
+        completions.extend(operator.await.expect("completions"));
+    }
+    let last_command = world.now();
+    world.finish().await;
+    let mut adds = Vec::new();
+    for client in clients {
+        adds.extend(client.await.expect("attempts"));
+    }
+    creator.await.expect("an end");
+    remover.await.expect("an end");
+    sleep(Duration::from_secs(60)).await; // for the last late writes
+    let history = memberships(&world).await;
+    let mut violations = world.invalid_records();
+    violations.extend(completion_violations(&world, &history, &completions));
+    violations.extend(deletion_violations(&history, last_command, &adds));
+    violations.extend(lost_adds(&world, &adds));
+    violations.extend(rerun_violations(&world, &mut rng).await);
+    violations
+}
+
+/// The memberships after each write, with the time of the write.
+async fn memberships(world: &World) -> Vec<(Instant, Vec<Membership>)> {
+    let history = world.tables.history(Table::TEAM_MEMBERS).await.into_iter();
+    history
+        .map(|(at, records)| (at, records.iter().map(membership).collect()))
+        .collect()
+}
+
+/// What a completed command left although it had to find it: a membership that exists since before
+/// the command began, or since before the oldest state that the index returned to the last pass.
+fn completion_violations(
+    world: &World,
+    history: &[(Instant, Vec<Membership>)],
+    completions: &[Completion],
+) -> Vec<String> {
+    let mut violations = Vec::new();
+    for completion in completions {
+        let mut since = BTreeMap::new();
+        for (at, present) in history.iter().filter(|(at, _)| *at <= completion.ended) {
+            since.retain(|membership, _| present.contains(membership));
+            for membership in present.iter().filter(|present| is_of_person(present)) {
+                since.entry(membership.clone()).or_insert(*at);
+            }
+        }
+        for (membership, since) in since {
+            let is_older =
+                since <= completion.began || since + MAX_LAG_OF_INDEXES < completion.last_pass;
+            if is_older {
+                let times = [
+                    since,
+                    completion.began,
+                    completion.last_pass,
+                    completion.ended,
+                ];
+                violations.push(format!(
+                    "a membership is left: {membership:?}; added, began, last pass, ended: {:?}",
+                    times.map(|time| time - world.started)
+                ));
+            }
+        }
+    }
+    violations
+}
+
+/// Deleted memberships that no command was to delete: those of other users and organizations, and
+/// those that were added after the last command.
+fn deletion_violations(
+    history: &[(Instant, Vec<Membership>)],
+    last_command: Duration,
+    adds: &[Attempt],
+) -> Vec<String> {
+    let began = |request_id: &String| {
+        let mut sources = adds.iter();
+        let source = sources.find(|add| add.request_id == *request_id);
+        source.map_or(Duration::ZERO, |add| add.began)
+    };
+    let mut violations = Vec::new();
+    for ((_, before), (_, after)) in history.iter().zip(&history[1..]) {
+        for deleted in before.iter().filter(|old| !after.contains(old)) {
+            let is_expected = is_of_person(deleted) && began(&deleted[2]) < last_command;
+            if !is_expected && deleted[0] != REMOVED {
+                violations.push(format!("a membership is lost: {deleted:?}"));
+            }
+        }
+    }
+    violations
+}
+
+/// Adds of other users, or in other organizations, that are lost although they were acknowledged.
+fn lost_adds(world: &World, adds: &[Attempt]) -> Vec<String> {
+    let members = world.tables.records(Table::TEAM_MEMBERS);
+    let members: Vec<_> = members.iter().map(membership).collect();
+    let is_lost = |add: &&Attempt| {
+        let (team, user) = add.content.split_once(' ').expect("a team and a user");
+        let is_stored = |member: &Membership| member[0] == team && member[1] == user;
+        let is_other = team.starts_with("acme2#") || user != PERSON;
+        add.status == 204 && is_other && team != REMOVED && !members.iter().any(is_stored)
+    };
+    let lost = adds.iter().filter(is_lost);
+    lost.map(|add| format!("an add is lost: {add:?}")).collect()
+}
+
+/// A command that runs alone leaves no membership, and changes no other.
+async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
+    let members = || -> Vec<_> {
+        let records = world.tables.records(Table::TEAM_MEMBERS);
+        records.iter().map(membership).collect()
+    };
+    let mut expected = members();
+    expected.retain(|member| !is_of_person(member));
+    let removed = person::remove(&world.deployment(rng), ORG, PERSON).await;
+    match members() == expected {
+        true if removed.is_ok() => vec![],
+        _ => vec![format!(
+            "a command that runs alone: {removed:?} {:?}",
+            members()
+        )],
+    }
+}
+
+#[test]
+fn a_removed_person_is_in_no_team_and_others_lose_nothing() {
+    assert_holds(|seed| simulate(seed, None));
+}
+
+#[test]
+fn every_part_of_the_removal_is_needed() {
+    for (weakness, seed) in [
+        (Weakness::OnePass, 0),
+        (Weakness::SlowIndex, 2),
+        (Weakness::EventualGets, 0),
+        (Weakness::LastDeleteWithoutCondition, 26),
+    ] {
+        assert_breaks(weakness, seed, |seed| simulate(seed, Some(weakness)));
+    }
+}

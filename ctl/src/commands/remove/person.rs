@@ -1,8 +1,10 @@
 //! `remove member --all-teams`: removes a person from all teams of an organization.
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is read
-//! consistently and deleted as it was read. There are at least two passes, until one finds none. A
-//! membership that is acknowledged after the last pass stays.
+//! consistently and deleted as it was read. There are at least two passes, until one finds none.
+//!
+//! A membership that exists when the command begins is removed, if the index lags by at most the time
+//! between two passes. One that is added while the command runs can stay.
 
 use std::{collections::BTreeSet, time::Duration, time::SystemTime};
 

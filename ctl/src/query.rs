@@ -8,7 +8,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 
-use crate::{deployment::Deployment, progress::Progress, records::to_json};
+use crate::{deployment::Deployment, progress::Progress, records::to_json, usage::UsageError};
 
 /// Which records to read.
 pub(crate) enum Scope {
@@ -73,6 +73,25 @@ pub(crate) struct PageOptions {
     /// Continue after the page that printed this cursor
     #[arg(long, value_name = "CURSOR", requires = "limit", value_parser = cursor)]
     after: Option<Item>,
+}
+
+impl PageOptions {
+    /// Checks that the cursor is of a list of these records: their partition key has this value, or
+    /// begins with it and a `#`.
+    ///
+    /// # Errors
+    /// If it is of another list.
+    pub(crate) fn check(&self, key: &str, value: &str) -> Result<(), UsageError> {
+        let Some(after) = &self.after else {
+            return Ok(());
+        };
+        let of_cursor = after.get(key).and_then(|value| value.as_s().ok());
+        let rest = of_cursor.and_then(|of_cursor| of_cursor.strip_prefix(value));
+        match rest {
+            Some(rest) if rest.is_empty() || rest.starts_with('#') => Ok(()),
+            _ => Err(UsageError("the cursor is of another list".to_owned())),
+        }
+    }
 }
 
 impl Query {

@@ -85,6 +85,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if options.user.is_some() && table != Table::TEAM_MEMBERS {
         return Err(UsageError("only members can be filtered by --user".to_owned()).into());
     }
+    if !values.is_empty() {
+        options.page.check(table.key[0], &values.join("#"))?;
+    }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,

@@ -184,4 +184,10 @@ fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
         server.json(&[&members[..], &["--after", first["next"].as_str().unwrap()]].concat());
 
     assert_eq!(second["records"][0]["team_id"], "b");
+    let cursor = first["next"].as_str().unwrap();
+    let list = [
+        "list", "members", "--limit", "1", "--after", cursor, "--org",
+    ];
+    let foreign = server.output(&[&list[..], &["globex"]].concat());
+    assert_usage_error(&foreign, "the cursor is of another list");
 }

@@ -25,8 +25,8 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
     let organization = json!({
         "org_id": DEMO_ORGANIZATION,
         "created_at": timestamp(SystemTime::now()),
-        "created_by": "workspacectl serve",
-        "request_id": "workspacectl serve",
+        "created_by": "demo@localhost",
+        "request_id": "0000000000000000",
     });
     insert(client, tables, Table::ORGANIZATIONS, &organization).await?;
     let mut key = serde_json::to_value(key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo"))?;

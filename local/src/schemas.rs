@@ -7,16 +7,27 @@ use jsonschema::Validator;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-/// The tables whose records have a schema.
-pub const TABLES: [Table; 7] = [
-    Table::ORGANIZATIONS,
-    Table::MODELS,
-    Table::TEAMS,
-    Table::TEAM_MEMBERS,
-    Table::BOT_VOICES,
-    Table::DATA_STORES,
-    Table::LOGGING_INSTANCES,
+macro_rules! text {
+    ($kind:literal) => {
+        include_str!(concat!("../../docs/records/", $kind, ".schema.json"))
+    };
+}
+
+/// The text of each schema.
+const SCHEMAS: [(Table, &str); 7] = [
+    (Table::ORGANIZATIONS, text!("organization")),
+    (Table::MODELS, text!("model")),
+    (Table::TEAMS, text!("team")),
+    (Table::TEAM_MEMBERS, text!("team_member")),
+    (Table::BOT_VOICES, text!("bot_voice")),
+    (Table::DATA_STORES, text!("data_store")),
+    (Table::LOGGING_INSTANCES, text!("logging_instance")),
 ];
+
+/// The tables whose records have a schema.
+pub fn tables() -> impl Iterator<Item = Table> {
+    SCHEMAS.iter().map(|(table, _)| *table)
+}
 
 /// The schema of a table's records, or `None` for API keys, which have none.
 pub fn schema(table: Table) -> Option<&'static Value> {
@@ -46,27 +57,14 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
 /// The schema and its validator.
 fn parsed(table: Table) -> Option<&'static (Value, Validator)> {
     static PARSED: LazyLock<Vec<(Value, Validator)>> = LazyLock::new(|| {
-        let parse = |table| {
-            let schema: Value = serde_json::from_str(text(table)).expect("a schema is JSON");
+        let parse = |(_, text): (Table, &str)| {
+            let schema: Value = serde_json::from_str(text).expect("a schema is JSON");
             jsonschema::draft202012::meta::validate(&schema).expect("a schema is valid");
             let validator = jsonschema::draft202012::new(&schema).expect("a schema is valid");
             (schema, validator)
         };
-        TABLES.map(parse).into()
+        SCHEMAS.map(parse).into()
     });
-    let index = TABLES.iter().position(|other| *other == table)?;
+    let index = tables().position(|other| other == table)?;
     PARSED.get(index)
-}
-
-fn text(table: Table) -> &'static str {
-    match table {
-        Table::ORGANIZATIONS => include_str!("../../docs/records/organization.schema.json"),
-        Table::MODELS => include_str!("../../docs/records/model.schema.json"),
-        Table::TEAMS => include_str!("../../docs/records/team.schema.json"),
-        Table::TEAM_MEMBERS => include_str!("../../docs/records/team_member.schema.json"),
-        Table::BOT_VOICES => include_str!("../../docs/records/bot_voice.schema.json"),
-        Table::DATA_STORES => include_str!("../../docs/records/data_store.schema.json"),
-        Table::LOGGING_INSTANCES => include_str!("../../docs/records/logging_instance.schema.json"),
-        other => panic!("{} have no schema", other.name),
-    }
 }

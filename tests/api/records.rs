@@ -1,13 +1,15 @@
 //! `docs/records/` describes the records. Every test validates those that it stores; here are the
 //! tests of the schemas themselves. `ctl/tests/cli/records.rs` checks that no attribute is missing.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use workspace_local::{fixtures, schemas};
 use workspace_management::store::Table;
 
 /// The tables, each with its schema and a record that has every attribute.
 fn examples() -> impl Iterator<Item = (Table, &'static Value, Value)> {
-    schemas::TABLES.into_iter().map(|table| {
+    schemas::tables().map(|table| {
         let schema = schemas::schema(table).unwrap();
         let attributes = schema["properties"].as_object().unwrap().iter();
         let example = |attribute: &Value| attribute["examples"][0].clone();
@@ -37,9 +39,12 @@ fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
             let case = format!("{}: {name}", table.name);
             assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
         }
-        for name in table.key.iter().chain(&["created_at"]) {
-            assert!(required.contains(&json!(name)), "{}: {name}", table.name);
-        }
+        let required: BTreeSet<_> = required.iter().map(|name| name.as_str().unwrap()).collect();
+        let attributes = schema["properties"].as_object().unwrap().iter();
+        let keys = attributes.filter(|(_, attribute)| attribute["x-role"] == "key");
+        let keys = keys.map(|(name, _)| name.as_str());
+        let expected: BTreeSet<_> = keys.chain(["created_at"]).collect();
+        assert_eq!(required, expected, "{}", table.name);
         for (name, value) in record.as_object().unwrap() {
             for other in [
                 json!("x".repeat(3000)),
@@ -59,13 +64,20 @@ fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
 #[test]
 fn every_attribute_is_described_with_its_role_and_an_example() {
     let mut checked = 0;
-    for (table, schema, _) in examples() {
+    for (table, schema, record) in examples() {
         for (name, attribute) in schema["properties"].as_object().unwrap() {
             let case = format!("{}: {name}", table.name);
             let role = attribute["x-role"].as_str().unwrap();
             let roles = ["key", "content", "audit", "internal"];
             assert!(roles.contains(&role), "{case}");
             assert!(attribute["description"].is_string(), "{case}");
+            let examples = attribute["examples"].as_array().unwrap();
+            assert!(!examples.is_empty(), "{case}");
+            for example in examples {
+                let mut record = record.clone();
+                record[name] = example.clone();
+                assert_eq!(schemas::errors(table, &record), [""; 0], "{case}");
+            }
             checked += 1;
         }
     }

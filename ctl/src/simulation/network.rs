@@ -26,10 +26,11 @@ use super::{
     tables::{Tables, new_request},
     weakness::Weakness,
 };
+use crate::commands::remove::person;
 
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.
-pub(super) const MAX_LAG_OF_INDEXES: Duration = Duration::from_secs(2);
+pub(super) const MAX_LAG_OF_INDEXES: Duration = person::PAUSE;
 
 /// The same for a table, if a weakness makes a read eventually consistent. It is longer than the
 /// simulations, because DynamoDB documents no limit.

@@ -1,6 +1,9 @@
 //! The records of operations and commands have the attributes that `docs/records/` describes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use workspace_local::schemas;
 
@@ -22,11 +25,15 @@ impl Seen {
 /// Starts a command, and kills it when it has marked a record: while it waits.
 fn kill_when_marked(server: &Server, arguments: &[&str], mark: &str) {
     let mut process = server.command(arguments).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
     let is_marked = || {
         let mut records = server.valid_records().into_iter();
         records.any(|(_, record)| record[mark].is_string())
     };
-    while !is_marked() {}
+    while !is_marked() {
+        assert!(process.try_wait().unwrap().is_none(), "{arguments:?} ended");
+        assert!(Instant::now() < deadline, "{arguments:?} marks nothing");
+    }
     process.kill().unwrap();
     process.wait().unwrap();
 }
@@ -58,7 +65,7 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     kill_when_marked(&server, &remove, "removing_id");
     seen.add_records(&server);
 
-    for table in schemas::TABLES {
+    for table in schemas::tables() {
         let described = schemas::schema(table).unwrap()["properties"].as_object();
         let described: BTreeSet<String> = described.unwrap().keys().cloned().collect();
         assert_eq!(seen.0[table.name], described, "{}", table.name);

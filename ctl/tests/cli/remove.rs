@@ -114,7 +114,10 @@ fn a_person_is_removed_from_all_teams_of_one_organization() {
     let output = server.output(&[&remove[..], &["--yes", "--json"]].concat());
 
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("look alike: Zoe"), "{message}");
+    assert!(
+        message.contains("similar users are not removed: Zoe"),
+        "{message}"
+    );
     let removed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let teams = ["acme#apollo#a", "acme#apollo#b", "acme#apollo#c"];
     assert_eq!(removed["teams"], json!(teams));

@@ -91,7 +91,7 @@ fn a_line_that_occurs_twice_is_restored_once() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("export.jsonl");
-    let line = r#"{"table":"models","record":{"org_id":"acme","model":"chat#a","created_at":"2099-01-01T00:00:00.000Z"}}"#;
+    let line = r#"{"table":"models","record":{"org_id":"acme","model":"chat#a","model_type":"chat","model_id":"a","created_at":"2099-01-01T00:00:00.000Z"}}"#;
     fs::write(&file, format!("{line}\n{line}\n")).unwrap();
     let from = ["--from", file.to_str().unwrap()];
     assert_eq!(restore(&server, &from), [1, 1, 0, 0]);

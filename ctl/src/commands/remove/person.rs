@@ -30,7 +30,7 @@ use crate::{
 const MAX_PASSES: u32 = 5;
 
 /// The time between two passes, in which the index catches up. It usually takes less than a second.
-const PAUSE: Duration = Duration::from_secs(2);
+pub(crate) const PAUSE: Duration = Duration::from_secs(2);
 
 /// Removes a person from all teams.
 ///
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     if !similar.is_empty() {
         let similar: Vec<_> = similar.iter().map(|user| escape(user)).collect();
         eprintln!(
-            "these users are others, although they look alike: {}",
+            "note: similar users are not removed: {}",
             similar.join(", ")
         );
     }

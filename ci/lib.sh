@@ -108,7 +108,8 @@ serve() {
 # sets `dynamodb_url`. Needs java, mvn and an x86_64 machine.
 dynamodb_local() {
   local engine=$tools/dynamodb-local port
-  need java mvn python3
+  need java mvn python3 curl
+  [ "$(uname -m)" = x86_64 ] || fail "DynamoDB Local needs an x86_64 machine"
   mvn --quiet --batch-mode --file ci/pom.xml dependency:copy-dependencies -DoutputDirectory="$engine"
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   java -Djava.library.path="$engine" -cp "$engine/*" software.amazon.dynamodb.services.local.main.ServerRunner \

@@ -92,6 +92,7 @@ def test_readers_of_another_account_can_assume_the_role(present):
 def test_the_function_for_readers_follows_the_stream_of_the_stack(present):
     table = boto3.client("dynamodb").describe_table(TableName=present["DataStoresTable"])["Table"]
     outputs = {
+        "OrganizationsTable": present["OrganizationsTable"],
         "DataStoresTable": present["DataStoresTable"],
         "DataStoresTableStreamArn": table["LatestStreamArn"],
         "RecordsFollowerArn": present["RecordsFollower"],

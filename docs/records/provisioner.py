@@ -1,4 +1,4 @@
-"""Runs a command once for each new data store: an example of a reader of the change streams.
+"""Runs a command for each data store: an example of a reader of the change streams.
 
 usage: [TRUST_ANONYMOUS=1] provisioner.py LEDGER COMMAND [ARGUMENT...], where LEDGER is a file.
 The command gets the record as JSON in the variable RECORD, and a token for it in TOKEN. The program
@@ -19,7 +19,7 @@ ledger = sqlite3.connect(sys.argv[1], isolation_level=None)
 ledger.execute("CREATE TABLE IF NOT EXISTS done (token TEXT PRIMARY KEY)")
 
 
-def failed(key):
+def provision(key):
     """Runs the command if it is needed. Returns whether it failed and has to run again."""
     store = dynamodb.get_item(TableName=stores, Key=key, ConsistentRead=True).get("Item", {})
     org = dynamodb.get_item(TableName=orgs, Key={"org_id": key["org_id"]}, ConsistentRead=True)
@@ -46,7 +46,7 @@ keys = {"ProjectionExpression": "org_id, data_store_id", "ConsistentRead": True}
 pages = dynamodb.get_paginator("scan").paginate(TableName=stores, **keys)
 todo, positions, after = [key for page in pages for key in page["Items"]], {}, {}
 for _ in range(3600):
-    todo = [key for key in todo if failed(key)]
+    todo = [key for key in todo if provision(key)]
     time.sleep(1)
     page = streams.describe_stream(**stream, **after)["StreamDescription"]
     after = {"ExclusiveStartShardId": last} if (last := page.get("LastEvaluatedShardId")) else {}

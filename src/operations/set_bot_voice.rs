@@ -27,7 +27,7 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// Those of the creation, until the voice changes.
+    /// Equal to `created_*` and `request_id`, until the voice changes.
     updated_at: String,
     updated_by: String,
     updated_request_id: String,

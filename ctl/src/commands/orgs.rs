@@ -51,6 +51,9 @@ pub(crate) enum Command {
         org: String,
     },
     /// Write all records of an organization to a file, as JSON Lines
+    ///
+    /// Teams are found in an index, which can lack those of the last seconds. Before `orgs erase` deletes
+    /// anything, it exports all records completely.
     #[command(after_help = export::EXAMPLES)]
     Export(export::Options),
     /// Delete all records of a disabled organization

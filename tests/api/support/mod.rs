@@ -336,7 +336,7 @@ impl Drop for TestApp {
         if std::thread::panicking() {
             return;
         }
-        for table in schemas::TABLES {
+        for table in schemas::tables() {
             // A test may have deleted the table.
             let records = dynamodb.records_of_table(self.tables.name(table));
             self.assert_valid(table, &records.unwrap_or_default());

@@ -14,7 +14,7 @@ use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     support::{TestApp, operation_event},
-    template::template,
+    template::{referenced, template},
 };
 
 const POLICIES: [&str; 2] = ["RecordsReader", "RecordsFollower"];
@@ -272,6 +272,30 @@ fn policies_only_allow_reading_records() {
             }
         }
     }
+}
+
+/// No engine evaluates this: moto does not attach policies to a role that CloudFormation creates.
+#[test]
+fn the_role_of_readers_has_both_policies_for_the_given_principals_only() {
+    let template = template();
+    let role = &template["Resources"]["ReaderRole"];
+    assert_eq!(role["Condition"], "HasReaderPrincipals");
+    let role = &role["Properties"];
+    assert!(role["Policies"].is_null());
+    let policies = role["ManagedPolicyArns"].as_sequence().unwrap().iter();
+    assert_eq!(policies.map(referenced).collect::<Vec<_>>(), POLICIES);
+
+    let statements = &role["AssumeRolePolicyDocument"]["Statement"];
+    let [statement] = statements.as_sequence().unwrap().as_slice() else {
+        panic!("{statements:?}")
+    };
+    assert_eq!(statement["Action"], "sts:AssumeRole");
+    let principals = yaml_serde::to_string(&statement["Principal"]).unwrap();
+    let principals: Vec<_> = principals.split_whitespace().collect();
+    assert_eq!(
+        principals.join(" "),
+        "AWS: !Split - ',' - !Ref ReaderPrincipals"
+    );
 }
 
 #[tokio::test]

@@ -67,20 +67,23 @@ impl Store {
     /// Binds the values of a record to the expressions of an update.
     fn bind<R: Serialize>(&self, update: &Update, record: &R) -> Result<BoundUpdate> {
         let item: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
+        let (mut key, mut values) = (Item::with_capacity(2), Item::with_capacity(item.len()));
+        for (name, value) in item {
+            if update.table.key.contains(&name.as_str()) {
+                key.insert(name, value);
+            } else {
+                values.insert([":", &name].concat(), value);
+            }
+        }
         let mut bound = BoundUpdate::builder()
+            .set_key(Some(key))
+            .set_expression_attribute_values(Some(values))
             .table_name(self.tables.name(update.table))
             .update_expression(update.expression)
             .condition_expression(update.condition)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         for (placeholder, name) in update.names {
             bound = bound.expression_attribute_names(*placeholder, *name);
-        }
-        for (name, value) in item {
-            bound = if update.table.key.contains(&name.as_str()) {
-                bound.key(name, value)
-            } else {
-                bound.expression_attribute_values(format!(":{name}"), value)
-            };
         }
         bound.build().map_err(Error::internal)
     }

@@ -165,10 +165,11 @@ pub(crate) fn differences(declaration: &Declaration, table: &TableDescription) -
         has_key(&declaration.key_schema, table.key_schema()),
         "its primary key differs from the template".to_owned(),
     );
+    // An attribute that is missing is reported with the key or the index that needs it.
     let has_types = declaration.attribute_definitions.iter().all(|declared| {
-        table.attribute_definitions().iter().any(|actual| {
-            actual.attribute_name == declared.attribute_name
-                && actual.attribute_type.as_str() == declared.attribute_type
+        table.attribute_definitions().iter().all(|actual| {
+            actual.attribute_name != declared.attribute_name
+                || actual.attribute_type.as_str() == declared.attribute_type
         })
     });
     check(

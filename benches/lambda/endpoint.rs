@@ -26,7 +26,7 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
     },
 };
-use workspace_local::dynamodb::DynamoDb;
+use workspace_local::{dynamodb::DynamoDb, server::Access};
 
 /// A DynamoDB at two addresses.
 pub(crate) struct Endpoint {
@@ -70,7 +70,11 @@ impl Endpoint {
         let dynamodb = DynamoDb::in_memory()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let plain = listener.local_addr()?;
-        tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+        tokio::spawn(
+            dynamodb
+                .clone()
+                .serve(listener, Access::default(), std::future::pending()),
+        );
 
         let (root, config) = certificates()?;
         let store_roots = |name: &str, others: &str| -> Result<PathBuf> {

@@ -27,6 +27,6 @@ async fn main() -> Result<()> {
     let service = Service::new(store, AnonymousOperations::Allowed, None);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, gateway::routes(Arc::new(service))).await?;
+    axum::serve(listener, gateway::routes(Arc::new(service), None)?).await?;
     Ok(())
 }

@@ -15,13 +15,25 @@ use aws_smithy_runtime_api::{
     http::StatusCode,
 };
 use aws_smithy_types::body::SdkBody;
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
 use dynoxide::Database;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workspace_management::store::Table;
 
-use crate::tables::{create_missing, sdk_config, table_names};
+use crate::{
+    server::{self, Access, BodyError, read_body},
+    tables::{create_missing, sdk_config, table_names},
+};
+
+/// DynamoDB's limit on the size of a request.
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// An embedded DynamoDB. Clones share the data.
 ///
@@ -69,44 +81,66 @@ impl DynamoDb {
 
     /// Serves HTTP requests until `shutdown` completes and the requests in progress are finished.
     ///
+    /// Unlike the server of the engine, it sends no CORS headers, so that pages cannot read it.
+    ///
     /// # Errors
     /// If the server fails.
     pub async fn serve(
         self,
         listener: TcpListener,
+        access: Access,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Result<()> {
-        dynoxide::server::serve_with_shutdown(listener, self.0, shutdown)
-            .await
-            .map_err(|error| anyhow!("the embedded DynamoDB failed: {error}"))
+        let routes = Router::new().route("/", post(respond)).with_state(self);
+        server::serve(listener, routes, access, shutdown).await
     }
 
     /// Handles a request of the SDK.
-    ///
-    /// # Panics
-    /// If neither the function nor `workspacectl` sends such a request.
     pub fn handle(&self, request: &HttpRequest) -> HttpResponse {
         let body = request.body().bytes().unwrap_or_default();
-        let database = &self.0;
-        let result = match action(request) {
-            "CreateTable" => call(body, |request| database.create_table(request)),
-            "ListTables" => call(body, |request| database.list_tables(request)),
-            "GetItem" => call(body, |request| database.get_item(request)),
-            "PutItem" => call(body, |request| database.put_item(request)),
-            "UpdateItem" => call(body, |request| database.update_item(request)),
-            "DeleteItem" => call(body, |request| database.delete_item(request)),
-            "BatchGetItem" => call(body, |request| database.batch_get_item(request)),
-            "Query" => call(body, |request| database.query(request)),
-            "Scan" => call(body, |request| database.scan(request)),
-            "TransactWriteItems" => call(body, |request| database.transact_write_items(request)),
-            other => panic!("the embedded DynamoDB does not support {other} without a network"),
-        };
-        let (status, body) = match result {
-            Ok(body) => (200, body),
-            Err(error) => (error.status_code(), error.to_json()),
-        };
+        let (status, body) = self.dispatch(action(request), body);
         let status = StatusCode::try_from(status).expect("a valid status");
         HttpResponse::new(status, SdkBody::from(body))
+    }
+
+    /// Runs an action whose request is JSON. Returns a status and JSON.
+    fn dispatch(&self, action: &str, body: &[u8]) -> (u16, String) {
+        let database = &self.0;
+        let result = match action {
+            "BatchExecuteStatement" => call(body, |body| database.batch_execute_statement(body)),
+            "BatchGetItem" => call(body, |body| database.batch_get_item(body)),
+            "BatchWriteItem" => call(body, |body| database.batch_write_item(body)),
+            "CreateTable" => call(body, |body| database.create_table(body)),
+            "DeleteItem" => call(body, |body| database.delete_item(body)),
+            "DeleteTable" => call(body, |body| database.delete_table(body)),
+            "DescribeStream" => call(body, |body| database.describe_stream(body)),
+            "DescribeTable" => call(body, |body| database.describe_table(body)),
+            "DescribeTimeToLive" => call(body, |body| database.describe_time_to_live(body)),
+            "ExecuteStatement" => call(body, |body| database.execute_statement(body)),
+            "ExecuteTransaction" => call(body, |body| database.execute_transaction(body)),
+            "GetItem" => call(body, |body| database.get_item(body)),
+            "GetRecords" => call(body, |body| database.get_records(body)),
+            "GetShardIterator" => call(body, |body| database.get_shard_iterator(body)),
+            "ListStreams" => call(body, |body| database.list_streams(body)),
+            "ListTables" => call(body, |body| database.list_tables(body)),
+            "ListTagsOfResource" => call(body, |body| database.list_tags_of_resource(body)),
+            "PutItem" => call(body, |body| database.put_item(body)),
+            "Query" => call(body, |body| database.query(body)),
+            "Scan" => call(body, |body| database.scan(body)),
+            "TagResource" => call(body, |body| database.tag_resource(body)),
+            "TransactGetItems" => call(body, |body| database.transact_get_items(body)),
+            "TransactWriteItems" => call(body, |body| database.transact_write_items(body)),
+            "UntagResource" => call(body, |body| database.untag_resource(body)),
+            "UpdateItem" => call(body, |body| database.update_item(body)),
+            "UpdateTable" => call(body, |body| database.update_table(body)),
+            "UpdateTimeToLive" => call(body, |body| database.update_time_to_live(body)),
+            _ => return error("UnknownOperationException", "The operation is unknown."),
+        };
+        match result {
+            Ok(Ok(body)) => (200, body),
+            Ok(Err(error)) => (error.status_code(), error.to_json()),
+            Err(invalid) => error("SerializationException", &invalid.to_string()),
+        }
     }
 
     /// Stores a record and replaces one with the same key. The table must have the name of
@@ -150,7 +184,8 @@ impl DynamoDb {
     /// If an item is not a record.
     pub fn records_of_table(&self, name: &str) -> Option<Vec<Value>> {
         let request = json!({ "TableName": name }).to_string();
-        let response = call(request.as_bytes(), |request| self.0.scan(request)).ok()?;
+        let response = call(request.as_bytes(), |request| self.0.scan(request));
+        let response = response.expect("a request of the engine").ok()?;
         let response: Value = serde_json::from_str(&response).expect("JSON");
         let items: Vec<serde_dynamo::Item> =
             serde_json::from_value(response["Items"].clone()).expect("items");
@@ -163,7 +198,8 @@ impl DynamoDb {
         request: Value,
         action: impl FnOnce(Q) -> dynoxide::Result<R>,
     ) -> Value {
-        let response = call(request.to_string().as_bytes(), action);
+        let response =
+            call(request.to_string().as_bytes(), action).expect("a request of the engine");
         let response = response.unwrap_or_else(|error| panic!("{request}: {error}"));
         serde_json::from_str(&response).expect("JSON")
     }
@@ -186,13 +222,39 @@ pub fn is_read(request: &HttpRequest) -> bool {
     ["GetItem", "BatchGetItem", "Query", "Scan"].contains(&action(request))
 }
 
-/// Runs an action whose request and response are JSON.
+/// Runs an action. The outer result is an error if the request is not valid JSON for it.
 fn call<Q: DeserializeOwned, R: Serialize>(
     request: &[u8],
     action: impl FnOnce(Q) -> dynoxide::Result<R>,
-) -> dynoxide::Result<String> {
-    let request = serde_json::from_slice(request).expect("a request of the SDK");
-    Ok(serde_json::to_string(&action(request)?).expect("JSON"))
+) -> serde_json::Result<dynoxide::Result<String>> {
+    let request = serde_json::from_slice(request)?;
+    Ok(action(request).map(|response| serde_json::to_string(&response).expect("JSON")))
+}
+
+/// An error that is not of the database.
+fn error(code: &str, message: &str) -> (u16, String) {
+    let body = json!({ "__type": format!("com.amazon.coral.service#{code}"), "message": message });
+    (400, body.to_string())
+}
+
+/// Handles an HTTP request.
+async fn respond(State(dynamodb): State<DynamoDb>, request: Request) -> Response {
+    let target = request.headers().get("x-amz-target");
+    let target = target.and_then(|target| target.to_str().ok());
+    let action = target.and_then(|target| target.split_once('.'));
+    let action = action.map_or("", |(_, action)| action).to_owned();
+    let (status, body) = match read_body(request.into_body(), MAX_BODY_BYTES).await {
+        Ok(body) => dynamodb.dispatch(&action, &body),
+        Err(BodyError::TooLarge) => error("SerializationException", "The request is too large."),
+        Err(_) => error("SerializationException", "The request is incomplete."),
+    };
+    let id = getrandom::u64().unwrap_or_default();
+    let headers = [
+        ("content-type", "application/x-amz-json-1.0".to_owned()),
+        ("x-amzn-requestid", format!("{id:016X}")),
+    ];
+    let status = axum::http::StatusCode::from_u16(status).expect("a valid status");
+    (status, headers, body).into_response()
 }
 
 impl fmt::Debug for DynamoDb {

@@ -1,23 +1,37 @@
 //! An emulator of API Gateway: turns an HTTP request into an event, and the function's response
 //! into an HTTP response.
 
-use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use anyhow::Result;
 use axum::{
     Json, Router,
-    body::{Body, to_bytes},
+    body::Body,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, StatusCode},
+    http::{HeaderName, HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
+use tower_http::cors::CorsLayer;
 use workspace_management::service::{Service, TIMEOUT};
+
+use crate::{
+    server::{BodyError, read_body},
+    tables::TEMPLATE,
+};
 
 /// API Gateway's limit on the size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
+
+/// API Gateway's limit on the size of the request line and the values of headers.
+const MAX_HEADER_BYTES: usize = 10_240;
 
 /// The request id of an event that [`http_event`] builds.
 pub const REQUEST_ID: &str = "gateway-request";
@@ -56,15 +70,56 @@ pub fn http_event(
     })
 }
 
-/// Routes that send every request to the service, as the event of an HTTP API.
-pub fn routes(service: Arc<Service>) -> Router {
-    Router::new().fallback(forward).with_state(service)
+/// Routes that send every request to the service, as the event of an HTTP API. The pages of an origin
+/// may call them.
+///
+/// # Errors
+/// If the origin is not the value of a header, or `template.yaml` does not declare CORS.
+pub fn routes(service: Arc<Service>, cors_origin: Option<&str>) -> Result<Router> {
+    let routes = Router::new().fallback(forward).with_state(service);
+    Ok(match cors_origin {
+        None => routes,
+        Some(origin) => routes.layer(cors(origin)?),
+    })
+}
+
+/// The CORS configuration of the template, for one origin.
+fn cors(origin: &str) -> Result<CorsLayer> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Configuration {
+        allow_headers: Vec<String>,
+        expose_headers: Vec<String>,
+        max_age: u64,
+    }
+    let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE)?;
+    let configuration = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"];
+    let configuration: Configuration = yaml_serde::from_value(configuration["Fn::If"][1].clone())?;
+    let names = |names: Vec<String>| -> Result<Vec<HeaderName>> {
+        let names = names.iter().map(|name| HeaderName::try_from(name.as_str()));
+        Ok(names.collect::<Result<_, _>>()?)
+    };
+    Ok(CorsLayer::new()
+        .allow_origin(HeaderValue::from_str(origin)?)
+        .allow_methods([Method::POST])
+        .allow_headers(names(configuration.allow_headers)?)
+        .expose_headers(names(configuration.expose_headers)?)
+        .max_age(Duration::from_secs(configuration.max_age)))
 }
 
 async fn forward(State(service): State<Arc<Service>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
-        return error(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
+    if size(&parts) > MAX_HEADER_BYTES {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return error(status, "Request Header Fields Too Large");
+    }
+    let body = match read_body(body, MAX_BODY_BYTES).await {
+        Ok(body) => body,
+        Err(BodyError::TooLarge) => {
+            return error(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
+        }
+        Err(BodyError::TimedOut) => return error(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
+        Err(BodyError::Malformed) => return error(StatusCode::BAD_REQUEST, "Bad Request"),
     };
     let mut headers = BTreeMap::<String, String>::new();
     for (name, value) in &parts.headers {
@@ -93,6 +148,17 @@ async fn forward(State(service): State<Arc<Service>>, request: Request) -> Respo
         Ok(response) => response.into_http(),
         Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
     }
+}
+
+/// The size of a request line and the values of headers.
+fn size(request: &Parts) -> usize {
+    let line = format!("{} {} HTTP/1.1", request.method, request.uri);
+    line.len()
+        + request
+            .headers
+            .values()
+            .map(HeaderValue::len)
+            .sum::<usize>()
 }
 
 /// The members of the function's response that API Gateway reads.

@@ -6,6 +6,7 @@
 //! | [`tables`] | the tables of `template.yaml`, and an SDK configuration for a local DynamoDB |
 //! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
 //! | [`gateway`] | API Gateway: the event of an HTTP request, and routes that call the service |
+//! | [`server`] | the HTTP server of the API and of DynamoDB |
 //! | [`runtime_api`] | the Lambda Runtime API, for a compiled function |
 //! | [`events`] | the events in `events/`, and the `curl` command of each |
 //! | [`demo`] | the demo organization and its API key |
@@ -59,4 +60,5 @@ pub mod instant;
 pub mod runtime_api;
 #[cfg(feature = "schemas")]
 pub mod schemas;
+pub mod server;
 pub mod tables;

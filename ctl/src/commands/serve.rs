@@ -16,6 +16,7 @@ use workspace_local::{
     demo::{DEMO_KEY, store_demo},
     dynamodb::DynamoDb,
     events, gateway,
+    server::{self, Access},
     tables::{Declaration, create_missing, sdk_config, table_names},
 };
 use workspace_management::{
@@ -73,7 +74,11 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     };
 
     let (stop, stopped) = watch::channel(());
-    let dynamodb = tokio::spawn(dynamodb.serve(dynamodb_listener, closed(stopped.clone())));
+    let dynamodb = tokio::spawn(dynamodb.serve(
+        dynamodb_listener,
+        Access::default(),
+        closed(stopped.clone()),
+    ));
     let deployment = Deployment::local(&dynamodb_url);
     create_missing(&deployment.client, &deployment.tables).await?;
     if let Some(file) = &options.data {
@@ -88,12 +93,13 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         Duration::from_secs(options.key_cache),
     );
     let service = Service::new(store, AnonymousOperations::Allowed, None);
-    let routes = gateway::routes(Arc::new(service)).merge(page::routes(Arc::new(deployment)));
-    let api = tokio::spawn(
-        axum::serve(api_listener, routes)
-            .with_graceful_shutdown(closed(stopped))
-            .into_future(),
-    );
+    let api = gateway::routes(Arc::new(service), None)?;
+    let routes = api.merge(page::routes(Arc::new(deployment)));
+    let access = Access {
+        has_pages: true,
+        ..Access::default()
+    };
+    let api = tokio::spawn(server::serve(api_listener, routes, access, closed(stopped)));
 
     print_addresses(&api_url, &dynamodb_url, json)?;
     interruptions.next().await;

@@ -35,7 +35,7 @@ fn serve_stops_while_a_client_holds_a_request_open() {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     write!(
         stream,
-        "POST /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\
+        "POST /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
          Expect: 100-continue\r\n\r\n"
     )
     .unwrap();

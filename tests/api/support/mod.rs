@@ -51,6 +51,7 @@ use workspace_local::{
     events, fixtures,
     gateway::http_event,
     schemas,
+    server::Access,
     tables::{create_missing, sdk_config},
 };
 use workspace_management::{
@@ -408,7 +409,8 @@ async fn dynamodb() -> (String, Option<DynamoDb>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let dynamodb = DynamoDb::in_memory().unwrap();
-    tokio::spawn(dynamodb.clone().serve(listener, std::future::pending()));
+    let server = dynamodb.clone();
+    tokio::spawn(server.serve(listener, Access::default(), std::future::pending()));
     (format!("http://{address}"), Some(dynamodb))
 }
 

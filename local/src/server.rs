@@ -1,0 +1,165 @@
+//! An HTTP server for a developer's machine. It rejects requests of web pages that a developer happens
+//! to visit, and closes connections that send nothing.
+
+use std::{io, sync::Arc, time::Duration};
+
+use anyhow::Result;
+use axum::{
+    Router,
+    body::{Body, Bytes, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, Uri, header, uri::Authority},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
+};
+use http_body_util::LengthLimitError;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::TcpListener,
+    time::{sleep, timeout},
+};
+
+/// How long a client may take to send the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Host names that lead to this machine: from its programs, and from containers.
+const LOCAL_HOSTS: [&str; 2] = ["localhost", "host.docker.internal"];
+
+/// Who may send requests.
+///
+/// A page of any origin can send requests to this machine. DNS can also make a name of that origin
+/// resolve to this machine, so that the browser takes the server for the page's own.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Names of this machine, in addition to IP addresses, `localhost` and `host.docker.internal`.
+    pub hosts: Vec<String>,
+    /// Whether the server has pages of its own that send requests.
+    pub has_pages: bool,
+    /// Another origin whose pages may send requests.
+    pub origin: Option<String>,
+}
+
+impl Access {
+    /// Why a request is rejected.
+    fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), String> {
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
+        let host = text(header::HOST).or(uri.authority().map(Authority::as_str));
+        let host = host.unwrap_or_default();
+        if !self.allows_host(host) {
+            return Err(format!(
+                "the host {host:?} is not a name of this machine: allow it with --allow-host"
+            ));
+        }
+        match text(header::ORIGIN) {
+            Some(origin) if !self.allows_origin(origin, host) => Err(format!(
+                "pages of the origin {origin:?} may not send requests here"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn allows_host(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else {
+            return false;
+        };
+        let name = authority.host();
+        let is_address = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+        let names = self.hosts.iter().map(String::as_str).chain(LOCAL_HOSTS);
+        is_address || { names }.any(|allowed| allowed.eq_ignore_ascii_case(name))
+    }
+
+    fn allows_origin(&self, origin: &str, host: &str) -> bool {
+        let is_own = || origin.strip_prefix("http://") == Some(host);
+        self.has_pages && is_own() || self.origin.as_deref() == Some(origin)
+    }
+}
+
+/// Serves HTTP requests until `shutdown` completes and the requests in progress are finished.
+///
+/// # Errors
+/// If the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    routes: Router,
+    access: Access,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
+    let routes = routes.layer(from_fn_with_state(Arc::new(access), check_access));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT);
+    let graceful = GracefulShutdown::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let connection = tokio::select! {
+            connection = listener.accept() => connection,
+            () = &mut shutdown => break,
+        };
+        match connection {
+            Ok((stream, _)) => {
+                // Responses are small, and each is written at once.
+                let _ = stream.set_nodelay(true);
+                let service = TowerToHyperService::new(routes.clone());
+                let connection = http.serve_connection(TokioIo::new(stream), service);
+                let connection = graceful.watch(connection);
+                tokio::spawn(async move {
+                    // A client that disconnects is not an error of the server.
+                    let _ = connection.await;
+                });
+            }
+            Err(error) if is_connection_error(&error) => {}
+            // Such as too many open files. Others may close soon.
+            Err(_) => sleep(Duration::from_secs(1)).await,
+        }
+    }
+    drop(listener);
+    graceful.shutdown().await;
+    Ok(())
+}
+
+/// Whether a connection was closed before it was accepted.
+fn is_connection_error(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+async fn check_access(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    match access.check(request.headers(), request.uri()) {
+        Ok(()) => next.run(request).await,
+        Err(reason) => (StatusCode::FORBIDDEN, reason + "\n").into_response(),
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    TooLarge,
+    TimedOut,
+    /// The client disconnected, or sent something else than HTTP.
+    Malformed,
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, BodyError> {
+    let body = timeout(BODY_TIMEOUT, to_bytes(body, limit)).await;
+    let body = body.map_err(|_| BodyError::TimedOut)?;
+    body.map_err(|error| {
+        let source = std::error::Error::source(&error);
+        match source.is_some_and(|source| source.is::<LengthLimitError>()) {
+            true => BodyError::TooLarge,
+            false => BodyError::Malformed,
+        }
+    })
+}

@@ -11,7 +11,7 @@ use workspace_management::store::{Table, TableNames};
 use crate::{client::client, usage::UsageError};
 
 /// The default address of DynamoDB with `serve`.
-const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
+pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
 /// The default address of the API with `serve`.
 const LOCAL_API: &str = "http://127.0.0.1:3000";

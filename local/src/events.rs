@@ -50,18 +50,20 @@ struct Headers {
     authorization: Option<String>,
 }
 
-/// A `curl` command that sends an event's request to a service, for a POSIX shell.
+/// A `curl` command that sends an event's request to a service, for a POSIX shell. It sends the
+/// default key if the event has none.
 ///
 /// # Errors
 /// If the event is not an HTTP API event with a Base64-encoded body.
-pub fn curl(event: &str, base_url: &str) -> Result<String> {
+pub fn curl(event: &str, base_url: &str, default_key: Option<&str>) -> Result<String> {
     let event: Event = serde_json::from_str(event)?;
     let body = STANDARD
         .decode(&event.body)
         .context("the event's body is not Base64")?;
     let body = String::from_utf8(body)?.replace('\'', r"'\''");
     let mut command = format!("curl -i {base_url}{}", event.raw_path);
-    if let Some(authorization) = event.headers.authorization {
+    let default = default_key.map(|key| format!("Bearer {key}"));
+    if let Some(authorization) = event.headers.authorization.or(default) {
         command += &format!(" -H 'Authorization: {authorization}'");
     }
     command += &format!(" -H 'Content-Type: {}'", event.headers.content_type);
@@ -86,7 +88,7 @@ mod tests {
             "body": STANDARD.encode("it's"),
         });
         assert_eq!(
-            curl(&event.to_string(), "http://localhost").expect("a command"),
+            curl(&event.to_string(), "http://localhost", None).expect("a command"),
             r"curl -i http://localhost/path -H 'Content-Type: */*' -d 'it'\''s'"
         );
     }

@@ -70,6 +70,9 @@ impl Access {
         let Ok(authority) = host.parse::<Authority>() else {
             return false;
         };
+        if host.contains('@') {
+            return false;
+        }
         let name = authority.host();
         let is_address = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
         let names = self.hosts.iter().map(String::as_str).chain(LOCAL_HOSTS);
@@ -162,4 +165,116 @@ pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, BodyErr
             false => BodyError::Malformed,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::post;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+        time::Instant,
+    };
+
+    use super::*;
+
+    fn access() -> Access {
+        Access {
+            hosts: vec!["devbox.example".to_owned()],
+            has_pages: true,
+            origin: Some("https://app.example.com".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_host_must_be_a_name_of_this_machine() {
+        let rows = [
+            ("127.0.0.1:3000", true),
+            ("192.0.2.7", true),
+            ("[::1]:3000", true),
+            ("localhost:3000", true),
+            ("LOCALHOST", true),
+            ("host.docker.internal:8000", true),
+            ("devbox.example:3000", true),
+            ("evil.example:3000", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost.evil.example", false),
+            ("evil.example@localhost", false),
+            ("", false),
+        ];
+        for (host, expected) in rows {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().expect("a header"));
+            let result = access().check(&headers, &Uri::from_static("/"));
+            assert_eq!(result.is_ok(), expected, "{host}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn an_origin_must_be_that_of_the_page_or_allowed() {
+        let rows = [
+            ("http://localhost:3000", true),
+            ("https://app.example.com", true),
+            ("http://localhost:3001", false),
+            ("https://localhost:3000", false),
+            ("http://127.0.0.1:3000", false),
+            ("http://evil.example", false),
+            ("null", false),
+        ];
+        for (origin, expected) in rows {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost:3000".parse().expect("a header"));
+            headers.insert(header::ORIGIN, origin.parse().expect("a header"));
+            let result = access().check(&headers, &Uri::from_static("/"));
+            assert_eq!(result.is_ok(), expected, "{origin}: {result:?}");
+            let result = Access::default().check(&headers, &Uri::from_static("/"));
+            assert!(result.is_err(), "{origin}");
+        }
+    }
+
+    /// Sends the beginning of a request. Returns the response, and how long the server waited.
+    async fn send(request: &str) -> (String, Duration) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let read = async |request: Request| match read_body(request.into_body(), 4).await {
+            Ok(_) => "read".to_owned(),
+            Err(error) => format!("{error:?}"),
+        };
+        let routes = Router::new().route("/", post(read));
+        tokio::spawn(serve(listener, routes, access(), std::future::pending()));
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let began = Instant::now();
+        let mut response = vec![0; 1024];
+        let length = stream.read(&mut response).await.expect("a response");
+        let response = String::from_utf8_lossy(&response[..length]);
+        (response.into_owned(), began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_half_a_request_is_not_waited_for_forever() {
+        let request = "POST / HTTP/1.1\r\nHost: localhost\r\n";
+        let (response, waited) = send(request).await;
+        assert_eq!(response, "");
+        assert!(waited >= HEADER_TIMEOUT && waited < HEADER_TIMEOUT * 2);
+
+        let request = format!("{request}Content-Length: 4\r\n\r\na");
+        let (response, waited) = send(&request).await;
+        assert!(response.ends_with("TimedOut"), "{response}");
+        assert!(waited >= BODY_TIMEOUT && waited < BODY_TIMEOUT * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_too_large_differs_from_a_malformed_one() {
+        let rows = [
+            ("Content-Length: 4\r\n\r\naaaa", "read"),
+            ("Content-Length: 5\r\n\r\naaaaa", "TooLarge"),
+            ("Transfer-Encoding: chunked\r\n\r\nx\r\n", "Malformed"),
+        ];
+        for (rest, expected) in rows {
+            let request = format!("POST / HTTP/1.1\r\nHost: localhost\r\n{rest}");
+            let (response, _) = send(&request).await;
+            assert!(response.ends_with(expected), "{rest:?}: {response}");
+        }
+    }
 }

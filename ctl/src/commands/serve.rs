@@ -1,61 +1,53 @@
 //! `serve`: the whole service on this machine. It starts an embedded DynamoDB, creates the tables,
 //! stores the demo organization, and serves the API and a page.
 
+mod data_file;
+mod interruptions;
+mod options;
+
 use std::{
     io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
+use axum::Router;
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_local::{
-    demo::{DEMO_KEY, store_demo},
-    dynamodb::DynamoDb,
+    demo::{DEMO_KEY, DEMO_ORGANIZATION, store_demo},
     events, gateway,
     server::{self, Access},
-    tables::{Declaration, create_missing, sdk_config, table_names},
+    tables::{sdk_config, table_names},
 };
 use workspace_management::{
+    api_key::ApiKey,
     auth::AnonymousOperations,
     service::Service,
     store::{Store, Table},
 };
 
-use crate::{commands::doctor::differences, deployment::Deployment, output::print, page};
+pub(crate) use self::options::Options;
+use self::{data_file::Data, interruptions::Interruptions};
+use crate::{
+    deployment::{Deployment, LOCAL_ENDPOINT},
+    output::print,
+    page,
+    records::get,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl serve
   workspacectl serve --data data.sqlite --key-cache 0
+  workspacectl serve --anonymous denied --cors http://localhost:5173 --open
   workspacectl serve --port 3001 --dynamodb-port 8001
   AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 workspacectl list teams";
 
 /// How long requests in progress may take when the service stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Where to listen and where to keep the data.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// The address to listen on, for both ports
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
-    host: IpAddr,
-    /// The port of the API; 0 selects a free one
-    #[arg(long, default_value_t = 3000)]
-    port: u16,
-    /// The port of DynamoDB; 0 selects a free one
-    #[arg(long, default_value_t = 8000, value_name = "PORT")]
-    dynamodb_port: u16,
-    /// How long to cache API keys, as with the parameter KeyCacheSeconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(..=3600))]
-    key_cache: u64,
-    /// Keep the data in this SQLite file [default: in memory]
-    #[arg(long, value_name = "FILE")]
-    data: Option<PathBuf>,
-}
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
@@ -68,40 +60,40 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     let dynamodb_listener = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
     let api_url = url(api_listener.local_addr()?);
     let dynamodb_url = url(dynamodb_listener.local_addr()?);
-    let dynamodb = match &options.data {
-        None => DynamoDb::in_memory()?,
-        Some(file) => DynamoDb::open(file)?,
+    let data = match &options.data {
+        None => Data::in_memory().await?,
+        Some(file) => Data::in_file(file).await?,
     };
-
+    let dynamodb = data.dynamodb.clone();
     let (stop, stopped) = watch::channel(());
-    let dynamodb = tokio::spawn(dynamodb.serve(
-        dynamodb_listener,
-        Access::default(),
-        closed(stopped.clone()),
-    ));
+    let access = Access {
+        hosts: options.allowed_hosts.clone(),
+        ..Access::default()
+    };
+    let stopping = closed(stopped.clone());
+    let dynamodb = tokio::spawn(dynamodb.serve(dynamodb_listener, access.clone(), stopping));
     let deployment = Deployment::local(&dynamodb_url);
-    create_missing(&deployment.client, &deployment.tables).await?;
-    if let Some(file) = &options.data {
-        check_tables(&deployment, file).await?;
-    }
     store_demo(&deployment.client, &deployment.tables).await?;
-
-    let config = sdk_config(&dynamodb_url);
-    let store = Store::new(
-        config,
-        table_names(),
-        Duration::from_secs(options.key_cache),
-    );
-    let service = Service::new(store, AnonymousOperations::Allowed, None);
-    let api = gateway::routes(Arc::new(service), None)?;
-    let routes = api.merge(page::routes(Arc::new(deployment)));
+    let notes = notes(&options, &deployment, &dynamodb_url).await?;
+    let routes = routes(&options, &dynamodb_url, deployment)?;
     let access = Access {
         has_pages: true,
-        ..Access::default()
+        origin: options.cors.clone(),
+        ..access
     };
     let api = tokio::spawn(server::serve(api_listener, routes, access, closed(stopped)));
 
-    print_addresses(&api_url, &dynamodb_url, json)?;
+    print_addresses(&options, &api_url, &dynamodb_url, json)?;
+    if !json {
+        notes.iter().for_each(|note| eprintln!("{note}"));
+        eprintln!("paste these requests into a shell, or open {api_url} in a browser");
+    }
+    if options.open
+        && let Err(error) = open::that_detached(&api_url)
+    {
+        // The address is printed, so a machine without a browser is not a failure.
+        eprintln!("cannot open a browser: {error}");
+    }
     interruptions.next().await;
     drop(stop);
     let finished = async {
@@ -116,29 +108,23 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     }
 }
 
-/// Rejects a data file whose tables another version has created. Tables cannot be changed.
-async fn check_tables(deployment: &Deployment, file: &Path) -> Result<()> {
-    for table in Table::ALL {
-        let name = deployment.tables.name(*table);
-        let response = deployment.client.describe_table().table_name(name).send();
-        let description = response
-            .await?
-            .table
-            .context("DynamoDB returned no table")?;
-        if !differences(&Declaration::of(*table)?, &description).is_empty() {
-            bail!(
-                "{} is from another version, whose {name} differs: keep it with that version, and use another file",
-                file.display()
-            );
-        }
-    }
-    Ok(())
+/// The routes of the API and the page.
+fn routes(options: &Options, dynamodb_url: &str, deployment: Deployment) -> Result<Router> {
+    let key_cache = Duration::from_secs(options.key_cache);
+    let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
+    let service = Service::new(store, options.anonymous_operations(), None);
+    let api = gateway::routes(Arc::new(service), options.cors.as_deref())?;
+    Ok(api.merge(page::routes(Arc::new(deployment))))
 }
 
 /// Prints where the service listens, and a request for each operation.
-fn print_addresses(api_url: &str, dynamodb_url: &str, json: bool) -> Result<()> {
+fn print_addresses(options: &Options, api_url: &str, dynamodb_url: &str, json: bool) -> Result<()> {
+    let default_key = match options.anonymous_operations() {
+        AnonymousOperations::Allowed => None,
+        AnonymousOperations::Denied => Some(DEMO_KEY),
+    };
     let requests: Vec<String> = events::all()
-        .map(|(_, event)| events::curl(event, api_url))
+        .map(|(_, event)| events::curl(event, api_url, default_key))
         .collect::<Result<_>>()?;
     if json {
         return print(&serde_json::to_string(&json!({
@@ -151,9 +137,41 @@ fn print_addresses(api_url: &str, dynamodb_url: &str, json: bool) -> Result<()> 
     print(&format!("listening on {api_url}"))?;
     print(&format!("dynamodb on {dynamodb_url}"))?;
     print(&format!("key: {DEMO_KEY}"))?;
-    requests.iter().try_for_each(|request| print(request))?;
-    eprintln!("paste these requests into a shell, or open {api_url} in a browser");
-    Ok(())
+    requests.iter().try_for_each(|request| print(request))
+}
+
+/// What differs from the defaults.
+async fn notes(
+    options: &Options,
+    deployment: &Deployment,
+    dynamodb_url: &str,
+) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    let settings = options.settings();
+    if !settings.is_empty() {
+        notes.push(format!("settings: {}", settings.join(" ")));
+    }
+    if dynamodb_url != LOCAL_ENDPOINT {
+        notes.push(format!(
+            "for `cargo ctl`: export AWS_ENDPOINT_URL_DYNAMODB={dynamodb_url}"
+        ));
+    }
+    let has = async |table, key, attribute| -> Result<bool> {
+        let record = get(deployment, table, &[key]).await?;
+        Ok(record.is_some_and(|record| record.get(attribute).is_some()))
+    };
+    let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
+    if has(Table::KEYS, key.id(), "revoked_at").await? {
+        notes.push(format!(
+            "the demo key is revoked: issue another with `cargo ctl keys create --org {DEMO_ORGANIZATION}`"
+        ));
+    }
+    if has(Table::ORGANIZATIONS, DEMO_ORGANIZATION, "disabled_at").await? {
+        notes.push(format!(
+            "the organization {DEMO_ORGANIZATION} is disabled: enable it with `cargo ctl orgs enable {DEMO_ORGANIZATION}`"
+        ));
+    }
+    Ok(notes)
 }
 
 async fn listen(host: IpAddr, port: u16, option: &str) -> Result<TcpListener> {
@@ -182,45 +200,6 @@ fn url(mut address: SocketAddr) -> String {
 /// Waits until the sender is dropped.
 async fn closed(mut receiver: watch::Receiver<()>) {
     while receiver.changed().await.is_ok() {}
-}
-
-/// Ctrl-C and, on Unix, SIGTERM. Once this exists, neither ends the process by itself.
-struct Interruptions {
-    #[cfg(unix)]
-    interrupted: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminated: tokio::signal::unix::Signal,
-    #[cfg(windows)]
-    interrupted: tokio::signal::windows::CtrlC,
-}
-
-impl Interruptions {
-    #[cfg(unix)]
-    fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupted: signal(SignalKind::interrupt())?,
-            terminated: signal(SignalKind::terminate())?,
-        })
-    }
-
-    #[cfg(windows)]
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupted: tokio::signal::windows::ctrl_c()?,
-        })
-    }
-
-    /// Waits for the next one.
-    async fn next(&mut self) {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = self.interrupted.recv() => {}
-            _ = self.terminated.recv() => {}
-        }
-        #[cfg(windows)]
-        self.interrupted.recv().await;
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,17 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    process::Stdio,
 };
 
-use crate::{assert_fails, assert_usage_error, listed_tables, server::Server, workspacectl};
+use crate::{
+    assert_fails, assert_usage_error, listed_tables,
+    server::{Server, agent},
+    workspacectl,
+};
 
 #[test]
 fn the_printed_requests_succeed_and_store_a_record_of_every_kind() {
@@ -86,7 +92,10 @@ fn a_data_file_of_another_version_is_rejected() {
     ];
     let output = workspacectl(&arguments).output().unwrap();
 
-    assert_fails(&output, "is from another version, whose TeamsTable differs");
+    assert_fails(
+        &output,
+        "was created by another version: TeamsTable: its index by_organization is missing",
+    );
 }
 
 #[test]
@@ -112,7 +121,7 @@ fn serve_explains_why_it_cannot_start() {
         ),
         (
             ["--data", &text],
-            format!("cannot open the data file {text}"),
+            format!("{text} is not a data file of `serve`"),
         ),
     ];
 
@@ -132,4 +141,177 @@ fn serve_explains_why_it_cannot_start() {
 fn serve_rejects_a_stack() {
     let output = workspacectl(&["--stack", "a", "serve"]).output().unwrap();
     assert_usage_error(&output, "remove --stack");
+}
+
+/// `ci/page` tests the same in a browser.
+#[test]
+fn requests_of_other_origins_and_host_names_are_rejected() {
+    let server = Server::start(&["--allow-host", "devbox.example"]);
+    let tables = r#"{"TableName":"KeysTable"}"#;
+    let rows = [
+        ("host", "evil.example", false),
+        ("host", "devbox.example", true),
+        ("host", "host.docker.internal:8000", true),
+        ("origin", "http://evil.example", false),
+        ("origin", "null", false),
+    ];
+    for (name, value, is_allowed) in rows {
+        let send = |url: &str, target: &str, body: &str| {
+            let request = agent().post(url).header(name, value);
+            let request = request.header("x-amz-target", target);
+            request.send(body).unwrap().status().as_u16()
+        };
+        let body = r#"{"dataStoreName":"Papers"}"#;
+        let path = format!("{}/api/v1/org/acme/dataStores/create", server.url);
+        let expected = if is_allowed { 204 } else { 403 };
+        assert_eq!(send(&path, "", body), expected, "{name}: {value}");
+        let expected = if is_allowed { 200 } else { 403 };
+        let scan = send(&server.dynamodb, "DynamoDB_20120810.Scan", tables);
+        assert_eq!(scan, expected, "{name}: {value}");
+    }
+}
+
+#[test]
+fn pages_of_the_origin_in_cors_may_call_the_api_and_nothing_else() {
+    let server = Server::start(&["--cors", "http://localhost:5173"]);
+    let request = |method: &str, url: String| {
+        ureq::http::Request::builder()
+            .method(method)
+            .uri(url)
+            .header("origin", "http://localhost:5173")
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "authorization,prefer")
+            .body(r#"{"dataStoreName":"Papers"}"#)
+            .unwrap()
+    };
+    let path = format!("{}/api/v1/org/acme/dataStores/create", server.url);
+    for (method, status) in [("OPTIONS", 200), ("POST", 204)] {
+        let response = agent().run(request(method, path.clone())).unwrap();
+        assert_eq!(response.status(), status);
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(
+            header("access-control-allow-origin"),
+            "http://localhost:5173"
+        );
+        let names = match method {
+            "OPTIONS" => header("access-control-allow-headers"),
+            _ => header("access-control-expose-headers"),
+        };
+        let expected = match method {
+            "OPTIONS" => &["authorization", "prefer", "content-type"][..],
+            _ => &["x-resource-id", "preference-applied", "x-request-id"],
+        };
+        let names: Vec<_> = names.split(',').collect();
+        assert!(
+            expected.iter().all(|name| names.contains(name)),
+            "{names:?}"
+        );
+    }
+    let stored = agent().run(request("GET", format!("{}/stored", server.url)));
+    assert!(
+        !stored
+            .unwrap()
+            .headers()
+            .contains_key("access-control-allow-origin")
+    );
+    let dynamodb = agent().run(request("OPTIONS", server.dynamodb.clone()));
+    assert_eq!(dynamodb.unwrap().status(), 403);
+}
+
+#[test]
+fn headers_are_limited_as_on_aws() {
+    let server = Server::start(&[]);
+    let url = format!("{}/api/v1/org/acme/dataStores/create", server.url);
+    for (length, status) in [(9_000, 204), (10_240, 431)] {
+        let request = agent().post(&url).header("x-filler", "a".repeat(length));
+        let response = request.send(r#"{"dataStoreName":"Papers"}"#).unwrap();
+        assert_eq!(response.status(), status);
+    }
+}
+
+#[test]
+fn without_anonymous_callers_the_printed_requests_have_a_key() {
+    let server = Server::start(&["--anonymous", "denied"]);
+    server.send_events();
+    let body = r#"{"dataStoreName":"Papers"}"#;
+    let response = server.post("/api/v1/org/acme/dataStores/create", None, body);
+    assert_eq!(response.status, 401);
+}
+
+/// Starts `serve` and returns what it prints on standard error until it listens.
+fn notes(arguments: &[&str]) -> String {
+    let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let lines = lines.map(Result::unwrap);
+    let lines = lines.take_while(|line| !line.starts_with("paste these requests"));
+    let notes = lines.map(|line| line + "\n").collect();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    notes
+}
+
+#[test]
+fn serve_prints_settings_that_are_not_the_default() {
+    let default = notes(&[]);
+    assert!(!default.contains("settings"), "{default}");
+    assert!(default.contains("export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.sqlite");
+    let file = file.to_str().unwrap();
+    let options = [
+        "--key-cache",
+        "5",
+        "--anonymous",
+        "denied",
+        "--cors",
+        "http://a:1",
+    ];
+    let options = [&options[..], &["--allow-host", "b", "--data", file]].concat();
+    let changed = notes(&options);
+    assert!(
+        changed.contains(&format!("settings: {}\n", options.join(" "))),
+        "{changed}"
+    );
+    assert!(!changed.contains("revoked"), "{changed}");
+
+    let server = Server::start(&["--data", file]);
+    server.run(&["keys", "revoke", &server.key, "--yes"]);
+    server.run(&["orgs", "disable", "acme", "--no-wait"]);
+    server.stop("-TERM");
+    let revoked = notes(&["--data", file]);
+    assert!(revoked.contains("the demo key is revoked"), "{revoked}");
+    assert!(
+        revoked.contains("the organization acme is disabled"),
+        "{revoked}"
+    );
+}
+
+#[test]
+fn a_data_file_has_one_user_and_one_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.sqlite");
+    let file = file.to_str().unwrap();
+    let server = Server::start(&["--data", file]);
+    for name in ["", "-wal", "-shm", "-lock"] {
+        let metadata = fs::metadata(format!("{file}{name}")).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let second = workspacectl(&[
+        "serve",
+        "--port",
+        "0",
+        "--dynamodb-port",
+        "0",
+        "--data",
+        file,
+    ]);
+    let second = { second }.output().unwrap();
+    assert_fails(&second, "is in use by another `serve`");
+    server.stop("-TERM");
 }

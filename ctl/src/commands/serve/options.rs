@@ -1,0 +1,124 @@
+//! The options of `serve`.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use workspace_management::auth::AnonymousOperations;
+
+/// The default number of seconds for which keys are cached.
+const KEY_CACHE: u64 = 60;
+
+/// Where to listen and where to keep the data.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The address to listen on, for both ports
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub(super) host: IpAddr,
+    /// The port of the API; 0 selects a free one
+    #[arg(long, default_value_t = 3000)]
+    pub(super) port: u16,
+    /// The port of DynamoDB; 0 selects a free one
+    #[arg(long, default_value_t = 8000, value_name = "PORT")]
+    pub(super) dynamodb_port: u16,
+    /// How long to cache API keys, as with the parameter KeyCacheSeconds
+    #[arg(long, value_name = "SECONDS", default_value_t = KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=3600))]
+    pub(super) key_cache: u64,
+    /// Whether callers without an API key may add models and create data stores, as with the
+    /// parameter AnonymousOperations
+    #[arg(long, value_name = "POLICY", default_value = "allowed")]
+    anonymous: Anonymous,
+    /// An origin whose pages may call the API, as with the parameter CorsAllowOrigins, such as
+    /// http://localhost:5173
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    pub(super) cors: Option<String>,
+    /// A name of this machine that clients use, in addition to IP addresses, localhost and
+    /// host.docker.internal. Can be repeated
+    #[arg(long = "allow-host", value_name = "NAME", value_parser = host_name)]
+    pub(super) allowed_hosts: Vec<String>,
+    /// Keep the data in this SQLite file [default: in memory]
+    #[arg(long, value_name = "FILE")]
+    pub(super) data: Option<PathBuf>,
+    /// Open the page in a browser
+    #[arg(long)]
+    pub(super) open: bool,
+}
+
+/// Whether callers need an API key for every operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Anonymous {
+    Allowed,
+    Denied,
+}
+
+/// Parses an origin, as browsers send it.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let (scheme, authority) = text.split_once("://").unwrap_or_default();
+    let is_valid = ["http", "https"].contains(&scheme)
+        && !authority.is_empty()
+        && !authority.contains(['/', '?', '#', '@', '*']);
+    is_valid
+        .then(|| text.to_ascii_lowercase())
+        .ok_or("give a scheme, a host and a port, such as http://localhost:5173")
+}
+
+/// Parses the name of a host.
+fn host_name(text: &str) -> Result<String, &'static str> {
+    let is_valid = !text.is_empty() && !text.contains([':', '/', '*', ' ']);
+    is_valid
+        .then(|| text.to_owned())
+        .ok_or("give a name without scheme and port, such as devbox.example")
+}
+
+impl Options {
+    pub(super) fn anonymous_operations(&self) -> AnonymousOperations {
+        match self.anonymous {
+            Anonymous::Allowed => AnonymousOperations::Allowed,
+            Anonymous::Denied => AnonymousOperations::Denied,
+        }
+    }
+
+    /// The settings that are not the default, as options. Those of addresses are printed anyway.
+    pub(super) fn settings(&self) -> Vec<String> {
+        let mut settings = Vec::new();
+        if self.key_cache != KEY_CACHE {
+            settings.push(format!("--key-cache {}", self.key_cache));
+        }
+        if self.anonymous == Anonymous::Denied {
+            settings.push("--anonymous denied".to_owned());
+        }
+        let cors = self.cors.iter().map(|origin| format!("--cors {origin}"));
+        settings.extend(cors);
+        let hosts = self.allowed_hosts.iter();
+        settings.extend(hosts.map(|host| format!("--allow-host {host}")));
+        let data = self.data.iter();
+        settings.extend(data.map(|file| format!("--data {}", file.display())));
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port() {
+        for valid in [
+            "http://localhost:5173",
+            "https://app.example.com",
+            "http://[::1]:80",
+        ] {
+            assert_eq!(origin(valid).as_deref(), Ok(valid));
+        }
+        for invalid in [
+            "",
+            "*",
+            "null",
+            "localhost:5173",
+            "http://",
+            "http://a/",
+            "ftp://a",
+            "http://*.a",
+        ] {
+            assert!(origin(invalid).is_err(), "{invalid}");
+        }
+    }
+}

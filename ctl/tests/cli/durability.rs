@@ -1,82 +1,117 @@
-//! `serve --data`: acknowledged writes survive a kill.
+//! `serve --data`: after a kill at any moment, the next start works, and nothing that was
+//! acknowledged is lost. A failure prints its seed, which replays the moments: `KILL_SEED=...`.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
+    env,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::Stdio,
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use crate::server::{Server, agent, create_data_store};
+use fastrand::Rng;
 
-const KILLS: usize = 20;
+use crate::{
+    server::{Server, agent, create_data_store},
+    workspacectl,
+};
+
 const CLIENTS: usize = 4;
 
 #[test]
-fn acknowledged_writes_survive_a_kill_under_load() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("data.db");
-    let data = ["--data", file.to_str().unwrap()];
-    let mut acknowledged = Vec::new();
-    for kill in 0..KILLS {
-        acknowledged.extend(write_until_killed(Server::start(&data), kill));
-    }
+fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
+    let seed = env::var("KILL_SEED");
+    let seed = seed.map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("KILL_SEED={seed}");
+    let mut rng = Rng::with_seed(seed);
+    let kills = if env::var("STRESS").is_ok() { 200 } else { 20 };
+    let mut folder = tempfile::tempdir().unwrap();
+    let mut acknowledged = BTreeSet::new();
+    let (mut first_starts, mut before_listening) = (0, 0);
 
-    let server = Server::start(&data);
-    let records = server.records(&["list", "data-stores", "--org", "acme"]);
-    let stored: HashSet<_> = records
-        .iter()
-        .map(|record| record["data_store_id"].as_str().unwrap())
-        .collect();
-    let lost: Vec<_> = acknowledged
-        .iter()
-        .filter(|name| !stored.contains(name.as_str()))
-        .collect();
+    for kill in 0..kills {
+        let is_first_start = kill % 3 == 0;
+        if is_first_start {
+            folder = tempfile::tempdir().unwrap();
+            acknowledged.clear();
+            first_starts += 1;
+        }
+        let file = folder.path().join("data.sqlite");
+        // The tables are created in the first milliseconds.
+        let limit = if rng.bool() { 60 } else { 400 };
+        let delay = Duration::from_millis(rng.u64(0..limit));
+        match write_until_killed(&file, kill, delay) {
+            Some(created) => acknowledged.extend(created),
+            None => before_listening += 1,
+        }
+
+        let server = Server::start(&["--data", file.to_str().unwrap()]);
+        let stored: BTreeSet<_> = server
+            .records(&["list", "data-stores"])
+            .iter()
+            .map(|record| record["data_store_id"].as_str().unwrap().to_owned())
+            .collect();
+        let lost: Vec<_> = acknowledged.difference(&stored).collect();
+        assert!(lost.is_empty(), "kill {kill} after {delay:?}: {lost:?}");
+        if is_first_start {
+            server.send_events();
+        }
+        server.stop("-TERM");
+    }
     println!(
-        "{KILLS} kills, {} acknowledged writes, {} lost",
-        acknowledged.len(),
-        lost.len()
+        "{kills} kills, {first_starts} at the first start, {before_listening} before listening"
     );
-    assert!(lost.is_empty(), "{lost:?}");
-    server.stop("-TERM");
+    assert!(before_listening > 0 && before_listening < kills);
 }
 
-/// Creates data stores with several clients until the server is killed. Returns the names of those
-/// that it acknowledged.
-fn write_until_killed(mut server: Server, kill: usize) -> Vec<String> {
-    let process = &mut server.process;
-    let (url, key) = (&server.url, &server.key);
-    let has_begun = &AtomicBool::new(false);
+/// Creates data stores with several clients until the service is killed. Returns the ids of those that
+/// it acknowledged, or nothing if it did not listen yet.
+fn write_until_killed(file: &Path, kill: usize, delay: Duration) -> Option<Vec<String>> {
+    let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0", "--data"])
+        .arg(file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let is_killed = &AtomicBool::new(false);
     thread::scope(|scope| {
-        let start_client = |client| {
-            scope.spawn(move || {
-                let (agent, mut created) = (agent(), Vec::new());
-                for number in 0.. {
-                    let name = format!("store-{kill}-{client}-{number}");
-                    match create_data_store(&agent, url, "acme", key, &name) {
-                        Ok(204) => created.push(name),
-                        Ok(status) => panic!("{status}"),
-                        Err(_) => break,
-                    }
-                    has_begun.store(true, Ordering::Relaxed);
-                }
-                created
-            })
-        };
-        let clients: Vec<_> = (0..CLIENTS).map(start_client).collect();
-        let started = Instant::now();
-        while !has_begun.load(Ordering::Relaxed) && started.elapsed() < Duration::from_secs(30) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        // Varies how long the process runs under load.
-        thread::sleep(Duration::from_millis(20 * (kill as u64 % 7)));
+        let clients = scope.spawn(move || {
+            let line = lines.next()?.ok()?;
+            let url = line.strip_prefix("listening on ").unwrap();
+            let names = |client| (0..).map(move |number| format!("store-{kill}-{client}-{number}"));
+            Some(thread::scope(|scope| {
+                let clients = (0..CLIENTS)
+                    .map(|client| scope.spawn(move || create(url, names(client), is_killed)));
+                let clients: Vec<_> = clients.collect();
+                let created = clients.into_iter().map(|client| client.join().unwrap());
+                created.flatten().collect()
+            }))
+        });
+        thread::sleep(delay);
+        is_killed.store(true, Ordering::SeqCst);
         process.kill().unwrap();
         process.wait().unwrap();
-        assert!(
-            has_begun.load(Ordering::Relaxed),
-            "no write before kill {kill}"
-        );
-        let created = clients.into_iter().map(|client| client.join().unwrap());
-        created.flatten().collect()
+        clients.join().unwrap()
     })
+}
+
+/// Creates data stores until the service is killed. Returns the names of those that were created.
+fn create(url: &str, names: impl Iterator<Item = String>, is_killed: &AtomicBool) -> Vec<String> {
+    let agent = agent();
+    let mut created = Vec::new();
+    for name in names {
+        match create_data_store(&agent, url, "acme", workspace_local::demo::DEMO_KEY, &name) {
+            Ok(204) => created.push(name),
+            Ok(status) => panic!("{name}: {status}"),
+            Err(error) => {
+                assert!(is_killed.load(Ordering::SeqCst), "{name}: {error}");
+                break;
+            }
+        }
+    }
+    created
 }

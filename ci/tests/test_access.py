@@ -1,0 +1,183 @@
+"""Tests in Chromium that pages of other origins cannot use `cargo serve`, on either port.
+
+usage: WORKSPACECTL=FILE pytest ci/tests/test_access.py, where FILE is the compiled program.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+HOST = "evil.example"
+STORE = "/api/v1/org/acme/dataStores/create"
+SCAN = "DynamoDB_20120810.Scan"
+PUT = "DynamoDB_20120810.PutItem"
+
+
+class Page(BaseHTTPRequestHandler):
+    """An empty page, which pages of every origin may read."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("access-control-allow-origin", "*")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>page</title><body></body>")
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """The port of a server of pages."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def service(pages):
+    """A service whose API the pages of http://localhost may call."""
+    front_end = f"http://localhost:{pages}"
+    command = [os.environ["WORKSPACECTL"], "serve", "--port", "0", "--dynamodb-port", "0", "--json"]
+    process = subprocess.Popen([*command, "--cors", front_end], stdout=subprocess.PIPE)
+    addresses = json.loads(process.stdout.readline())
+    yield SimpleNamespace(front_end=front_end, **addresses)
+    process.terminate()
+    process.wait()
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args):
+    names = ["chromium", "chromium-browser", "google-chrome"]
+    chromium = next(filter(None, map(shutil.which, names)), None) or pytest.exit("Install Chromium.", returncode=1)
+    # Chromium itself keeps some pages away from this machine. Other browsers do not.
+    features = "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests"
+    arguments = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1", features]
+    return {"executable_path": chromium, "args": arguments, **browser_type_launch_args}
+
+
+@pytest.fixture
+def evil(page, pages):
+    """A page of another origin."""
+    page.goto(f"http://{HOST}:{pages}/")
+    return page
+
+
+@pytest.fixture(autouse=True)
+def stored(page, service):
+    """Returns what is stored. After the test, checks that nothing has changed, unless it says so."""
+
+    def read():
+        headers = {"x-amz-target": SCAN}
+        tables = ["OrganizationsTable", "KeysTable", "DataStoresTable"]
+        scans = [page.request.post(service.dynamodb, headers=headers, data={"TableName": table}) for table in tables]
+        assert all(scan.ok for scan in scans)
+        return [scan.json()["Items"] for scan in scans]
+
+    read.changes = False
+    before = read()
+    yield read
+    assert (read() != before) == read.changes
+
+
+def fetch(page, url, **options):
+    """What a page gets for a request: the status, the body and the headers, or the error."""
+    script = """async ([url, options]) => {
+      try {
+        const response = await fetch(url, options);
+        const headers = Object.fromEntries(response.headers);
+        return { type: response.type, status: response.status, body: await response.text(), headers };
+      } catch (error) { return { error: String(error) }; }
+    }"""
+    return page.evaluate(script, [url, options])
+
+
+def test_a_page_of_another_origin_reaches_this_machine(evil, pages):
+    """Otherwise, the other tests would show nothing."""
+    assert fetch(evil, f"http://127.0.0.1:{pages}/")["status"] == 200
+
+
+def test_a_page_of_another_origin_cannot_read(evil, service):
+    for path in ["/", "/stored", "/openapi.yaml"]:
+        assert "error" in fetch(evil, service.url + path)
+        assert fetch(evil, service.url + path, mode="no-cors") == {"type": "opaque", "status": 0, "body": "", "headers": {}}
+    scan = {"method": "POST", "body": '{"TableName": "KeysTable"}'}
+    assert "error" in fetch(evil, service.dynamodb, headers={"x-amz-target": SCAN}, **scan)
+    assert "error" in fetch(evil, service.dynamodb, **scan)
+    assert fetch(evil, service.dynamodb, mode="no-cors", **scan)["body"] == ""
+
+
+def test_a_page_of_another_origin_cannot_write(evil, service):
+    store = {"method": "POST", "body": '{"dataStoreName": "Evil"}'}
+    assert "error" in fetch(evil, service.url + STORE, headers={"content-type": "application/json"}, **store)
+    # These need no permission of the server, and the page cannot read the response.
+    fetch(evil, service.url + STORE, mode="no-cors", **store)
+    beacon = "([url, body]) => navigator.sendBeacon(url, body)"
+    evil.evaluate(beacon, [service.url + STORE, store["body"]])
+    put = {"method": "POST", "body": json.dumps({"TableName": "OrganizationsTable", "Item": {"org_id": {"S": "evil"}}})}
+    assert "error" in fetch(evil, service.dynamodb, headers={"x-amz-target": PUT}, **put)
+    fetch(evil, service.dynamodb, mode="no-cors", **put)
+
+
+@pytest.mark.parametrize("encoding", ["text/plain", "application/x-www-form-urlencoded"])
+def test_a_form_of_another_origin_cannot_write(evil, service, encoding):
+    script = """([url, encoding]) => {
+      const form = document.createElement("form");
+      Object.assign(form, { method: "post", action: url, enctype: encoding });
+      const input = document.createElement("input");
+      Object.assign(input, { name: '{"dataStoreName": "Evil", "x": "', value: '"}' });
+      form.append(input);
+      document.body.append(form);
+      form.submit();
+    }"""
+    with evil.expect_navigation() as navigation:
+        evil.evaluate(script, [service.url + STORE, encoding])
+    assert navigation.value.status == 403
+
+
+def test_a_name_that_resolves_to_this_machine_is_not_its_own(page, service):
+    for url in [service.url, service.dynamodb]:
+        rebound = url.replace("127.0.0.1", HOST)
+        response = page.goto(rebound)
+        assert response.status == 403
+        assert service.key not in response.text()
+        # For the browser, these requests have the same origin as the page.
+        assert fetch(page, "/stored")["status"] == 403
+        assert fetch(page, "/openapi.yaml")["status"] == 403
+        store = {"method": "POST", "body": '{"dataStoreName": "Evil"}'}
+        assert fetch(page, STORE, **store)["status"] == 403
+        scan = {"method": "POST", "body": '{"TableName": "KeysTable"}', "headers": {"x-amz-target": SCAN}}
+        assert fetch(page, "/", **scan)["status"] == 403
+
+
+def test_a_front_end_in_cors_can_call_the_api_and_nothing_else(page, service, stored):
+    page.goto(service.front_end)
+    headers = {
+        "authorization": f"Bearer {service.key}",
+        "content-type": "application/json",
+        "prefer": "return=headers-only",
+    }
+    store = {"method": "POST", "headers": headers, "body": '{"dataStoreName": "Front end"}'}
+    response = fetch(page, service.url + STORE, **store)
+    assert response["status"] == 204
+    assert response["headers"]["x-resource-id"] == "front-end"
+    assert {"preference-applied", "x-request-id"} <= response["headers"].keys()
+    stored.changes = True
+    assert "error" in fetch(page, service.url + "/stored")
+    scan = {"method": "POST", "body": '{"TableName": "KeysTable"}', "headers": {"x-amz-target": SCAN}}
+    assert "error" in fetch(page, service.dynamodb, **scan)
+
+
+def test_the_page_itself_can_call_the_api(page, service, stored):
+    page.goto(service.url)
+    store = {"method": "POST", "body": '{"dataStoreName": "Own page"}'}
+    assert fetch(page, STORE, **store)["status"] == 204
+    stored.changes = True

@@ -3,7 +3,7 @@
 
 use std::{fmt, path::Path};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::{
     Client,
     config::http::{HttpRequest, HttpResponse},
@@ -22,10 +22,10 @@ use axum::{
     routing::post,
 };
 use dynoxide::Database;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use workspace_management::store::Table;
+use workspace_management::store::{Item, Table};
 
 use crate::{
     server::{self, Access, BodyError, read_body},
@@ -193,16 +193,102 @@ impl DynamoDb {
         Some(items.into_iter().map(record).collect())
     }
 
+    /// Follows the changes of a table from now on. The table must have the name of [`table_names`],
+    /// and a change stream.
+    ///
+    /// # Errors
+    /// If there is no such table.
+    pub fn follow(&self, table: Table) -> Result<Changes> {
+        let stream = self.stream(table)?;
+        let request = json!({ "StreamArn": stream });
+        let description = call_json(request, |request| self.0.describe_stream(request))?;
+        let shard = &description["StreamDescription"]["Shards"][0]["ShardId"];
+        let request =
+            json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "LATEST" });
+        let iterator = call_json(request, |request| self.0.get_shard_iterator(request))?;
+        Ok(Changes {
+            dynamodb: self.clone(),
+            table,
+            stream,
+            iterator: iterator["ShardIterator"].clone(),
+        })
+    }
+
+    /// The ARN of a table's change stream.
+    fn stream(&self, table: Table) -> Result<Value> {
+        let request = json!({ "TableName": table.logical_id });
+        let mut streams = call_json(request, |request| self.0.list_streams(request))?;
+        let stream = streams.pointer_mut("/Streams/0/StreamArn");
+        let stream = stream.map(Value::take);
+        stream.with_context(|| format!("{} has no change stream", table.logical_id))
+    }
+
     fn run<Q: DeserializeOwned, R: Serialize>(
         &self,
         request: Value,
         action: impl FnOnce(Q) -> dynoxide::Result<R>,
     ) -> Value {
-        let response =
-            call(request.to_string().as_bytes(), action).expect("a request of the engine");
-        let response = response.unwrap_or_else(|error| panic!("{request}: {error}"));
-        serde_json::from_str(&response).expect("JSON")
+        let description = request.to_string();
+        call_json(request, action).unwrap_or_else(|error| panic!("{description}: {error}"))
     }
+}
+
+/// The changes of a table since a point in time.
+#[derive(Debug)]
+pub struct Changes {
+    dynamodb: DynamoDb,
+    table: Table,
+    stream: Value,
+    iterator: Value,
+}
+
+/// A change of a record.
+#[derive(Debug)]
+pub struct Change {
+    /// The primary key.
+    pub key: Item,
+    /// The record after the change, or `None` if it was deleted.
+    pub record: Option<Item>,
+}
+
+impl Changes {
+    /// The changes since the last call, in their order.
+    ///
+    /// # Errors
+    /// If the table was deleted, or deleted and created again. Its changes can no longer be followed.
+    pub fn read(&mut self) -> Result<Vec<Change>> {
+        if self.dynamodb.stream(self.table)? != self.stream {
+            bail!("{} was created again", self.table.logical_id);
+        }
+        let mut changes = Vec::new();
+        loop {
+            let request = json!({ "ShardIterator": self.iterator });
+            let database = &self.dynamodb.0;
+            let mut response = call_json(request, |request| database.get_records(request))?;
+            self.iterator = response["NextShardIterator"].take();
+            let records: Vec<StreamRecord> = serde_json::from_value(response["Records"].take())?;
+            if records.is_empty() {
+                return Ok(changes);
+            }
+            changes.extend(records.into_iter().map(|record| Change {
+                key: record.dynamodb.keys.into(),
+                record: record.dynamodb.new_image.map(Item::from),
+            }));
+        }
+    }
+}
+
+/// An entry of a change stream.
+#[derive(Deserialize)]
+struct StreamRecord {
+    dynamodb: Images,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Images {
+    keys: serde_dynamo::Item,
+    new_image: Option<serde_dynamo::Item>,
 }
 
 /// An HTTP client for the SDK that passes every request to a connector.
@@ -220,6 +306,16 @@ pub fn action(request: &HttpRequest) -> &str {
 /// Whether a request of the SDK only reads.
 pub fn is_read(request: &HttpRequest) -> bool {
     ["GetItem", "BatchGetItem", "Query", "Scan"].contains(&action(request))
+}
+
+/// Runs an action, and returns its response as JSON.
+fn call_json<Q: DeserializeOwned, R: Serialize>(
+    request: Value,
+    action: impl FnOnce(Q) -> dynoxide::Result<R>,
+) -> Result<Value> {
+    let response = action(serde_json::from_value(request)?);
+    let response = response.map_err(|error| anyhow!("DynamoDB failed: {error}"))?;
+    Ok(serde_json::to_value(response)?)
 }
 
 /// Runs an action. The outer result is an error if the request is not valid JSON for it.

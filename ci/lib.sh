@@ -54,6 +54,14 @@ python_tools() {
   export PATH=$environment/bin:$PATH
 }
 
+# node_tools: installs the packages in ci/package.json into $tools/node.
+node_tools() {
+  need npm
+  mkdir -p "$tools/node"
+  cp ci/package.json ci/package-lock.json ci/.npmrc "$tools/node/"
+  npm ci --silent --prefix "$tools/node"
+}
+
 # debian_package COMMAND PACKAGE: installs a Debian package if the command is missing.
 debian_package() {
   local as_root=()

@@ -1,83 +1,141 @@
-//! The page of `serve`: a form for each operation, next to the stored records. The program embeds
-//! all files, so the page works offline.
+//! The page of `serve`: what each operation needs, next to the stored records. The program embeds its
+//! files, so the page works offline. `docs/decisions.md` explains why it is not a viewer of OpenAPI.
 
-use std::sync::Arc;
+mod records;
 
+use std::{collections::HashMap, sync::Arc};
+
+use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
-    extract::State,
-    http::{HeaderValue, StatusCode, header},
+    extract::{Path, Query, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::map_response,
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
     routing::get,
 };
-use serde_json::Value;
-use swagger_ui_dist::{ApiDefinition, OpenApiSource};
-use workspace_local::demo::DEMO_KEY;
+use workspace_local::{demo::DEMO_KEY, dynamodb::DynamoDb};
 
-use crate::{commands::list, deployment::Deployment, errors};
+use crate::{deployment::Deployment, errors};
+
+use self::records::Records;
 
 const OPENAPI: &str = include_str!("../../openapi.yaml");
 
 /// The server in `openapi.yaml`. The page replaces it with its own address.
 const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 
-/// Allows nothing from other servers. Swagger UI sets inline styles.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; \
-    img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/// Allows nothing from other servers, and neither inline scripts nor inline styles.
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The routes of the page, which shows the records of the deployment.
-pub(crate) fn routes(deployment: Arc<Deployment>) -> Router {
-    let html = include_str!("../page/index.html").replace("DEMO_KEY", DEMO_KEY);
+///
+/// # Errors
+/// If the contract is not YAML.
+pub(crate) fn routes(deployment: Deployment, dynamodb: DynamoDb) -> Result<Router> {
     let openapi = OPENAPI.replacen(OPENAPI_SERVER, "- url: /", 1);
+    // Not `serde_json::Value`, which would sort the operations.
+    let contract: yaml_serde::Value =
+        yaml_serde::from_str(&openapi).context("cannot parse openapi.yaml")?;
     let files = [
-        ("/", "text/html; charset=utf-8", html),
+        (
+            "/",
+            "text/html; charset=utf-8",
+            include_str!("../page/index.html").replace("DEMO_KEY", DEMO_KEY),
+        ),
         (
             "/page.js",
-            "text/javascript",
+            "text/javascript; charset=utf-8",
             include_str!("../page/page.js").to_owned(),
         ),
         (
             "/page.css",
-            "text/css",
+            "text/css; charset=utf-8",
             include_str!("../page/page.css").to_owned(),
         ),
-        ("/openapi.yaml", "application/yaml", openapi),
+        (
+            "/icon.svg",
+            "image/svg+xml",
+            include_str!("../page/icon.svg").to_owned(),
+        ),
+        (
+            "/openapi.json",
+            "application/json",
+            serde_json::to_string(&contract)?,
+        ),
+        ("/openapi.yaml", "application/yaml; charset=utf-8", openapi),
     ];
     let mut routes = Router::new()
-        .route("/stored", get(stored))
-        .with_state(deployment);
+        .route("/stored", get(newest))
+        .route("/stored/{kind}", get(all_of_kind))
+        .route("/stored/by/{request_id}", get(stored_by))
+        .with_state(Arc::new(Records::new(deployment, dynamodb)));
     for (path, content_type, text) in files {
         let respond = move || async move { ([(header::CONTENT_TYPE, content_type)], text) };
         routes = routes.route(path, get(respond));
     }
-    let swagger_ui = swagger_ui_dist::generate_routes(ApiDefinition {
-        uri_prefix: "/viewer",
-        api_definition: OpenApiSource::Uri("/openapi.yaml"),
-        title: None,
-    });
-    routes
-        .merge(swagger_ui)
-        .layer(map_response(with_security_headers))
+    Ok(routes.layer(map_response(with_headers)))
 }
 
-async fn with_security_headers(mut response: Response) -> Response {
+async fn with_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(CONTENT_SECURITY_POLICY),
-    );
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // The next version of the program has other files at the same address.
+        (header::CACHE_CONTROL, "no-cache"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 
-/// The records of every kind.
-async fn stored(State(deployment): State<Arc<Deployment>>) -> Result<Json<Vec<Value>>, Response> {
-    let kinds = list::all_kinds(&deployment).await;
-    kinds
-        .map(Json)
-        .map_err(|error| (StatusCode::BAD_GATEWAY, errors::describe(&error)).into_response())
+/// The newest records of every kind, or 304 if the page already has them.
+async fn newest(State(records): State<Arc<Records>>, headers: HeaderMap) -> Response {
+    match records.newest().await {
+        Ok(view) if headers.get(header::IF_NONE_MATCH) == Some(&view.etag) => {
+            StatusCode::NOT_MODIFIED.into_response()
+        }
+        Ok(view) => {
+            let headers = [
+                (header::ETAG, view.etag),
+                (
+                    header::CONTENT_TYPE,
+                    HeaderValue::from_static("application/json"),
+                ),
+            ];
+            (headers, view.json).into_response()
+        }
+        Err(error) => failure(&error),
+    }
+}
+
+/// The records of a kind, the newest first. A parameter selects those in which an attribute has its
+/// value.
+async fn all_of_kind(
+    State(records): State<Arc<Records>>,
+    Path(kind): Path<String>,
+    Query(attributes): Query<HashMap<String, String>>,
+) -> Response {
+    match records.of_kind(&kind, &attributes).await {
+        Ok(Some(view)) => Json(view).into_response(),
+        Ok(None) => (StatusCode::NOT_FOUND, "there is no such kind of records").into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+/// The records that a request has created or changed.
+async fn stored_by(
+    State(records): State<Arc<Records>>,
+    Path(request_id): Path<String>,
+) -> Response {
+    match records.stored_by(&request_id).await {
+        Ok(views) => Json(views).into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+fn failure(error: &anyhow::Error) -> Response {
+    (StatusCode::BAD_GATEWAY, errors::describe(error)).into_response()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
-use serde_json::{Value, json};
+use serde_json::Value;
 use workspace_management::store::Table;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     deployment::Deployment,
     index::{partitions_of, teams_of},
     output::print_page,
-    query::{Page, PageOptions, Query, Scope, all_records},
+    query::{Page, PageOptions, Query, Scope},
     records::get,
     session::Session,
     usage::{UsageError, identifier},
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 }
 
 /// The tables that the command lists. Organizations and keys have their own commands.
-fn kinds() -> impl Iterator<Item = Table> {
+pub(crate) fn kinds() -> impl Iterator<Item = Table> {
     Table::ALL
         .iter()
         .copied()
@@ -162,7 +162,7 @@ fn joined(table: Table) -> Option<(&'static str, &'static [&'static str])> {
 }
 
 /// The names of a record's key, with the parts of a joined one instead of it.
-fn key_columns(table: Table) -> Vec<&'static str> {
+pub(crate) fn key_columns(table: Table) -> Vec<&'static str> {
     let joined = joined(table);
     let key = table.key.iter().flat_map(|name| match joined {
         Some((joined, parts)) if joined == *name => parts.to_vec(),
@@ -172,9 +172,12 @@ fn key_columns(table: Table) -> Vec<&'static str> {
 }
 
 /// The columns of a table of records: the key, then the content, then the audit attributes.
-fn columns(table: Table, records: &[Value]) -> Vec<&str> {
+pub(crate) fn columns<'a>(
+    table: Table,
+    records: impl IntoIterator<Item = &'a Value>,
+) -> Vec<&'a str> {
     let attributes: BTreeSet<&str> = records
-        .iter()
+        .into_iter()
         .filter_map(Value::as_object)
         .flat_map(|record| record.keys().map(String::as_str))
         .collect();
@@ -191,25 +194,10 @@ fn columns(table: Table, records: &[Value]) -> Vec<&str> {
     key.iter().copied().chain(content).chain(audit).collect()
 }
 
-/// All records of every kind, with their columns.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
-pub(crate) async fn all_kinds(deployment: &Deployment) -> Result<Vec<Value>> {
-    let mut kinds_with_records = Vec::new();
-    for table in kinds() {
-        let records = all_records(deployment, table).await?;
-        kinds_with_records.push(json!({
-            "kind": table.name,
-            "columns": columns(table, &records),
-            "records": records,
-        }));
-    }
-    Ok(kinds_with_records)
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

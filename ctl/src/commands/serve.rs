@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
 use workspace_local::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION, store_demo},
+    dynamodb::DynamoDb,
     events, gateway,
     server::{self, Access},
     tables::{sdk_config, table_names},
@@ -71,11 +72,14 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         ..Access::default()
     };
     let stopping = closed(stopped.clone());
-    let dynamodb = tokio::spawn(dynamodb.serve(dynamodb_listener, access.clone(), stopping));
+    let served = dynamodb
+        .clone()
+        .serve(dynamodb_listener, access.clone(), stopping);
+    let served = tokio::spawn(served);
     let deployment = Deployment::local(&dynamodb_url);
     store_demo(&deployment.client, &deployment.tables).await?;
     let notes = notes(&options, &deployment, &dynamodb_url).await?;
-    let routes = routes(&options, &dynamodb_url, deployment)?;
+    let routes = routes(&options, &dynamodb_url, deployment, dynamodb)?;
     let access = Access {
         has_pages: true,
         origin: options.cors.clone(),
@@ -98,7 +102,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     drop(stop);
     let finished = async {
         api.await??;
-        dynamodb.await?
+        served.await?
     };
     // A client that never finishes its request must not keep the service running.
     tokio::select! {
@@ -109,12 +113,17 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
 }
 
 /// The routes of the API and the page.
-fn routes(options: &Options, dynamodb_url: &str, deployment: Deployment) -> Result<Router> {
+fn routes(
+    options: &Options,
+    dynamodb_url: &str,
+    deployment: Deployment,
+    dynamodb: DynamoDb,
+) -> Result<Router> {
     let key_cache = Duration::from_secs(options.key_cache);
     let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
     let service = Service::new(store, options.anonymous_operations(), None);
     let api = gateway::routes(Arc::new(service), options.cors.as_deref())?;
-    Ok(api.merge(page::routes(Arc::new(deployment))))
+    Ok(api.merge(page::routes(deployment, dynamodb)?))
 }
 
 /// Prints where the service listens, and a request for each operation.

@@ -72,23 +72,12 @@ fn a_missing_table_has_a_hint() {
 #[test]
 fn an_endpoint_that_is_not_dynamodb_is_named_without_the_request() {
     let server = Server::start(&[]);
-    for (variable, url, message) in [
-        (
-            "AWS_ENDPOINT_URL_DYNAMODB",
-            server.url.clone(),
-            "the response is not one of",
-        ),
-        (
-            "AWS_ENDPOINT_URL",
-            format!("{}/viewer/", server.url),
-            "the response is not one of",
-        ),
-    ] {
+    for variable in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
         let output = workspacectl(&["orgs", "create", "globex"])
-            .env(variable, &url)
+            .env(variable, &server.url)
             .output()
             .unwrap();
-        assert_fails(&output, message);
+        assert_fails(&output, "the response is not one of");
         assert_fails(&output, "hint: Check the endpoint");
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(

@@ -115,6 +115,12 @@ impl Server {
         read(response.unwrap())
     }
 
+    /// Sends a GET request for a response other than the one with this version.
+    pub(crate) fn get_if_none_match(&self, path: &str, etag: &str) -> Response {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        read(request.header("if-none-match", etag).call().unwrap())
+    }
+
     /// Sends a POST request, with this `authorization` header if there is one.
     pub(crate) fn post(&self, path: &str, authorization: Option<&str>, body: &str) -> Response {
         let mut request = self.agent.post(format!("{}{path}", self.url));
@@ -158,7 +164,7 @@ impl Server {
 
     /// Sends a request to DynamoDB. It must succeed.
     #[track_caller]
-    fn dynamodb(&self, action: &str, request: &Value) -> Value {
+    pub(crate) fn dynamodb(&self, action: &str, request: &Value) -> Value {
         let response = self
             .agent
             .post(&self.dynamodb)

@@ -1,0 +1,232 @@
+//! The records that the page shows. They are read once. From then on, the change streams of the
+//! tables are followed, so that a page that asks every second costs little.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use anyhow::{Context as _, Result};
+use axum::http::HeaderValue;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use workspace_local::dynamodb::{Changes, DynamoDb};
+use workspace_management::store::{Item, Table};
+
+use crate::{
+    commands::list::{columns, key_columns, kinds},
+    deployment::Deployment,
+    query::{Query, Scope},
+    records::{text_of, to_json},
+};
+
+/// How many records of each kind the page shows.
+const NEWEST: usize = 20;
+
+/// The stored records of every kind.
+pub(crate) struct Records {
+    deployment: Deployment,
+    dynamodb: DynamoDb,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    kinds: Vec<Kind>,
+    /// The newest records, until one changes.
+    newest: Option<View>,
+}
+
+/// A response, and the value of its header `etag`.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) json: String,
+    pub(crate) etag: HeaderValue,
+}
+
+/// The records of a table, by their keys.
+struct Kind {
+    table: Table,
+    records: BTreeMap<Vec<String>, Value>,
+    /// What changes after the records were read. `None` if the table has no change stream, because
+    /// someone else has created it.
+    changes: Option<Changes>,
+}
+
+impl Records {
+    pub(crate) fn new(deployment: Deployment, dynamodb: DynamoDb) -> Self {
+        Self {
+            deployment,
+            dynamodb,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The newest records of every kind.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be read.
+    pub(crate) async fn newest(&self) -> Result<View> {
+        let mut state = self.state.lock().await;
+        self.update(&mut state).await?;
+        if let Some(view) = &state.newest {
+            return Ok(view.clone());
+        }
+        let views: Vec<Value> = state
+            .kinds
+            .iter()
+            .map(|kind| kind.view(kind.records.values(), NEWEST))
+            .collect();
+        let json = serde_json::to_string(&views)?;
+        let mut hasher = DefaultHasher::new();
+        json.hash(&mut hasher);
+        let etag = format!("\"{:016x}\"", hasher.finish()).parse()?;
+        let view = View { json, etag };
+        state.newest = Some(view.clone());
+        Ok(view)
+    }
+
+    /// The records of a kind in which these attributes have these values, or `None` if there is no
+    /// such kind.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be read.
+    pub(crate) async fn of_kind(
+        &self,
+        name: &str,
+        attributes: &HashMap<String, String>,
+    ) -> Result<Option<Value>> {
+        let mut state = self.state.lock().await;
+        self.update(&mut state).await?;
+        let mut kinds = state.kinds.iter();
+        let Some(kind) = kinds.find(|kind| kind.table.name == name) else {
+            return Ok(None);
+        };
+        let is_selected = |record: &&Value| {
+            let mut attributes = attributes.iter();
+            attributes.all(|(name, value)| text_of(record, name) == value)
+        };
+        let selected = kind.records.values().filter(is_selected);
+        Ok(Some(kind.view(selected, usize::MAX)))
+    }
+
+    /// The records that a request has created or changed, of each kind that has some.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be read.
+    pub(crate) async fn stored_by(&self, request_id: &str) -> Result<Vec<Value>> {
+        let mut state = self.state.lock().await;
+        self.update(&mut state).await?;
+        let is_by_request = |record: &&Value| {
+            ["request_id", "updated_request_id"]
+                .map(|name| text_of(record, name))
+                .contains(&request_id)
+        };
+        let kinds = state.kinds.iter();
+        let views = kinds.map(|kind| {
+            let records = kind.records.values().filter(is_by_request);
+            kind.view(records, usize::MAX)
+        });
+        Ok(views.filter(|view| view["total"] != 0).collect())
+    }
+
+    /// Applies what has changed since the last call. Reads all records the first time, and if a
+    /// table was created again or cannot be followed.
+    async fn update(&self, state: &mut State) -> Result<()> {
+        if !state.kinds.is_empty() {
+            match state.follow() {
+                Ok(()) => return Ok(()),
+                Err(_) => *state = State::default(),
+            }
+        }
+        let mut read = Vec::new();
+        for table in kinds() {
+            read.push(Kind::read(table, &self.deployment, &self.dynamodb).await?);
+        }
+        state.kinds = read;
+        Ok(())
+    }
+}
+
+impl State {
+    /// Applies the changes of every kind.
+    fn follow(&mut self) -> Result<()> {
+        for kind in &mut self.kinds {
+            if kind.follow()? {
+                self.newest = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// Reads all records of a table.
+    async fn read(table: Table, deployment: &Deployment, dynamodb: &DynamoDb) -> Result<Self> {
+        // Before the records are read, so that no change is missed.
+        let changes = dynamodb.follow(table).ok();
+        let mut records = BTreeMap::new();
+        let mut query = Query::new(table, Scope::All);
+        while let Some(items) = query.next(deployment).await? {
+            let entries = items
+                .into_iter()
+                .map(|item| (key(table, &item), to_json(item)));
+            records.extend(entries);
+        }
+        Ok(Self {
+            table,
+            records,
+            changes,
+        })
+    }
+
+    /// Applies the changes since the last call. Returns whether there are some.
+    fn follow(&mut self) -> Result<bool> {
+        let changes = self
+            .changes
+            .as_mut()
+            .context("the table cannot be followed")?;
+        let changes = changes.read()?;
+        let is_changed = !changes.is_empty();
+        for change in changes {
+            let key = key(self.table, &change.key);
+            match change.record {
+                Some(record) => self.records.insert(key, to_json(record)),
+                None => self.records.remove(&key),
+            };
+        }
+        Ok(is_changed)
+    }
+
+    /// The newest of these records, with their number and columns.
+    fn view<'a>(&self, records: impl Iterator<Item = &'a Value>, limit: usize) -> Value {
+        let mut records: Vec<&Value> = records.collect();
+        let total = records.len();
+        // Records of one request stay in the order of their keys.
+        records.sort_by_key(|record| Reverse(changed_at(record)));
+        records.truncate(limit);
+        json!({
+            "kind": self.table.name,
+            "key": key_columns(self.table),
+            "columns": columns(self.table, records.iter().copied()),
+            "total": total,
+            "records": records,
+        })
+    }
+}
+
+/// The values of an item's primary key.
+fn key(table: Table, item: &Item) -> Vec<String> {
+    let values = table.key.iter().filter_map(|name| item.get(*name));
+    let texts = values.filter_map(|value| value.as_s().ok());
+    texts.cloned().collect()
+}
+
+/// When a record was last changed. Timestamps of one format are sorted like times.
+fn changed_at(record: &Value) -> &str {
+    match text_of(record, "updated_at") {
+        "" => text_of(record, "created_at"),
+        updated_at => updated_at,
+    }
+}

@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use workspace_management::store::{Item, Table};
 
 use crate::{
-    server::{self, Access, BodyError, read_body},
+    server::{self, Access, BodyError, random_id, read_body},
     tables::{create_missing, sdk_config, table_names},
 };
 
@@ -74,9 +74,14 @@ impl DynamoDb {
     /// If a table cannot be created.
     pub async fn with_tables() -> Result<Self> {
         let dynamodb = Self::in_memory()?;
-        let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
-        create_missing(&Client::from_conf(config.build()), &table_names()).await?;
+        create_missing(&dynamodb.client(), &table_names()).await?;
         Ok(dynamodb)
+    }
+
+    /// A client that sends its requests without a network.
+    pub fn client(&self) -> Client {
+        let config = sdk_config("http://dynamodb").http_client(http_client(self.clone()));
+        Client::from_conf(config.build())
     }
 
     /// Serves HTTP requests until `shutdown` completes and the requests in progress are finished.
@@ -299,8 +304,13 @@ pub fn http_client(connector: impl HttpConnector + 'static) -> SharedHttpClient 
 
 /// The DynamoDB action in a request of the SDK, such as `GetItem`.
 pub fn action(request: &HttpRequest) -> &str {
-    let target = request.headers().get("x-amz-target").unwrap_or_default();
-    target.rsplit('.').next().unwrap_or_default()
+    action_of(request.headers().get("x-amz-target"))
+}
+
+/// The action in a header such as `DynamoDB_20120810.GetItem`.
+fn action_of(target: Option<&str>) -> &str {
+    let parts = target.and_then(|target| target.split_once('.'));
+    parts.map_or("", |(_, action)| action)
 }
 
 /// Whether a request of the SDK only reads.
@@ -327,7 +337,7 @@ fn call<Q: DeserializeOwned, R: Serialize>(
     Ok(action(request).map(|response| serde_json::to_string(&response).expect("JSON")))
 }
 
-/// An error that is not of the database.
+/// An error of this server, not of the engine.
 fn error(code: &str, message: &str) -> (u16, String) {
     let body = json!({ "__type": format!("com.amazon.coral.service#{code}"), "message": message });
     (400, body.to_string())
@@ -336,18 +346,15 @@ fn error(code: &str, message: &str) -> (u16, String) {
 /// Handles an HTTP request.
 async fn respond(State(dynamodb): State<DynamoDb>, request: Request) -> Response {
     let target = request.headers().get("x-amz-target");
-    let target = target.and_then(|target| target.to_str().ok());
-    let action = target.and_then(|target| target.split_once('.'));
-    let action = action.map_or("", |(_, action)| action).to_owned();
+    let action = action_of(target.and_then(|target| target.to_str().ok())).to_owned();
     let (status, body) = match read_body(request.into_body(), MAX_BODY_BYTES).await {
         Ok(body) => dynamodb.dispatch(&action, &body),
         Err(BodyError::TooLarge) => error("SerializationException", "The request is too large."),
         Err(_) => error("SerializationException", "The request is incomplete."),
     };
-    let id = getrandom::u64().unwrap_or_default();
     let headers = [
         ("content-type", "application/x-amz-json-1.0".to_owned()),
-        ("x-amzn-requestid", format!("{id:016X}")),
+        ("x-amzn-requestid", random_id()),
     ];
     let status = axum::http::StatusCode::from_u16(status).expect("a valid status");
     (status, headers, body).into_response()

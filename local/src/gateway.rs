@@ -23,7 +23,7 @@ use tower_http::cors::CorsLayer;
 use workspace_management::service::{Service, TIMEOUT};
 
 use crate::{
-    server::{BodyError, read_body},
+    server::{BodyError, random_id, read_body},
     tables::TEMPLATE,
 };
 
@@ -189,10 +189,6 @@ impl FunctionResponse {
 /// An error of API Gateway itself.
 fn error(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({ "message": message }))).into_response()
-}
-
-fn random_id() -> String {
-    getrandom::u64().map_or_else(|_| "local".to_owned(), |random| format!("{random:016x}"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use axum::{
-    Router,
+    Json, Router,
     body::{Body, Bytes, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, StatusCode, Uri, header, uri::Authority},
@@ -19,6 +19,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
+use serde_json::json;
 use tokio::{
     net::TcpListener,
     time::{sleep, timeout},
@@ -59,9 +60,15 @@ impl Access {
             ));
         }
         match text(header::ORIGIN) {
-            Some(origin) if !self.allows_origin(origin, host) => Err(format!(
-                "pages of the origin {origin:?} may not send requests here"
-            )),
+            Some(origin) if !self.allows_origin(origin, host) => {
+                let hint = match self.has_pages {
+                    true => ": allow them with --cors",
+                    false => "",
+                };
+                Err(format!(
+                    "pages of the origin {origin:?} may not send requests here{hint}"
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -108,7 +115,7 @@ pub async fn serve(
         };
         match connection {
             Ok((stream, _)) => {
-                // Responses are small, and each is written at once.
+                // Each response is written at once.
                 let _ = stream.set_nodelay(true);
                 let service = TowerToHyperService::new(routes.clone());
                 let connection = http.serve_connection(TokioIo::new(stream), service);
@@ -141,8 +148,17 @@ fn is_connection_error(error: &io::Error) -> bool {
 async fn check_access(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     match access.check(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
-        Err(reason) => (StatusCode::FORBIDDEN, reason + "\n").into_response(),
+        // In a format that both API Gateway and DynamoDB use for errors of their own.
+        Err(reason) => {
+            let body = json!({ "__type": "RequestRejected", "message": reason });
+            (StatusCode::FORBIDDEN, Json(body)).into_response()
+        }
     }
+}
+
+/// An id for a request.
+pub(crate) fn random_id() -> String {
+    getrandom::u64().map_or_else(|_| "local".to_owned(), |random| format!("{random:016x}"))
 }
 
 /// Why a body could not be read.
@@ -150,7 +166,7 @@ async fn check_access(State(access): State<Arc<Access>>, request: Request, next:
 pub(crate) enum BodyError {
     TooLarge,
     TimedOut,
-    /// The client disconnected, or sent something else than HTTP.
+    /// The client disconnected, or sent something other than HTTP.
     Malformed,
 }
 
@@ -189,24 +205,34 @@ mod tests {
     #[test]
     fn a_host_must_be_a_name_of_this_machine() {
         let rows = [
-            ("127.0.0.1:3000", true),
-            ("192.0.2.7", true),
-            ("[::1]:3000", true),
-            ("localhost:3000", true),
-            ("LOCALHOST", true),
-            ("host.docker.internal:8000", true),
-            ("devbox.example:3000", true),
-            ("evil.example:3000", false),
-            ("127.0.0.1.evil.example", false),
-            ("localhost.evil.example", false),
-            ("evil.example@localhost", false),
-            ("", false),
+            (Some("127.0.0.1:3000"), true),
+            (Some("192.0.2.7"), true),
+            (Some("[::1]"), true),
+            (Some("[::1]:3000"), true),
+            (Some("localhost:3000"), true),
+            (Some("LOCALHOST"), true),
+            (Some("host.docker.internal:8000"), true),
+            (Some("devbox.example:3000"), true),
+            (Some("evil.example:3000"), false),
+            (Some("127.0.0.1.evil.example"), false),
+            (Some("localhost.evil.example"), false),
+            (Some("localhost.:3000"), false),
+            (Some("evil.example@localhost"), false),
+            (Some(""), false),
+            (None, false),
         ];
         for (host, expected) in rows {
             let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, host.parse().expect("a header"));
+            if let Some(host) = host {
+                headers.insert(header::HOST, host.parse().expect("a header"));
+            }
             let result = access().check(&headers, &Uri::from_static("/"));
-            assert_eq!(result.is_ok(), expected, "{host}: {result:?}");
+            assert_eq!(result.is_ok(), expected, "{host:?}: {result:?}");
+        }
+        // A request to a proxy names the host in its first line.
+        for (uri, expected) in [("http://localhost/", true), ("http://evil.example/", false)] {
+            let result = access().check(&HeaderMap::new(), &Uri::from_static(uri));
+            assert_eq!(result.is_ok(), expected, "{uri}: {result:?}");
         }
     }
 
@@ -252,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_sends_half_a_request_is_not_waited_for_forever() {
+    async fn an_incomplete_request_times_out() {
         let request = "POST / HTTP/1.1\r\nHost: localhost\r\n";
         let (response, waited) = send(request).await;
         assert_eq!(response, "");

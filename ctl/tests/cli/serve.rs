@@ -106,6 +106,11 @@ fn serve_explains_why_it_cannot_start() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (missing, text) = (path("no/data.sqlite"), path("text"));
     fs::write(&text, "A text that is long enough for an SQLite header.").unwrap();
+    let moved = path("moved");
+    let mut server = Server::start(&["--data", &moved]);
+    server.process.kill().unwrap();
+    server.process.wait().unwrap();
+    fs::remove_file(&moved).unwrap();
     let rows = [
         (
             ["--port", &port],
@@ -121,7 +126,11 @@ fn serve_explains_why_it_cannot_start() {
         ),
         (
             ["--data", &text],
-            format!("{text} is not a data file of `serve`"),
+            format!("{text} is not a data file of this version of `serve`"),
+        ),
+        (
+            ["--data", &moved],
+            format!("{moved} is missing or empty, but {moved}-wal has changes of it"),
         ),
     ];
 

@@ -8,9 +8,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
 use workspace_local::{
-    dynamodb::{DynamoDb, http_client},
-    tables::{Declaration, create_missing, sdk_config, table_names},
+    dynamodb::DynamoDb,
+    tables::{Declaration, create_missing, table_names},
 };
 use workspace_management::store::Table;
 
@@ -50,10 +51,13 @@ impl Data {
             Err(error) if error.kind() == ErrorKind::NotFound => file.to_owned(),
             Err(error) => return Err(error).with_context(|| cannot_open(file)),
         };
-        let lock = lock(&file)?;
-        if fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0) {
+        // First, so that no lock is left next to a file of another program.
+        if has_content(&file) {
             check_application(&file)?;
-        } else {
+        }
+        let lock = lock(&file)?;
+        if !has_content(&file) {
+            remove_changes(&file)?;
             create(&file).await.with_context(|| cannot_open(&file))?;
         }
         let dynamodb = DynamoDb::open(&file)?;
@@ -67,6 +71,10 @@ impl Data {
 
 fn cannot_open(file: &Path) -> String {
     format!("cannot open the data file {}", file.display())
+}
+
+fn has_content(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 /// A file next to the data file.
@@ -95,24 +103,51 @@ fn lock(file: &Path) -> Result<File> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
-            bail!("{} is in use by another `serve`", file.display())
+            bail!(
+                "{} is in use by another `serve`: stop it, or choose another file",
+                file.display()
+            )
         }
         Err(TryLockError::Error(error)) => Err(error).with_context(|| cannot_open(file)),
     }
 }
 
+/// Removes what SQLite keeps next to a file, which it would apply to a new one.
+///
+/// A killed process leaves changes there that are not in the file yet. If the file was moved or deleted
+/// without them, they can be the only copy, so they are not removed.
+fn remove_changes(file: &Path) -> Result<()> {
+    let changes = with_suffix(file, "-wal");
+    if has_content(&changes) {
+        bail!(
+            "{} is missing or empty, but {} has changes of it: move the file back, or delete the changes",
+            file.display(),
+            changes.display()
+        );
+    }
+    for suffix in ["-wal", "-shm"] {
+        remove(&with_suffix(file, suffix)).with_context(|| cannot_open(file))?;
+    }
+    Ok(())
+}
+
+fn remove(file: &Path) -> std::io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Creates the file with all tables. If the process is killed meanwhile, there is no file.
 async fn create(file: &Path) -> Result<()> {
-    let new = with_suffix(file, "-new");
+    // A name that no other data file has.
+    let new = with_suffix(file, "-being-created");
     for suffix in ["", "-wal", "-shm"] {
         // What a killed process has left.
-        match fs::remove_file(with_suffix(&new, suffix)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        remove(&with_suffix(&new, suffix))?;
     }
     private_file().create_new(true).open(&new)?;
-    let client = in_process(DynamoDb::open(&new)?);
+    let client = DynamoDb::open(&new)?.client();
     create_missing(&client, &table_names()).await?;
     // Closes the file.
     drop(client);
@@ -124,12 +159,6 @@ async fn create(file: &Path) -> Result<()> {
     opened.sync_all()?;
     fs::rename(&new, file)?;
     Ok(())
-}
-
-/// A client for a DynamoDB in this process.
-fn in_process(dynamodb: DynamoDb) -> aws_sdk_dynamodb::Client {
-    let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb));
-    aws_sdk_dynamodb::Client::from_conf(config.build())
 }
 
 /// Rejects a file that `serve` has not created.
@@ -144,7 +173,7 @@ fn check_application(file: &Path) -> Result<()> {
     }
     if !header.starts_with(SQLITE) || !header.ends_with(&APPLICATION_ID.1) {
         bail!(
-            "{} is not a data file of `serve`: choose another one",
+            "{} is not a data file of this version of `serve`: choose another file",
             file.display()
         );
     }
@@ -153,15 +182,23 @@ fn check_application(file: &Path) -> Result<()> {
 
 /// Rejects a file whose tables another version has created. Tables cannot be changed.
 async fn check_tables(dynamodb: &DynamoDb, file: &Path) -> Result<()> {
-    let client = in_process(dynamodb.clone());
+    let client = dynamodb.client();
     for table in Table::ALL {
         let name = table_names().name(*table).to_owned();
-        let response = client.describe_table().table_name(&name).send().await;
-        let description = response.ok().and_then(|response| response.table);
-        let declaration = Declaration::of(*table)?;
-        let differences = match description {
-            Some(table) => differences(&declaration, &table),
-            None => vec!["it is missing".to_owned()],
+        let described = client.describe_table().table_name(&name).send().await;
+        let differences = match described {
+            Ok(description) => {
+                let description = description.table.context("no description")?;
+                differences(&Declaration::of(*table)?, &description)
+            }
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(DescribeTableError::is_resource_not_found_exception) =>
+            {
+                vec!["it is missing".to_owned()]
+            }
+            Err(error) => return Err(error).with_context(|| cannot_open(file)),
         };
         if let Some(difference) = differences.first() {
             bail!(

@@ -160,6 +160,12 @@ async fn notes(
     if !settings.is_empty() {
         notes.push(format!("settings: {}", settings.join(" ")));
     }
+    if !options.host.is_loopback() {
+        notes.push(
+            "other machines can connect: DynamoDB accepts every request, without credentials"
+                .to_owned(),
+        );
+    }
     if dynamodb_url != LOCAL_ENDPOINT {
         notes.push(format!(
             "for `cargo ctl`: export AWS_ENDPOINT_URL_DYNAMODB={dynamodb_url}"

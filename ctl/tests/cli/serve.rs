@@ -273,16 +273,12 @@ fn serve_prints_settings_that_are_not_the_default() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data.sqlite");
     let file = file.to_str().unwrap();
-    let options = [
-        "--key-cache",
-        "5",
-        "--anonymous",
-        "denied",
-        "--cors",
-        "http://a:1",
-    ];
-    let options = [&options[..], &["--allow-host", "b", "--data", file]].concat();
+    let options = format!(
+        "--host 0.0.0.0 --key-cache 5 --anonymous denied --cors http://a:1 --allow-host b --data {file}"
+    );
+    let options: Vec<_> = options.split(' ').collect();
     let changed = notes(&options);
+    assert!(changed.contains("other machines can connect"), "{changed}");
     assert!(
         changed.contains(&format!("settings: {}\n", options.join(" "))),
         "{changed}"

@@ -1,17 +1,24 @@
 //! The options of `serve`.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+};
 
+use axum::http::uri::Authority;
 use workspace_management::auth::AnonymousOperations;
+
+/// The default address to listen on.
+const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// The default number of seconds for which keys are cached.
 const KEY_CACHE: u64 = 60;
 
-/// Where to listen and where to keep the data.
+/// Where to listen, who may send requests, and where to keep the data.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The address to listen on, for both ports
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    #[arg(long, default_value_t = HOST, value_name = "ADDRESS")]
     pub(super) host: IpAddr,
     /// The port of the API; 0 selects a free one
     #[arg(long, default_value_t = 3000)]
@@ -49,15 +56,21 @@ enum Anonymous {
     Denied,
 }
 
-/// Parses an origin, as browsers send it.
+/// Parses an origin, and writes it as browsers send it: in lower case, without the default port.
 fn origin(text: &str) -> Result<String, &'static str> {
     let (scheme, authority) = text.split_once("://").unwrap_or_default();
-    let is_valid = ["http", "https"].contains(&scheme)
-        && !authority.is_empty()
-        && !authority.contains(['/', '?', '#', '@', '*']);
+    let default_port = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => "",
+    };
+    let is_valid = !default_port.is_empty()
+        && authority.parse::<Authority>().is_ok()
+        && !authority.contains(['@', '*']);
+    let origin = || text.trim_end_matches(default_port).to_ascii_lowercase();
     is_valid
-        .then(|| text.to_ascii_lowercase())
-        .ok_or("give a scheme, a host and a port, such as http://localhost:5173")
+        .then(origin)
+        .ok_or("give a scheme, a host in ASCII and a port, such as http://localhost:5173")
 }
 
 /// Parses the name of a host.
@@ -76,9 +89,12 @@ impl Options {
         }
     }
 
-    /// The settings that are not the default, as options. Those of addresses are printed anyway.
+    /// The settings that are not the default, as options. The ports are printed anyway.
     pub(super) fn settings(&self) -> Vec<String> {
         let mut settings = Vec::new();
+        if self.host != HOST {
+            settings.push(format!("--host {}", self.host));
+        }
         if self.key_cache != KEY_CACHE {
             settings.push(format!("--key-cache {}", self.key_cache));
         }
@@ -101,12 +117,14 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_a_host_and_a_port() {
-        for valid in [
-            "http://localhost:5173",
-            "https://app.example.com",
-            "http://[::1]:80",
+        for (valid, sent) in [
+            ("http://localhost:5173", "http://localhost:5173"),
+            ("https://App.example.com", "https://app.example.com"),
+            ("http://[::1]:80", "http://[::1]"),
+            ("https://a:443", "https://a"),
+            ("https://a:80", "https://a:80"),
         ] {
-            assert_eq!(origin(valid).as_deref(), Ok(valid));
+            assert_eq!(origin(valid).as_deref(), Ok(sent));
         }
         for invalid in [
             "",
@@ -117,6 +135,8 @@ mod tests {
             "http://a/",
             "ftp://a",
             "http://*.a",
+            "http://münchen.example",
+            "http://a b",
         ] {
             assert!(origin(invalid).is_err(), "{invalid}");
         }

@@ -319,12 +319,24 @@ def test_a_status_says_what_was_stored(page, project):
     expect(page.locator("#status p")).to_have_text(["Members: ada"])
     send(page, "204 stored", {"usersAddingToTeam": [{"userid": "ada"}, {"userid": "bob"}]})
     expect(page.locator("#status p")).to_have_text(["Members: bob", "1 other already existed."])
+    send(page, "204 stored", {"usersAddingToTeam": [{"userid": "eve"}], "unknown": [1, 2]})
+    expect(page.locator("#status p")).to_have_text(["Members: eve"])
     send(page, "204 already exists", {"usersAddingToTeam": [{"userid": "ada"}]})
+    # The service skips a byte order mark, which is not JSON for the browser.
+    send(page, "204 stored", '\ufeff{"usersAddingToTeam": [{"userid": "zoe"}]}')
     page.goto("/#/set_bot_voice")
     bot = str(uuid4())
     send(page, "204 stored", id=bot)
     send(page, "204 changed", {"type": "verse", "enabled": False})
     expect(new_rows(page, "voices")).to_contain_text("verse")
+
+
+def test_a_failure_of_the_page_does_not_block_the_next_request(page, project):
+    open_page(page, "create_team")
+    # Half of a surrogate pair cannot be encoded.
+    page.evaluate("entered.parameters.project_id = '\\ud800'")
+    send(page, "the page failed")
+    send(page, "204 stored", project_id=project)
 
 
 def test_an_error_says_what_is_wrong_and_stores_nothing(page, service, project, expected_errors):
@@ -354,10 +366,18 @@ def test_an_error_says_what_is_wrong_and_stores_nothing(page, service, project, 
 
 def test_a_request_without_a_key_is_sent_without_one(page):
     open_page(page, "create_data_store")
+    expect(page.locator("label[for=field-key] small")).to_have_text("optional, sent as Authorization")
     with page.expect_request("**/dataStores/create") as received:
         send(page, "204 stored", {"dataStoreName": str(uuid4())}, **{"API key": ""})
     assert "authorization" not in received.value.all_headers()
     expect(new_rows(page, "data-stores")).to_contain_text("by anonymous")
+
+
+def test_a_key_is_not_optional_if_anonymous_callers_are_denied(page):
+    service = Service("--anonymous", "denied")
+    open_page(page, "create_data_store", url=service.url)
+    expect(page.locator("label[for=field-key] small")).to_have_text("sent as Authorization")
+    service.stop()
 
 
 def test_a_service_that_does_not_respond(page, new_service, expected_errors):
@@ -476,6 +496,25 @@ def test_the_page_follows_curl_other_tabs_and_workspacectl(page, context, servic
     expect(row).to_have_count(0, timeout=2_000)
 
 
+def test_new_records_do_not_move_the_focus(page, service, project):
+    service.create_team(project, "First")
+    open_page(page, "create_team")
+    link = page.locator("[data-kind=teams]").get_by_role("link")
+    link.focus()
+    service.create_team(project, "Second")
+    expect(page.locator("[data-kind=teams] li", has_text="Second")).to_have_count(1)
+    expect(link).to_be_focused()
+
+
+def test_a_kind_that_does_not_exist(page, expected_errors):
+    expected_errors.append("404")
+    open_page(page)
+    page.goto("/#/records/foo")
+    expect(page.locator("#all-count")).to_have_text("there is no such kind of records")
+    page.goto("/#/create_team")
+    expect(page.locator("#following")).to_have_text("Live")
+
+
 def test_records_have_headings_and_times(page, project):
     open_page(page, "create_team")
     send(page, "204 stored", project_id=project)
@@ -514,6 +553,10 @@ def test_five_thousand_members_do_not_slow_the_page_down(page, new_service):
     expect(page.locator("#all-count")).to_have_text("500 of 5,000 records, the newest first")
     page.get_by_role("button", name="Show all").click()
     expect(page.locator("#all tbody tr")).to_have_count(5_000)
+    new_service.send(
+        "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam", {"usersAddingToTeam": [{"userid": "last"}]}
+    )
+    expect(page.locator("#all-count")).to_have_text("5,001 of 5,001 records, the newest first")
     screenshot(page, "desktop-light-all")
 
 
@@ -603,15 +646,20 @@ def test_axe_finds_no_violation(page, service, node_modules, project, expected_e
     check("all")
 
 
-def test_reduced_motion_and_forced_colors_are_respected(page, project):
-    page.emulate_media(reduced_motion="reduce", forced_colors="active")
+def test_nothing_moves():
+    """So there is nothing that the preference for reduced motion would have to stop."""
+    style = (ROOT / "ctl/page/page.css").read_text()
+    assert not re.search("transition|animation|scroll-behavior", style)
+    assert "smooth" not in (ROOT / "ctl/page/page.js").read_text()
+
+
+def test_forced_colors_are_respected(page, project):
+    page.emulate_media(forced_colors="active")
     open_page(page, "create_team")
     send(page, "204 stored", project_id=project)
     style = "element => getComputedStyle(element).borderBottomWidth"
     assert page.get_by_role("tab", name="curl").evaluate(style) == "2px"
     assert new_rows(page, "teams").first.evaluate(style) == "2px"
-    moving = "[...document.querySelectorAll('*')].filter(one => one.getAnimations().length > 0).length"
-    assert page.evaluate(moving) == 0
     screenshot(page, "desktop-forced-colors")
 
 

@@ -6,8 +6,9 @@ const AUDIT = ["created_at", "created_by", "updated_at", "updated_by"];
 const PARTS = { org_id: "organization", project_id: "project", team_id: "team" };
 const SHOWN_HEADERS = ["x-resource-id", "x-request-id", "retry-after", "www-authenticate"];
 
+const demo = document.querySelector("meta[name=demo]").dataset;
 // What the reader has entered, for all operations: parameters by name, and bodies by operation.
-const entered = { parameters: {}, bodies: {} };
+const entered = { parameters: { key: demo.key }, bodies: {} };
 // The last outcome of each operation.
 const outcomes = {};
 let contract, operations, current;
@@ -18,14 +19,12 @@ const words = (name) => name.replaceAll(/[_-]/g, " ");
 const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const uncapitalized = (text) => text.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
-const demoKey = () => document.querySelector("meta[name=demo-key]").content;
 
 // Text is always inserted as text nodes, because it can come from records.
 function element(name, attributes, ...children) {
   const created = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== false) created.setAttribute(key, value);
-  }
+  const given = Object.entries(attributes).filter(([, value]) => (value ?? false) !== false);
+  for (const [key, value] of given) created.setAttribute(key, value);
   created.append(...children.flat());
   return created;
 }
@@ -43,10 +42,8 @@ async function getJson(path) {
 
 // ---- The contract
 
-function resolve(node) {
-  if (!node?.$ref) return node;
-  return node.$ref.slice(2).split("/").reduce((parent, name) => parent[name], contract);
-}
+const resolve = (node) =>
+  node?.$ref?.slice(2).split("/").reduce((parent, name) => parent[name], contract) ?? node;
 
 function operationsOf(paths) {
   const entries = Object.entries(paths).flatMap(([path, methods]) =>
@@ -57,7 +54,7 @@ function operationsOf(paths) {
       ...operation,
       id: operation.operationId,
       method: operation.method.toUpperCase(),
-      isOpen: operation.security.some((scheme) => Object.keys(scheme).length === 0),
+      isOpen: demo.open === "true" && operation.security.some((one) => !Object.keys(one).length),
       parameters: (operation.parameters ?? []).map(resolve),
       schema: resolve(content.schema),
       example: format(content.example),
@@ -248,7 +245,7 @@ function showBody() {
 function reset() {
   for (const { name } of current.parameters) delete entered.parameters[name];
   delete entered.bodies[current.id];
-  entered.parameters.key = demoKey();
+  entered.parameters.key = demo.key;
   showForm();
 }
 
@@ -347,7 +344,7 @@ async function send(event) {
     byId("status").scrollIntoView({ block: "nearest" });
   };
   report({ mood: "busy", line: "Sending" });
-  report(await request(operation));
+  report(await request(operation).catch(({ message }) => failed("the page failed", message)));
   await refresh();
   byId("stored").scrollTop = 0;
 }
@@ -407,9 +404,10 @@ async function describeSuccess(operation, { status, headers }, _, body) {
 
 // The number of different entries in the array of a body, or 0.
 function countEntries(operation, body) {
-  const arrays = Object.entries(parse(body).value).filter(([, value]) => Array.isArray(value));
-  const texts = arrays.flatMap(([name, entries]) => {
-    const { properties = {} } = resolve(resolve(operation.schema.properties[name])?.items) ?? {};
+  const lists = Object.entries(operation.schema.properties).filter(([, one]) => resolve(one).items);
+  const texts = lists.flatMap(([name, list]) => {
+    const { properties = {} } = resolve(resolve(list).items);
+    const entries = parse(body).value?.[name] ?? [];
     return entries.map((entry) => JSON.stringify(Object.keys(properties).map((one) => entry[one])));
   });
   return new Set(texts).size;
@@ -446,7 +444,7 @@ async function describeConflict(operation, { reason, resource_id: id, errors, ti
 // ---- Stored records
 
 // The version of the records that the page shows, and when the newest of each kind was changed.
-const shown = { etag: "", newest: undefined };
+const shown = { etag: "", newest: undefined, limit: MAX_TABLE_ROWS };
 
 const changedAt = (record) => record?.updated_at ?? record?.created_at ?? "";
 
@@ -504,7 +502,9 @@ function showStored(kinds) {
   const list = new Intl.ListFormat("en", { type: "disjunction" }).format(empty);
   let rest = list && `No ${list} yet.`;
   if (filled.length === 0) rest = "No records yet. Send a request, and its records appear here.";
+  const focused = document.activeElement.closest("#kinds a")?.hash;
   byId("kinds").replaceChildren(...filled.map(showKind), element("p", { class: "empty" }, rest));
+  if (focused) document.querySelector(`#kinds a[href="${focused}"]`)?.focus();
   const newest = kinds.map(({ kind, records }) => [kind, changedAt(records[0])]);
   shown.newest = Object.fromEntries(newest);
 }
@@ -515,13 +515,15 @@ async function load() {
     const response = await fetch("/stored", { headers: { "If-None-Match": shown.etag } });
     if (response.status === 200) {
       showStored(await response.json());
-      shown.etag = response.headers.get("etag");
       if (kindInUrl()) await showAll(kindInUrl());
+      shown.etag = response.headers.get("etag");
     } else if (response.status !== 304) {
       line = "Cannot read the records";
     }
-  } catch {
+  } catch ({ message }) {
     line = "No response: is the service running?";
+    byId("all-count").textContent = message;
+    shown.etag = "";
   }
   const following = byId("following");
   following.className = line === "Live" ? "live" : "failed";
@@ -542,20 +544,24 @@ async function poll() {
 
 const kindInUrl = () => location.hash.match(/^#\/records\/([\w-]+)$/)?.[1];
 
-async function showAll(name, limit = MAX_TABLE_ROWS) {
+function showRows(limit) {
+  Object.assign(shown, { limit, etag: "" });
+  refresh();
+}
+
+async function showAll(name) {
   const { columns, records, total } = await getJson(`/stored/${name}`);
   if (name !== kindInUrl()) return;
-  const count = Math.min(limit, total);
+  const count = Math.min(shown.limit, total);
   const cell = (column, value = "") =>
     column.endsWith("_at") ? timeText(value) : typeof value === "string" ? value : format(value);
-  const rows = records.slice(0, limit).map((record) =>
+  const rows = records.slice(0, count).map((record) =>
     element("tr", {}, columns.map((column) => element("td", {}, cell(column, record[column])))));
-  byId("all-title").textContent = capitalized(words(name));
-  byId("all-count").textContent = `${count} of ${plural(total, "record")}, the newest first`;
+  byId("all-count").textContent =
+    `${count.toLocaleString("en")} of ${plural(total, "record")}, the newest first`;
   byId("all-table").replaceChildren(
     element("table", {}, headRow(columns.map(words)), element("tbody", {}, rows)));
   byId("more").hidden = count === total;
-  byId("more").onclick = () => showAll(name, Infinity);
 }
 
 // ---- Navigation
@@ -582,7 +588,9 @@ function showView() {
   if (guide) return [guide, hash];
   if (kind) {
     byId("all-title").textContent = capitalized(words(kind));
-    showAll(kind).catch((error) => (byId("all-count").textContent = error.message));
+    byId("all-count").textContent = "Loading";
+    byId("all-table").replaceChildren();
+    showRows(MAX_TABLE_ROWS);
     return [byId("all-title"), hash];
   }
   showOperation(operations.find(({ id }) => hash === `#/${id}`) ?? operations[0]);
@@ -590,8 +598,6 @@ function showView() {
 }
 
 function navigate(event) {
-  // Other fragments, such as that of the skip link, do not change what is shown.
-  if (location.hash && !location.hash.startsWith("#/")) return;
   const [heading, hash] = showView();
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === hash) link.setAttribute("aria-current", "page");
@@ -615,6 +621,7 @@ function listen() {
   };
   byId("reset").onclick = reset;
   byId("copy").onclick = copySample;
+  byId("more").onclick = () => showRows(Infinity);
   byId("menu").onclick = ({ target }) => {
     target.setAttribute("aria-expanded", target.getAttribute("aria-expanded") === "false");
   };
@@ -635,7 +642,6 @@ async function start() {
     byId("description").textContent = "Is the service running? Start it, and reload the page.";
     return;
   }
-  entered.parameters.key = demoKey();
   showNavigation();
   showLanguages();
   listen();

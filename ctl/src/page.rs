@@ -29,11 +29,16 @@ const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The routes of the page, which shows the records of the deployment.
+/// The routes of the page, which shows the records of the deployment. `anonymous_allowed` says whether
+/// some operations need no key.
 ///
 /// # Errors
 /// If the contract is not YAML.
-pub(crate) fn routes(deployment: Deployment, dynamodb: DynamoDb) -> Result<Router> {
+pub(crate) fn routes(
+    deployment: Deployment,
+    dynamodb: DynamoDb,
+    anonymous_allowed: bool,
+) -> Result<Router> {
     let openapi = OPENAPI.replacen(OPENAPI_SERVER, "- url: /", 1);
     // Not `serde_json::Value`, which would sort the operations.
     let contract: yaml_serde::Value =
@@ -42,7 +47,9 @@ pub(crate) fn routes(deployment: Deployment, dynamodb: DynamoDb) -> Result<Route
         (
             "/",
             "text/html; charset=utf-8",
-            include_str!("../page/index.html").replace("DEMO_KEY", DEMO_KEY),
+            include_str!("../page/index.html")
+                .replace("DEMO_KEY", DEMO_KEY)
+                .replace("ANONYMOUS_ALLOWED", &anonymous_allowed.to_string()),
         ),
         (
             "/page.js",

@@ -123,7 +123,9 @@ fn routes(
     let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
     let service = Service::new(store, options.anonymous_operations(), None);
     let api = gateway::routes(Arc::new(service), options.cors.as_deref())?;
-    Ok(api.merge(page::routes(deployment, dynamodb)?))
+    let anonymous_allowed = options.anonymous_operations() == AnonymousOperations::Allowed;
+    let page = page::routes(deployment, dynamodb, anonymous_allowed)?;
+    Ok(api.merge(page))
 }
 
 /// Prints where the service listens, and a request for each operation.

@@ -1,5 +1,5 @@
 //! The records that the page shows. They are read once. From then on, the change streams of the
-//! tables are followed, so that a page that asks every second costs little.
+//! tables are followed, so that a page that polls every second costs little.
 
 use std::{
     cmp::Reverse,

@@ -1,5 +1,5 @@
 //! `serve --data`: after a kill at any moment, the next start works, and nothing that was
-//! acknowledged is lost. A failure prints its seed, which replays the moments: `KILL_SEED=...`.
+//! acknowledged is lost. A failure prints its seed, which repeats the delays: `KILL_SEED=...`.
 
 use std::{
     collections::BTreeSet,
@@ -7,7 +7,10 @@ use std::{
     io::{BufRead as _, BufReader},
     path::Path,
     process::Stdio,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -30,7 +33,7 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
     let kills = if env::var("STRESS").is_ok() { 200 } else { 20 };
     let mut folder = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeSet::new();
-    let (mut first_starts, mut before_listening) = (0, 0);
+    let (mut first_starts, mut before_listening, mut writes) = (0, 0, 0);
 
     for kill in 0..kills {
         let is_first_start = kill % 3 == 0;
@@ -40,11 +43,16 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
             first_starts += 1;
         }
         let file = folder.path().join("data.sqlite");
-        // The tables are created in the first milliseconds.
-        let limit = if rng.bool() { 60 } else { 400 };
-        let delay = Duration::from_millis(rng.u64(0..limit));
-        match write_until_killed(&file, kill, delay) {
-            Some(created) => acknowledged.extend(created),
+        let moment = match rng.bool() {
+            // The tables are created in the first milliseconds.
+            true => Moment::AfterStart(Duration::from_millis(rng.u64(0..60))),
+            false => Moment::AfterListening(Duration::from_millis(rng.u64(0..200))),
+        };
+        match write_until_killed(&file, kill, moment) {
+            Some(created) => {
+                writes += created.len();
+                acknowledged.extend(created);
+            }
             None => before_listening += 1,
         }
 
@@ -55,21 +63,29 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
             .map(|record| record["data_store_id"].as_str().unwrap().to_owned())
             .collect();
         let lost: Vec<_> = acknowledged.difference(&stored).collect();
-        assert!(lost.is_empty(), "kill {kill} after {delay:?}: {lost:?}");
+        assert!(lost.is_empty(), "kill {kill} {moment:?}: {lost:?}");
         if is_first_start {
             server.send_events();
         }
         server.stop("-TERM");
     }
     println!(
-        "{kills} kills, {first_starts} at the first start, {before_listening} before listening"
+        "{kills} kills, {first_starts} at the first start, {before_listening} before listening, \
+         {writes} acknowledged writes"
     );
-    assert!(before_listening > 0 && before_listening < kills);
+    assert!(before_listening > 0 && writes > 0);
+}
+
+/// When the process is killed.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    AfterStart(Duration),
+    AfterListening(Duration),
 }
 
 /// Creates data stores with several clients until the service is killed. Returns the ids of those that
 /// it acknowledged, or nothing if it did not listen yet.
-fn write_until_killed(file: &Path, kill: usize, delay: Duration) -> Option<Vec<String>> {
+fn write_until_killed(file: &Path, kill: usize, moment: Moment) -> Option<Vec<String>> {
     let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0", "--data"])
         .arg(file)
         .stdout(Stdio::piped())
@@ -78,9 +94,11 @@ fn write_until_killed(file: &Path, kill: usize, delay: Duration) -> Option<Vec<S
         .unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let is_killed = &AtomicBool::new(false);
+    let (listening, has_listened) = mpsc::channel();
     thread::scope(|scope| {
         let clients = scope.spawn(move || {
             let line = lines.next()?.ok()?;
+            listening.send(()).unwrap();
             let url = line.strip_prefix("listening on ").unwrap();
             let names = |client| (0..).map(move |number| format!("store-{kill}-{client}-{number}"));
             Some(thread::scope(|scope| {
@@ -91,6 +109,13 @@ fn write_until_killed(file: &Path, kill: usize, delay: Duration) -> Option<Vec<S
                 created.flatten().collect()
             }))
         });
+        let delay = match moment {
+            Moment::AfterStart(delay) => delay,
+            Moment::AfterListening(delay) => {
+                has_listened.recv().unwrap();
+                delay
+            }
+        };
         thread::sleep(delay);
         is_killed.store(true, Ordering::SeqCst);
         process.kill().unwrap();

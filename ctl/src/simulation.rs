@@ -169,7 +169,8 @@ impl World {
         let config = sdk_config("http://dynamodb")
             .http_client(http_client(network))
             .retry_partition(new_retry_partition())
-            .retry_config(RetryConfig::standard().with_max_attempts(10))
+            // So many that a command never fails, unless it should.
+            .retry_config(RetryConfig::standard().with_max_attempts(30))
             .timeout_config(timeouts.build())
             .retry_classifier(TransientErrorClassifier);
         let mut deployment = Deployment::local("http://dynamodb");

@@ -18,7 +18,7 @@ pub struct Config {
     pub tables: TableNames,
     /// How to connect to DynamoDB.
     pub dynamodb: ClientConfig,
-    /// `ANONYMOUS_OPERATIONS`: `allowed` (default) or `denied`.
+    /// `ANONYMOUS_OPERATIONS`: `allowed` or `denied` (default).
     pub anonymous_operations: AnonymousOperations,
     /// `KEY_CACHE_SECONDS`: how long API keys are cached. 60 by default; 0 disables the cache.
     pub key_cache: Duration,
@@ -39,8 +39,8 @@ impl Config {
 
     fn read(variable: &impl Fn(&str) -> Option<String>) -> Result<Self, BoxError> {
         let anonymous_operations = match variable("ANONYMOUS_OPERATIONS").as_deref() {
-            None | Some("allowed") => AnonymousOperations::Allowed,
-            Some("denied") => AnonymousOperations::Denied,
+            Some("allowed") => AnonymousOperations::Allowed,
+            None | Some("denied") => AnonymousOperations::Denied,
             Some(other) => {
                 let rule = "must be `allowed` or `denied`";
                 return Err(format!("ANONYMOUS_OPERATIONS {rule}, not {other:?}.").into());
@@ -146,7 +146,7 @@ mod tests {
 
         assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
-        assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
+        assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
         assert_eq!(config.key_cache, Duration::from_secs(60));
         assert_eq!(config.metrics_namespace, None);
         assert_eq!(config.concurrency, 1);
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn every_variable_is_read() {
         let config = read(&[
-            ("ANONYMOUS_OPERATIONS", Some("denied")),
+            ("ANONYMOUS_OPERATIONS", Some("allowed")),
             ("KEY_CACHE_SECONDS", Some("0")),
             ("METRICS_NAMESPACE", Some("a-stack")),
             ("AWS_LAMBDA_MAX_CONCURRENCY", Some("64")),
@@ -175,7 +175,7 @@ mod tests {
         ])
         .unwrap();
 
-        assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
+        assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
         assert_eq!(config.key_cache, Duration::ZERO);
         assert_eq!(config.metrics_namespace.as_deref(), Some("a-stack"));
         assert_eq!(config.concurrency, 64);

@@ -23,8 +23,12 @@ def stack():
         "Parameters": template["Parameters"],
         "Resources": {"LogGroup": template["Resources"]["LogGroup"]},
     }
-    # moto can keep the previous value only if the deployment has set it.
-    parameters = [{"ParameterKey": name, "ParameterValue": str(parameter["Default"])} for name, parameter in template["Parameters"].items()]
+    # moto can keep the previous value only if the deployment has set it. A parameter without a
+    # default has the first of its allowed values.
+    parameters = [
+        {"ParameterKey": name, "ParameterValue": str(parameter["Default"] if "Default" in parameter else parameter["AllowedValues"][0])}
+        for name, parameter in template["Parameters"].items()
+    ]
     tags = [{"Key": "team", "Value": "research"}]
     boto3.client("cloudformation").create_stack(StackName=STACK, TemplateBody=json.dumps(body), Parameters=parameters, Tags=tags)
 

@@ -177,6 +177,54 @@ fn the_table_in_the_readme_has_the_routes_of_the_template() {
     }
 }
 
+/// The parameters that an environment of `samconfig.toml` sets in its deployments.
+fn parameters_of(environment: &str) -> BTreeMap<String, String> {
+    let samconfig = include_str!("../../samconfig.toml");
+    let section = format!("[{environment}.deploy.parameters]\n");
+    let (_, section) = samconfig.split_once(&section).expect("the section");
+    let mut lines = section.lines().take_while(|line| !line.starts_with('['));
+    let overrides = lines.find_map(|line| line.strip_prefix("parameter_overrides = "));
+    let overrides = overrides.expect("the parameters").trim_matches('"');
+    let pairs = overrides
+        .split(' ')
+        .map(|pair| pair.split_once('=').unwrap());
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[test]
+fn anonymous_callers_are_allowed_only_where_an_environment_says_so() {
+    let template = template();
+    let parameter = &template["Parameters"]["AnonymousOperations"];
+    assert!(parameter.get("Default").is_none(), "{parameter:?}");
+    assert_eq!(parameters_of("default")["AnonymousOperations"], "allowed");
+    assert_eq!(parameters_of("prod")["AnonymousOperations"], "denied");
+}
+
+#[test]
+fn every_environment_sets_the_required_parameters() {
+    for environment in ["default", "prod"] {
+        let set = parameters_of(environment);
+        for (name, parameter) in template()["Parameters"].as_mapping().unwrap() {
+            let name = name.as_str().unwrap();
+            let has_value = parameter.get("Default").is_some() || set.contains_key(name);
+            assert!(has_value, "{environment} does not set {name}");
+        }
+        for (name, value) in set {
+            let parameter = &template()["Parameters"][&*name];
+            assert!(!parameter.is_null(), "{environment} sets {name}");
+            if let Some(allowed) = parameter["AllowedValues"].as_sequence() {
+                let is_allowed = allowed.iter().any(|allowed| match allowed {
+                    Value::String(text) => *text == value,
+                    number => number.as_i64().map(|n| n.to_string()) == Some(value.clone()),
+                });
+                assert!(is_allowed, "{environment}: {name}={value}");
+            }
+        }
+    }
+}
+
 /// The descriptions in the template are for `sam deploy --guided` and CloudFormation's console.
 #[test]
 fn the_table_of_parameters_has_the_defaults_and_descriptions_of_the_template() {
@@ -185,6 +233,7 @@ fn the_table_of_parameters_has_the_defaults_and_descriptions_of_the_template() {
     for (name, parameter) in template()["Parameters"].as_mapping().unwrap() {
         let name = name.as_str().unwrap();
         let default = match &parameter["Default"] {
+            Value::Null => "required".to_owned(),
             Value::String(default) if default.is_empty() => "empty".to_owned(),
             Value::String(default) => format!("`{default}`"),
             default => format!("`{}`", default.as_i64().unwrap()),

@@ -39,6 +39,7 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
         .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
         .envs(aws_variables())
         .env("AWS_ENDPOINT_URL_DYNAMODB", &app.endpoint)
+        .env("ANONYMOUS_OPERATIONS", "allowed")
         .envs(
             Table::ALL
                 .iter()

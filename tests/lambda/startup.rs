@@ -25,6 +25,16 @@ async fn an_empty_variable_counts_as_unset() {
 }
 
 #[tokio::test]
+async fn without_its_variable_the_function_denies_anonymous_callers() {
+    let app = TestApp::new().await;
+    let mut function = Function::start(&app, &[("ANONYMOUS_OPERATIONS", "")]).await;
+
+    let response = function.invoke(create_papers(&app.anonymous())).await;
+
+    response.assert_problem(401, "unauthenticated");
+}
+
+#[tokio::test]
 async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variable() {
     let app = TestApp::new().await;
     let mut rows: Vec<_> = Table::ALL

@@ -19,7 +19,8 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let tables = Table::ALL.iter();
     let tables = tables.map(|table| (table.variable, deployment.tables.name(*table)));
-    // A local DynamoDB accepts any region and credentials.
+    // A local DynamoDB accepts any region and credentials. Without a variable, the function denies
+    // anonymous callers.
     let local = deployment.local_endpoint.as_deref().map(|endpoint| {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint),
@@ -29,6 +30,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
             ("AWS_DEFAULT_REGION", "us-east-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("ANONYMOUS_OPERATIONS", "allowed"),
         ]
     });
     let variables = tables.chain(local.into_iter().flatten());

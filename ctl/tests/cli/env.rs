@@ -21,6 +21,7 @@ fn env_prints_every_variable_that_a_local_function_needs() {
         "AWS_DEFAULT_REGION=us-east-1".to_owned(),
         "AWS_ACCESS_KEY_ID=local".to_owned(),
         "AWS_SECRET_ACCESS_KEY=local".to_owned(),
+        "ANONYMOUS_OPERATIONS=allowed".to_owned(),
     ];
     let expected: Vec<_> = tables.chain(local).collect();
     assert_eq!(lines.lines().collect::<Vec<_>>(), expected);

@@ -18,7 +18,7 @@ use crate::{assert_fails, unused_url, workspacectl};
 /// The parameters of a request, with `Action`.
 pub(crate) type Request = HashMap<String, String>;
 
-/// A stack of `template.yaml` with the default values of its parameters.
+/// A stack of `template.yaml` with the values in [`parameters`].
 #[derive(Clone, Copy)]
 pub(crate) struct Stack {
     /// Its status before the update.
@@ -142,12 +142,16 @@ fn resources() -> String {
     format!("<StackResourceSummaries>{resources}</StackResourceSummaries>")
 }
 
-/// The names and the default values of the parameters of `template.yaml`.
+/// The names and the default values of the parameters of `template.yaml`. A parameter without a
+/// default has the first of its allowed values.
 fn parameters() -> impl Iterator<Item = (String, String)> {
     let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE).unwrap();
     let parameters = template["Parameters"].as_mapping().unwrap().clone();
     parameters.into_iter().map(|(name, parameter)| {
-        let default = yaml_serde::to_string(&parameter["Default"]).unwrap();
+        let default = parameter
+            .get("Default")
+            .unwrap_or(&parameter["AllowedValues"][0]);
+        let default = yaml_serde::to_string(default).unwrap();
         let default = default.trim().trim_matches(['\'', '"']);
         (name.as_str().unwrap().to_owned(), default.to_owned())
     })

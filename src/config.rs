@@ -95,7 +95,7 @@ fn number<N: FromStr>(
 
 /// The configuration of the log. Reading it cannot fail, so that errors in [`Config`] are logged.
 pub struct LogConfig {
-    /// `AWS_LAMBDA_LOG_LEVEL`: the least severe level that is logged. INFO by default.
+    /// `LOG_LEVEL`: the least severe level that is logged. INFO by default.
     pub level: LevelFilter,
     /// `AWS_LAMBDA_LOG_FORMAT`: `Text`, or JSON by default.
     pub is_text: bool,
@@ -109,11 +109,9 @@ impl LogConfig {
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         Self {
-            level: match variable("AWS_LAMBDA_LOG_LEVEL").as_deref() {
-                Some("FATAL") => LevelFilter::ERROR,
-                Some(level) => level.parse().unwrap_or(LevelFilter::INFO),
-                None => LevelFilter::INFO,
-            },
+            level: variable("LOG_LEVEL")
+                .and_then(|level| level.parse().ok())
+                .unwrap_or(LevelFilter::INFO),
             is_text: variable("AWS_LAMBDA_LOG_FORMAT").as_deref() == Some("Text"),
         }
     }
@@ -262,7 +260,7 @@ mod tests {
     fn the_log_has_a_level_and_a_format() {
         let read = |level: &'static str, format: &'static str| {
             LogConfig::read(|name| match name {
-                "AWS_LAMBDA_LOG_LEVEL" => Some(level.to_owned()),
+                "LOG_LEVEL" => Some(level.to_owned()),
                 "AWS_LAMBDA_LOG_FORMAT" => Some(format.to_owned()),
                 _ => None,
             })
@@ -274,13 +272,14 @@ mod tests {
             ("INFO", LevelFilter::INFO),
             ("WARN", LevelFilter::WARN),
             ("ERROR", LevelFilter::ERROR),
-            ("FATAL", LevelFilter::ERROR),
             ("nonsense", LevelFilter::INFO),
         ] {
             assert_eq!(read(level, "JSON").level, filter, "{level}");
         }
         assert!(read("INFO", "Text").is_text);
         assert!(!read("INFO", "JSON").is_text);
-        assert!(!LogConfig::read(|_| None).is_text);
+        let default = LogConfig::read(|_| None);
+        assert_eq!(default.level, LevelFilter::INFO);
+        assert!(!default.is_text);
     }
 }

@@ -87,7 +87,7 @@ Examples:
   workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
   workspacectl --stack workspace-management doctor
-  workspacectl --stack workspace-management set LogLevel=DEBUG";
+  workspacectl --stack workspace-management set LogLevel=WARN";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

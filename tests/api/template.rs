@@ -132,6 +132,15 @@ fn the_timeout_is_that_of_the_template() {
     assert_eq!(timeout.as_u64().unwrap(), TIMEOUT.as_secs());
 }
 
+/// Lambda treats a line without a level, such as the metrics, as INFO.
+#[test]
+fn lambda_drops_no_metrics_at_any_log_level() {
+    let function = &template()["Resources"]["Function"]["Properties"];
+    assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
+    let level = &function["Environment"]["Variables"]["LOG_LEVEL"];
+    assert_eq!(referenced(level), "LogLevel");
+}
+
 #[test]
 fn the_template_declares_the_tables_of_the_code_and_their_variables() {
     let template = template();

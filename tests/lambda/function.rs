@@ -36,7 +36,7 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
     command
         .env_clear()
         .envs(environment(runtime_api))
-        .env("AWS_LAMBDA_LOG_LEVEL", "TRACE")
+        .env("LOG_LEVEL", "TRACE")
         .envs(aws_variables())
         .env("AWS_ENDPOINT_URL_DYNAMODB", &app.endpoint)
         .env("ANONYMOUS_OPERATIONS", "allowed")

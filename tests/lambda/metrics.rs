@@ -13,10 +13,7 @@ use crate::{
 #[tokio::test]
 async fn each_request_writes_metrics_even_at_log_level_error() {
     let app = TestApp::new().await;
-    let variables = [
-        ("METRICS_NAMESPACE", "a-stack"),
-        ("AWS_LAMBDA_LOG_LEVEL", "ERROR"),
-    ];
+    let variables = [("METRICS_NAMESPACE", "a-stack"), ("LOG_LEVEL", "ERROR")];
     let mut function = Function::start(&app, &variables).await;
     let anonymous = app.anonymous();
     let client = app.anonymous().header("authorization", "nonsense");

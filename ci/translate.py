@@ -16,9 +16,5 @@ with open(sys.argv[1], encoding="utf-8") as file:
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function" and not resource["Properties"]["CodeUri"].startswith("s3://"):
         resource["Properties"]["CodeUri"] = "s3://bucket/key"
-managed_policies = {
-    name: f"arn:aws:iam::aws:policy/{path}{name}"
-    for name, path in {"AWSLambdaBasicExecutionRole": "service-role/", "AWSXrayWriteOnlyAccess": ""}.items()
-}
-translated = Translator(managed_policies, Parser()).translate(template, parameter_values={})
+translated = Translator({}, Parser()).translate(template, parameter_values={})
 json.dump(translated, sys.stdout, indent=2, default=str)

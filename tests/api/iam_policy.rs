@@ -1,10 +1,14 @@
-//! The function's IAM policy allows the actions that the code uses, and no other.
+//! The function's role allows the actions that the code uses, and no other.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::json;
 use workspace_local::dynamodb::{action, http_client};
 use workspace_management::{operation::Operation, store::Table};
+use yaml_serde::Value;
 
 use crate::{
     operations::{Sample, Values},
@@ -16,14 +20,22 @@ use crate::{
     template::{referenced, template},
 };
 
-/// Each action that the policy allows, with the table on which it does.
-fn allowed_actions() -> BTreeSet<(String, String)> {
+/// The policies of the function's role, by name.
+fn policies() -> BTreeMap<String, Value> {
     let template = template();
-    let policies = &template["Resources"]["Function"]["Properties"]["Policies"];
+    let policies = &template["Resources"]["FunctionRole"]["Properties"]["Policies"];
     let policies = policies.as_sequence().unwrap().iter();
-    let statements = policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap());
+    let named = |policy: &Value| {
+        let name = policy["PolicyName"].as_str().unwrap().to_owned();
+        (name, policy["PolicyDocument"]["Statement"].clone())
+    };
+    policies.map(named).collect()
+}
+
+/// Each action that the policy for records allows, with the table on which it does.
+fn allowed_actions() -> BTreeSet<(String, String)> {
     let mut allowed = BTreeSet::new();
-    for statement in statements {
+    for statement in policies()["records"].as_sequence().unwrap() {
         assert_eq!(statement["Effect"], "Allow");
         let action = statement["Action"].as_str().unwrap();
         let action = action.strip_prefix("dynamodb:").unwrap();
@@ -41,6 +53,40 @@ fn permission(action: &str) -> &str {
         "TransactWriteItems" => "UpdateItem",
         action => action,
     }
+}
+
+/// SAM adds managed policies to a role only if it creates the role itself.
+#[test]
+fn the_function_has_no_other_policies() {
+    let resources = &template()["Resources"];
+    let function = &resources["Function"]["Properties"];
+    assert_eq!(referenced(&function["Role"]), "FunctionRole");
+    assert!(function.get("Policies").is_none());
+    let role = &resources["FunctionRole"]["Properties"];
+    assert!(role.get("ManagedPolicyArns").is_none());
+    assert!(policies().keys().eq(["log", "records", "traces"]));
+}
+
+#[test]
+fn outside_dynamodb_the_function_may_only_write_its_log_and_traces() {
+    let actions = |statement: &Value| {
+        let actions = statement["Action"].as_sequence().unwrap().iter();
+        let actions: Vec<_> = actions.map(|action| action.as_str().unwrap()).collect();
+        actions.join(" ")
+    };
+    let policies = policies();
+    let [log] = &policies["log"].as_sequence().unwrap()[..] else {
+        panic!("{:?}", policies["log"]);
+    };
+    assert_eq!(actions(log), "logs:CreateLogStream logs:PutLogEvents");
+    assert_eq!(referenced(&log["Resource"]), "LogGroup");
+    let [traces] = &policies["traces"].as_sequence().unwrap()[..] else {
+        panic!("{:?}", policies["traces"]);
+    };
+    assert_eq!(
+        actions(traces),
+        "xray:PutTraceSegments xray:PutTelemetryRecords"
+    );
 }
 
 #[tokio::test]

@@ -83,6 +83,11 @@ fn outside_dynamodb_the_function_may_only_write_its_log_and_traces() {
     let [traces] = &policies["traces"].as_sequence().unwrap()[..] else {
         panic!("{:?}", policies["traces"]);
     };
+    let Value::Tagged(effect) = &traces["Effect"] else {
+        panic!("{traces:?}");
+    };
+    let on_or_off = ["HasXRay", "Allow", "Deny"].map(Value::from).to_vec();
+    assert_eq!(effect.value, Value::Sequence(on_or_off));
     assert_eq!(
         actions(traces),
         "xray:PutTraceSegments xray:PutTelemetryRecords"

@@ -132,6 +132,28 @@ fn the_timeout_is_that_of_the_template() {
     assert_eq!(timeout.as_u64().unwrap(), TIMEOUT.as_secs());
 }
 
+#[test]
+fn what_costs_extra_and_no_alarm_needs_is_off_by_default() {
+    let template = template();
+    let parameters = &template["Parameters"];
+    assert_eq!(parameters["XRay"]["Default"], "false");
+    assert_eq!(parameters["DetailedApiMetrics"]["Default"], "false");
+    let condition = |value: &Value| {
+        let Value::Tagged(tagged) = value else {
+            panic!("{value:?} is not a condition")
+        };
+        tagged.value[0].as_str().unwrap().to_owned()
+    };
+    let tracing = &template["Globals"]["Function"]["Tracing"];
+    assert_eq!(condition(tracing), "HasXRay");
+    let api = &template["Resources"]["Api"]["Properties"];
+    let routes = api["RouteSettings"].as_mapping().unwrap().values();
+    for settings in routes.chain([&api["DefaultRouteSettings"]]) {
+        let condition = condition(&settings["DetailedMetricsEnabled"]);
+        assert_eq!(condition, "HasDetailedApiMetrics");
+    }
+}
+
 /// Lambda treats a line without a level, such as the metrics, as INFO.
 #[test]
 fn lambda_drops_no_metrics_at_any_log_level() {

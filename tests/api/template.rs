@@ -154,6 +154,26 @@ fn what_costs_extra_and_no_alarm_needs_is_off_by_default() {
     }
 }
 
+#[test]
+fn the_logs_outlive_the_stack() {
+    let resources = &template()["Resources"];
+    for name in ["LogGroup", "ApiLogGroup"] {
+        let group = &resources[name];
+        // A failed creation must not leave groups that block the next one.
+        assert_eq!(group["DeletionPolicy"], "RetainExceptOnCreate", "{name}");
+        assert_eq!(group["UpdateReplacePolicy"], "Retain", "{name}");
+        let days = &group["Properties"]["RetentionInDays"];
+        assert_eq!(referenced(days), "LogRetentionDays");
+    }
+    assert_eq!(parameters_of("prod")["LogRetentionDays"], "400");
+    let Value::Tagged(name) = &resources["ApiLogGroup"]["Properties"]["LogGroupName"] else {
+        panic!("{:?}", resources["ApiLogGroup"]);
+    };
+    let name = name.value[0].as_str().unwrap();
+    assert!(name.starts_with("/aws/vendedlogs/"), "{name}");
+    assert!(name.ends_with("${Uuid}"), "{name}");
+}
+
 /// Lambda treats a line without a level, such as the metrics, as INFO.
 #[test]
 fn lambda_drops_no_metrics_at_any_log_level() {

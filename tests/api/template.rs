@@ -174,6 +174,41 @@ fn the_logs_outlive_the_stack() {
     assert!(name.ends_with("${Uuid}"), "{name}");
 }
 
+#[test]
+fn a_custom_domain_disables_the_default_endpoint() {
+    let template = template();
+    let api = &template["Resources"]["Api"]["Properties"];
+    let Value::Tagged(disabled) = &api["DisableExecuteApiEndpoint"] else {
+        panic!("{api:?}");
+    };
+    let [condition, with_domain, without] = &disabled.value.as_sequence().unwrap()[..] else {
+        panic!("{disabled:?}");
+    };
+    assert_eq!(condition, "HasDomain");
+    assert_eq!((with_domain, without), (&true.into(), &false.into()));
+}
+
+/// CloudFormation passes parameters of every type as text.
+#[test]
+fn conditions_compare_parameters_with_text() {
+    fn assert_compares_text(condition: &Value) {
+        let Value::Tagged(function) = condition else {
+            return;
+        };
+        let Value::Sequence(arguments) = &function.value else {
+            return;
+        };
+        if function.tag == "Equals" {
+            assert!(arguments[1].is_string(), "{condition:?}");
+        }
+        arguments.iter().for_each(assert_compares_text);
+    }
+    for condition in template()["Conditions"].as_mapping().unwrap().values() {
+        assert!(matches!(condition, Value::Tagged(_)), "{condition:?}");
+        assert_compares_text(condition);
+    }
+}
+
 /// Lambda treats a line without a level, such as the metrics, as INFO.
 #[test]
 fn lambda_drops_no_metrics_at_any_log_level() {

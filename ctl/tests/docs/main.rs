@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
 
+mod builds;
 mod markdown;
 mod shell;
 

@@ -1,0 +1,252 @@
+"""Checks that the role in deploy/role.yaml may do what a deployment needs, and nothing else.
+
+usage: TRANSLATED_TEMPLATE=FILE.json pytest ci/tests/test_role.py
+FILE.json is the output of ci/translate.py. The permissions that CloudFormation needs for each type
+of resource are those in AWS's schemas, which cfn-lint contains.
+"""
+
+import json
+import os
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+from samcli.yamlhelper import yaml_parse
+
+ROOT = Path(__file__).parents[2]
+STACK = "workspace-management-prod"
+ZONE = "Z0123456789"
+ACCOUNT = "us-east-1:123456789012"
+
+# The ARNs of the resources of each type in the stack STACK.
+ARNS = {
+    "AWS::ApiGatewayV2::Api": ["arn:aws:apigateway:us-east-1::/apis", "arn:aws:apigateway:us-east-1::/apis/a1b2c3"],
+    "AWS::ApiGatewayV2::ApiMapping": ["arn:aws:apigateway:us-east-1::/domainnames/api.example.com/apimappings/a1b2c3"],
+    "AWS::ApiGatewayV2::DomainName": ["arn:aws:apigateway:us-east-1::/domainnames", "arn:aws:apigateway:us-east-1::/domainnames/api.example.com"],
+    "AWS::ApiGatewayV2::Stage": ["arn:aws:apigateway:us-east-1::/apis/a1b2c3/stages", "arn:aws:apigateway:us-east-1::/apis/a1b2c3/stages/$default"],
+    "AWS::CloudWatch::Alarm": [f"arn:aws:cloudwatch:{ACCOUNT}:alarm:{STACK}-LatencyAlarm-1A2B"],
+    "AWS::CloudWatch::Dashboard": [f"arn:aws:cloudwatch::123456789012:dashboard/{STACK}-us-east-1"],
+    "AWS::DynamoDB::Table": [f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-TeamsTable-1A2B"],
+    "AWS::IAM::ManagedPolicy": [f"arn:aws:iam::123456789012:policy/{STACK}-RecordsReader-1A2B"],
+    "AWS::IAM::Role": [f"arn:aws:iam::123456789012:role/{STACK}-FunctionRole-1A2B"],
+    "AWS::Lambda::Function": [f"arn:aws:lambda:{ACCOUNT}:function:{STACK}-Function-1A2B"],
+    "AWS::Lambda::Permission": [f"arn:aws:lambda:{ACCOUNT}:function:{STACK}-Function-1A2B"],
+    "AWS::Logs::LogGroup": [
+        f"arn:aws:logs:{ACCOUNT}:log-group:{STACK}-LogGroup-1A2B",
+        f"arn:aws:logs:{ACCOUNT}:log-group:/aws/vendedlogs/{STACK}-api-0a1b2c",
+    ],
+    "AWS::Route53::RecordSet": [f"arn:aws:route53:::hostedzone/{ZONE}"],
+}
+
+# Actions of other resources than those of the type.
+OTHER_ARNS = {
+    "iam:AttachRolePolicy": [f"arn:aws:iam::123456789012:role/{STACK}-ReaderRole-1A2B"],
+    "iam:CreateServiceLinkedRole": ["arn:aws:iam::123456789012:role/aws-service-role/contributorinsights.dynamodb.amazonaws.com/Name"],
+    "iam:DetachRolePolicy": [f"arn:aws:iam::123456789012:role/{STACK}-ReaderRole-1A2B"],
+    "iam:PassRole": [f"arn:aws:iam::123456789012:role/{STACK}-FunctionRole-1A2B"],
+    "route53:GetChange": ["arn:aws:route53:::change/C0123456789"],
+    "s3:GetObject": ["arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1a2b/key"],
+    "s3:GetObjectVersion": ["arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1a2b/key"],
+}
+
+# The permissions in AWS's schemas for what template.yaml does not use.
+UNUSED = {
+    "AWS::DynamoDB::Table": [
+        "dynamodb:*Item dynamodb:Query dynamodb:Scan",  # imports
+        "dynamodb:*Import* s3:*",
+        "dynamodb:*KinesisStreamingDestination kinesis:*",
+        "dynamodb:*TableReplica",
+        "dynamodb:DeleteTable",  # the tables are retained
+        "dynamodb:PutResourcePolicy dynamodb:DeleteResourcePolicy",
+        "dynamodb:UpdateTimeToLive",
+        "kms:*",  # AWS manages the key, and its key policy allows the account to use it through DynamoDB
+        "logs:*",
+    ],
+    "AWS::IAM::ManagedPolicy": ["iam:*GroupPolicy iam:*UserPolicy"],
+    "AWS::IAM::Role": ["iam:*PermissionsBoundary"],
+    "AWS::Lambda::Function": [
+        "ec2:* elasticfilesystem:* s3files:* kms:*",
+        "lambda:*CodeSigningConfig lambda:*RecursionConfig lambda:*ScalingConfig lambda:*RuntimeManagementConfig",
+        "lambda:AssociateRuntimeAlias lambda:GetLayerVersion lambda:PassCapacityProvider lambda:PublishVersion",
+    ],
+    "AWS::Logs::LogGroup": [
+        "firehose:* s3:* logs:*BearerTokenAuthentication logs:*KmsKey logs:*LogGroupDeletionProtection",
+        "logs:*DataProtectionPolicy logs:*IndexPolicy logs:DeleteResourcePolicy",
+    ],
+}
+
+# Those of the unused permissions that CloudFormation needs anyway, because it reads everything.
+READ = [
+    "dynamodb:DescribeKinesisStreamingDestination",
+    "lambda:GetFunctionCodeSigningConfig",
+    "lambda:GetFunctionRecursionConfig",
+    "lambda:GetFunctionScalingConfig",
+    "lambda:GetRuntimeManagementConfig",
+    "logs:GetDataProtectionPolicy",
+]
+
+# What the schemas lack: calls of SAM and workspacectl, tags, and the API's access log.
+STACK_ARN = f"arn:aws:cloudformation:{ACCOUNT}:stack/{STACK}/0a1b2c"
+SAM_STACK_ARN = f"arn:aws:cloudformation:{ACCOUNT}:stack/aws-sam-cli-managed-default/0a1b2c"
+BUCKET_ARN = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1a2b"
+FURTHER = [
+    (STACK_ARN, "cloudformation:CreateChangeSet DescribeChangeSet ExecuteChangeSet DescribeStackEvents DescribeStacks GetTemplateSummary DeleteStack"),
+    ("arn:aws:cloudformation:us-east-1:aws:transform/Serverless-2016-10-31", "cloudformation:CreateChangeSet"),
+    (SAM_STACK_ARN, "cloudformation:CreateChangeSet DescribeChangeSet ExecuteChangeSet DescribeStacks"),
+    (BUCKET_ARN, "s3:CreateBucket ListBucket GetBucketPolicy GetBucketPublicAccessBlock GetBucketTagging GetBucketVersioning GetEncryptionConfiguration"),
+    (BUCKET_ARN, "s3:PutBucketPolicy PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning PutEncryptionConfiguration"),
+    (f"{BUCKET_ARN}/key", "s3:GetObject PutObject"),
+    (ARNS["AWS::IAM::ManagedPolicy"][0], "iam:TagPolicy UntagPolicy"),
+    (ARNS["AWS::Lambda::Function"][0], "lambda:GetFunctionConfiguration ListTags"),
+    # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-logging.html
+    ("*", "logs:CreateLogDelivery DeleteLogDelivery GetLogDelivery ListLogDeliveries UpdateLogDelivery"),
+    ("*", "logs:DescribeLogGroups DescribeResourcePolicies PutResourcePolicy"),
+    ("arn:aws:apigateway:us-east-1::/tags/arn%3Aaws%3Aapigateway", "apigateway:POST"),
+]
+
+
+def further():
+    for arn, actions in FURTHER:
+        service, _, names = actions.partition(":")
+        yield from ((f"{service}:{name}", arn) for name in names.split())
+
+
+def for_workspacectl():
+    """What `doctor` and `set` need, by ctl/permissions.json."""
+    permissions = json.loads((ROOT / "ctl/permissions.json").read_text(encoding="utf-8"))
+    for command in ["doctor", "set"]:
+        for action, resources in permissions[command].items():
+            for resource in resources:
+                if resource == "STACK":
+                    yield action, STACK_ARN
+                elif resource.startswith("transform/"):
+                    yield action, f"arn:aws:cloudformation:us-east-1:aws:{resource}"
+                else:
+                    yield action, f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-{resource}-1A2B"
+
+
+def is_unused(kind, action):
+    patterns = " ".join(UNUSED.get(kind, [])).split()
+    return action not in READ and any(fnmatchcase(action, pattern) for pattern in patterns)
+
+
+def in_schema(kind):
+    """The permissions with which CloudFormation manages a resource. Listing all of them is not part of that."""
+    handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
+    return {action for name, handler in handlers.items() if name != "list" for action in handler["permissions"]}
+
+
+def for_resources(kind):
+    for action in in_schema(kind):
+        # apigateway:TagResource is not an action of IAM, and an OpenAPI document in S3 is not used.
+        if is_unused(kind, action) or (kind.startswith("AWS::ApiGatewayV2::") and re.match("apigateway:(Unt|T)ag|s3:", action)):
+            continue
+        for arn in OTHER_ARNS.get(action, ARNS[kind]):
+            yield action, arn
+
+
+KINDS = {resource["Type"] for resource in json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encoding="utf-8"))["Resources"].values()}
+TEMPLATE = yaml_parse((ROOT / "deploy/role.yaml").read_text(encoding="utf-8"))
+ROLE = TEMPLATE["Resources"]["Role"]["Properties"]
+
+
+def resolved(value):
+    """A value of the template for the stack STACK and the hosted zone ZONE."""
+    parameters = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012", "DeployedStack": STACK, "HostedZoneId": ZONE}
+    if isinstance(value, list):
+        return [resolved(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if "Fn::Sub" in value:
+        return re.sub(r"\$\{([^}]+)\}", lambda match: parameters[match[1]], value["Fn::Sub"])
+    if "Fn::If" in value:
+        return resolved(value["Fn::If"][1])
+    return {name: resolved(entry) for name, entry in value.items()}
+
+
+POLICIES = [policy["PolicyDocument"] for policy in resolved(ROLE["Policies"])]
+STATEMENTS = [statement for policy in POLICIES for statement in policy["Statement"]]
+
+
+def entries(value):
+    return value if isinstance(value, list) else [value]
+
+
+def is_allowed(action, arn):
+    return any(
+        action in entries(statement["Action"]) and any(fnmatchcase(arn, pattern) for pattern in entries(statement["Resource"])) for statement in STATEMENTS
+    )
+
+
+def test_the_resources_of_every_type_in_the_template_are_known():
+    assert KINDS == ARNS.keys()
+
+
+@pytest.mark.parametrize("kind", sorted(ARNS))
+def test_the_role_may_manage_the_resources_of_the_stack(kind):
+    needed = list(for_resources(kind))
+    assert needed
+    assert [f"{action} on {arn}" for action, arn in needed if not is_allowed(action, arn)] == []
+
+
+def test_the_role_may_run_sam_and_workspacectl():
+    needed = [*further(), *for_workspacectl()]
+    assert [f"{action} on {arn}" for action, arn in needed if not is_allowed(action, arn)] == []
+
+
+def test_the_role_may_do_nothing_else():
+    needed = {action for kind in ARNS for action, _ in for_resources(kind)}
+    needed |= {action for action, _ in [*further(), *for_workspacectl()]}
+    granted = {action for statement in STATEMENTS for action in entries(statement["Action"])}
+    assert granted - needed == set()
+    assert all(statement["Effect"] == "Allow" and "*" not in action for statement in STATEMENTS for action in entries(statement["Action"]))
+
+
+def test_every_unused_permission_is_one_of_the_schema():
+    for kind, lines in UNUSED.items():
+        for pattern in " ".join(lines).split():
+            assert any(fnmatchcase(action, pattern) for action in in_schema(kind)), f"{kind} has no permission {pattern}"
+
+
+def test_the_role_may_not_change_other_stacks():
+    # Only these actions have no resource in which the name of the stack could be.
+    without_name = r"apigateway:|route53:|logs:\w*(LogDeliver|ResourcePolic|LogGroups)|cloudwatch:DescribeAlarms|iam:CreateServiceLinkedRole|s3:"
+    needed = [pair for kind in ARNS for pair in for_resources(kind)] + [*further(), *for_workspacectl()]
+    others = [(action, arn.replace(STACK, "another-stack")) for action, arn in needed if STACK in arn and not re.match(without_name, action)]
+    assert len(others) > 50
+    assert [f"{action} on {arn}" for action, arn in others if is_allowed(action, arn)] == []
+
+
+def test_roles_are_limited_by_conditions():
+    conditions = {statement["Sid"]: statement["Condition"] for statement in STATEMENTS if "Condition" in statement}
+    services = ["ops.apigateway.amazonaws.com", "contributorinsights.dynamodb.amazonaws.com"]
+    assert conditions == {
+        "RolePolicies": {"ArnLike": {"iam:PolicyARN": f"arn:aws:iam::123456789012:policy/{STACK}-*"}},
+        "PassRole": {"StringEquals": {"iam:PassedToService": "lambda.amazonaws.com"}},
+        "ServiceLinkedRoles": {"StringEquals": {"iam:AWSServiceName": services}},
+    }
+
+
+def test_the_role_may_not_delete_records_or_read_other_tables():
+    table = f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-TeamsTable-1A2B"
+    for action in ["DeleteTable", "DeleteItem", "PutItem", "GetItem", "Query", "Scan"]:
+        assert not is_allowed(f"dynamodb:{action}", table), action
+
+
+def test_the_policies_are_within_the_limit_for_a_role():
+    # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html: without white space
+    assert sum(len(json.dumps(policy, separators=(",", ":"))) for policy in POLICIES) < 10_240
+
+
+def test_only_the_environment_may_assume_the_role():
+    [statement] = ROLE["AssumeRolePolicyDocument"]["Statement"]
+    issuer = "token.actions.githubusercontent.com"
+    assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
+    assert statement["Condition"] == {"StringEquals": {f"{issuer}:aud": "sts.amazonaws.com", f"{issuer}:sub": {"Ref": "Subject"}}}
+    pattern = TEMPLATE["Parameters"]["Subject"]["AllowedPattern"]
+    for subject in ["repo:owner/repository:environment:production", "repo:owner@1/repository@2:environment:production"]:
+        assert re.fullmatch(pattern, subject), subject
+    for subject in ["repo:owner/repository:ref:refs/heads/main", "repo:owner/repository:*", "repo:owner/*:environment:production", ""]:
+        assert not re.fullmatch(pattern, subject), subject

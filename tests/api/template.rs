@@ -138,6 +138,12 @@ fn what_costs_extra_and_no_alarm_needs_is_off_by_default() {
     let parameters = &template["Parameters"];
     assert_eq!(parameters["XRay"]["Default"], "false");
     assert_eq!(parameters["DetailedApiMetrics"]["Default"], "false");
+    assert_eq!(parameters["ContributorInsights"]["Default"], "false");
+    for table in Table::ALL {
+        let table = &template["Resources"][table.logical_id]["Properties"];
+        let enabled = &table["ContributorInsightsSpecification"]["Enabled"];
+        assert_eq!(referenced(enabled), "ContributorInsights");
+    }
     let condition = |value: &Value| {
         let Value::Tagged(tagged) = value else {
             panic!("{value:?} is not a condition")

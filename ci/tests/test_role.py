@@ -65,7 +65,7 @@ UNUSED = {
         "logs:*",
     ],
     "AWS::IAM::ManagedPolicy": ["iam:*GroupPolicy iam:*UserPolicy"],
-    "AWS::IAM::Role": ["iam:*PermissionsBoundary"],
+    "AWS::IAM::Role": ["iam:DeleteRolePermissionsBoundary"],
     "AWS::Lambda::Function": [
         "ec2:* elasticfilesystem:* s3files:* kms:*",
         "lambda:*CodeSigningConfig lambda:*RecursionConfig lambda:*ScalingConfig lambda:*RuntimeManagementConfig",
@@ -147,7 +147,8 @@ def for_resources(kind):
             yield action, arn
 
 
-KINDS = {resource["Type"] for resource in json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encoding="utf-8"))["Resources"].values()}
+RESOURCES = json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encoding="utf-8"))["Resources"]
+KINDS = {resource["Type"] for resource in RESOURCES.values()}
 TEMPLATE = yaml_parse((ROOT / "deploy/role.yaml").read_text(encoding="utf-8"))
 ROLE = TEMPLATE["Resources"]["Role"]["Properties"]
 
@@ -223,10 +224,35 @@ def test_roles_are_limited_by_conditions():
     conditions = {statement["Sid"]: statement["Condition"] for statement in STATEMENTS if "Condition" in statement}
     services = ["ops.apigateway.amazonaws.com", "contributorinsights.dynamodb.amazonaws.com"]
     assert conditions == {
-        "RolePolicies": {"ArnLike": {"iam:PolicyARN": f"arn:aws:iam::123456789012:policy/{STACK}-*"}},
+        "RolesWithBoundary": {"StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}},
         "PassRole": {"StringEquals": {"iam:PassedToService": "lambda.amazonaws.com"}},
         "ServiceLinkedRoles": {"StringEquals": {"iam:AWSServiceName": services}},
     }
+
+
+def test_the_boundary_allows_what_the_roles_of_the_stack_need_and_nothing_else():
+    boundary = TEMPLATE["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+    limit = {action for statement in boundary for action in entries(statement["Action"])}
+    policies = [policy["PolicyDocument"] for policy in resolved(RESOURCES["FunctionRole"]["Properties"]["Policies"])]
+    policies += [RESOURCES[name]["Properties"]["PolicyDocument"] for name in ["RecordsReader", "RecordsFollower"]]
+    needed = {action for policy in policies for statement in policy["Statement"] for action in entries(statement["Action"])}
+    assert limit == needed
+    resources = {statement["Sid"]: resolved(statement["Resource"]) for statement in boundary}
+    assert resources == {
+        "Records": f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-*",
+        "Log": f"arn:aws:logs:{ACCOUNT}:log-group:{STACK}-*",
+        "Traces": "*",
+    }
+    for name, resource in RESOURCES.items():
+        if resource["Type"] == "AWS::IAM::Role":
+            assert resource["Properties"]["PermissionsBoundary"]["Fn::If"][0] == "HasPermissionsBoundary", name
+
+
+def test_the_role_may_not_change_its_boundary():
+    name = resolved(TEMPLATE["Resources"]["Boundary"]["Properties"]["ManagedPolicyName"])
+    assert name == resolved(TEMPLATE["Outputs"]["PermissionsBoundary"]["Value"])
+    for action in ["CreatePolicyVersion", "DeletePolicy", "DeletePolicyVersion"]:
+        assert not is_allowed(f"iam:{action}", f"arn:aws:iam::123456789012:policy/{name}"), action
 
 
 def test_the_role_may_not_delete_records_or_read_other_tables():

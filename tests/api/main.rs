@@ -12,6 +12,7 @@ mod operations;
 mod support;
 
 mod auth;
+mod cloudformation;
 mod concurrency;
 mod credential_matrix;
 mod dashboard;

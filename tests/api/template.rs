@@ -7,7 +7,10 @@ use workspace_local::tables::TEMPLATE;
 use workspace_management::{operation::Operation, service::TIMEOUT, store::Table};
 use yaml_serde::Value;
 
-use crate::support::{TestApp, event, operation_event};
+use crate::{
+    cloudformation::{Stack, text},
+    support::{TestApp, event, operation_event},
+};
 
 pub fn template() -> Value {
     yaml_serde::from_str(TEMPLATE).unwrap()
@@ -103,27 +106,58 @@ async fn the_router_has_the_routes_of_the_template() {
     }
 }
 
+/// The rate and the burst of each route for which `RouteSettings` has some, and of the others.
+fn throttles(anonymous: &str) -> (BTreeMap<String, (u64, u64)>, (u64, u64)) {
+    let resources = Stack::new(&[("AnonymousOperations", anonymous)]).resources();
+    let api = &resources["Api"].properties;
+    let limits = |settings: &Value| {
+        let limit = |name: &str| settings[name].as_u64().unwrap();
+        (limit("ThrottlingRateLimit"), limit("ThrottlingBurstLimit"))
+    };
+    let routes = api["RouteSettings"].as_mapping().unwrap().iter();
+    let routes = routes.map(|(route, settings)| (text(route), limits(settings)));
+    (routes.collect(), limits(&api["DefaultRouteSettings"]))
+}
+
 #[test]
-fn the_template_throttles_anonymous_operations_below_the_others() {
-    let template = template();
-    let api = &template["Resources"]["Api"]["Properties"];
-    let rate = |settings: &Value| settings["ThrottlingRateLimit"].as_u64().unwrap();
-
-    let throttled = api["RouteSettings"].as_mapping().unwrap();
-
-    let default = rate(&api["DefaultRouteSettings"]);
-    assert!(throttled.values().all(|settings| rate(settings) < default));
-    let throttled: BTreeSet<_> = throttled
-        .keys()
-        .map(|route| route.as_str().unwrap().to_owned())
-        .collect();
+fn the_routes_of_anonymous_callers_have_a_low_limit_while_they_are_allowed() {
+    let (open, default) = throttles("allowed");
     let anonymous = Operation::ALL.iter();
     let anonymous = anonymous.filter(|operation| operation.allows_anonymous());
     let anonymous = anonymous.map(|operation| {
         let (method, path) = declared_route(*operation);
-        format!("{method} {path}")
+        (format!("{method} {path}"), (5, 50))
     });
-    assert_eq!(throttled, anonymous.collect());
+    assert_eq!(open, anonymous.collect());
+    assert_eq!(default, (500, 1000));
+
+    let (closed, default) = throttles("denied");
+    assert!(
+        closed.values().all(|limits| *limits == default),
+        "{closed:?}"
+    );
+}
+
+#[test]
+fn every_table_and_index_has_the_ceiling() {
+    let resources = Stack::new(&[("AnonymousOperations", "denied"), ("MaxWriteUnits", "7")]);
+    for table in Table::ALL {
+        let table = &resources.resources()[table.logical_id].properties;
+        let indexes = table
+            .get("GlobalSecondaryIndexes")
+            .and_then(Value::as_sequence);
+        for limited in indexes.into_iter().flatten().chain([table]) {
+            let throughput = limited["OnDemandThroughput"].as_mapping().unwrap();
+            let limits: Vec<_> = throughput
+                .iter()
+                .map(|(name, limit)| (text(name), text(limit)))
+                .collect();
+            assert_eq!(
+                limits,
+                [("MaxWriteRequestUnits".to_owned(), "7".to_owned())]
+            );
+        }
+    }
 }
 
 #[test]

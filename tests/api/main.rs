@@ -11,8 +11,10 @@
 mod operations;
 mod support;
 
+mod alarms;
 mod auth;
 mod cloudformation;
+mod cloudwatch;
 mod concurrency;
 mod credential_matrix;
 mod dashboard;
@@ -20,6 +22,7 @@ mod events;
 mod fault_matrix;
 mod iam_policy;
 mod lifecycle;
+mod metric_math;
 mod openapi;
 mod outages;
 mod prefer;

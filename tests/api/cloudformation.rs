@@ -55,6 +55,11 @@ impl Stack {
             .collect()
     }
 
+    /// A section of the template, with all functions evaluated.
+    pub fn section(&self, name: &str) -> Value {
+        self.evaluate(&self.template[name])
+    }
+
     fn condition(&self, name: &str) -> bool {
         let condition = &self.template["Conditions"][name];
         assert!(!condition.is_null(), "no condition {name}");

@@ -16,6 +16,7 @@ mod auth;
 mod cloudformation;
 mod cloudwatch;
 mod concurrency;
+mod cost;
 mod credential_matrix;
 mod dashboard;
 mod events;

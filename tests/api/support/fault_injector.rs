@@ -41,6 +41,8 @@ pub enum Fault {
     Reset,
     /// The connection is closed in the middle of the response.
     HalfResponse,
+    /// No more data arrives after the middle of the response.
+    StalledResponse,
     /// The TLS handshake fails.
     NoTls,
     /// No response arrives.
@@ -76,6 +78,7 @@ pub const FAULTS: &[Fault] = &[
     Fault::Closed,
     Fault::Reset,
     Fault::HalfResponse,
+    Fault::StalledResponse,
     Fault::NoTls,
     Fault::NoResponse,
     Fault::Late,
@@ -92,6 +95,7 @@ const LISTENER_FAULTS: &[Fault] = &[
     Fault::Closed,
     Fault::Reset,
     Fault::HalfResponse,
+    Fault::StalledResponse,
     Fault::NoResponse,
     Fault::NotHttp,
 ];
@@ -279,13 +283,13 @@ async fn faulty_listener(fault: Fault) -> SocketAddr {
             tokio::spawn(async move {
                 let mut buffer = [0; 64 * 1024];
                 let _ = stream.read(&mut buffer).await;
+                let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
+                if matches!(fault, Fault::HalfResponse | Fault::StalledResponse) {
+                    let _ = stream.write_all(half).await;
+                }
                 match fault {
-                    Fault::Closed => {}
+                    Fault::Closed | Fault::HalfResponse => {}
                     Fault::Reset => stream.set_zero_linger().unwrap(),
-                    Fault::HalfResponse => {
-                        let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
-                        let _ = stream.write_all(half).await;
-                    }
                     Fault::NotHttp => {
                         let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await;
                     }

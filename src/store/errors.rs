@@ -4,7 +4,7 @@ use std::{error::Error as StdError, time::Duration};
 
 use aws_sdk_dynamodb::{
     config::{
-        Builder,
+        Builder, StalledStreamProtectionConfig,
         interceptors::InterceptorContext,
         retry::{ClassifyRetry, RetryAction, RetryConfig},
         timeout::TimeoutConfig,
@@ -68,6 +68,9 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .with_max_backoff(MAX_BACKOFF);
     config
         .timeout_config(timeouts.build())
+        // It measures the throughput of each body, to end one after 20 seconds without data. The
+        // timeout of an attempt includes the body, and ends it earlier.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
         .retry_classifier(TransientErrorClassifier)
 }

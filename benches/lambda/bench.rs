@@ -1,7 +1,6 @@
 //! The programs, the DynamoDB that they share, and the events that they receive.
 
 use std::{
-    collections::BTreeMap,
     env,
     path::{Path, PathBuf},
     process::Command,
@@ -20,19 +19,25 @@ use workspace_local::{
 };
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::{endpoint::Endpoint, function::Function};
+use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 
 /// The function in reports.
 pub(crate) const OURS: &str = "ours";
 
+/// The baseline without the AWS SDK.
+pub(crate) const HELLO: &str = "baseline-hello";
+
 /// The baseline that trusts the certificates of the system, as the SDK does by default.
-const TYPICAL: &str = "baseline-typical";
+pub(crate) const TYPICAL: &str = "baseline-typical";
+
+/// The baseline with the SDK client of the function.
+pub(crate) const SDK: &str = "baseline-sdk";
 
 /// The programs, and the package of each.
-pub(crate) const PROGRAMS: [(&str, &str); 4] = [
-    ("baseline-hello", "baseline-hello"),
-    (TYPICAL, "baseline-typical"),
-    ("baseline-sdk", "baseline-sdk"),
+const PACKAGES: [(&str, &str); 4] = [
+    (HELLO, HELLO),
+    (TYPICAL, TYPICAL),
+    (SDK, SDK),
     (OURS, "workspace-management"),
 ];
 
@@ -41,15 +46,23 @@ pub(crate) const CALLS: usize = 400;
 
 /// The compiled programs, and a DynamoDB with the demo organization.
 pub(crate) struct Bench {
-    /// The executables, by program.
-    pub(crate) programs: BTreeMap<&'static str, PathBuf>,
+    pub(crate) programs: Vec<Program>,
     pub(crate) endpoint: Endpoint,
+}
+
+/// A program that is measured.
+pub(crate) struct Program {
+    /// Its name in reports.
+    pub(crate) name: String,
+    pub(crate) file: PathBuf,
 }
 
 impl Bench {
     /// Builds the programs and starts DynamoDB, whose certificates are stored in `folder`.
-    pub(crate) async fn new(root: &Path, folder: &Path) -> Result<Self> {
-        let programs = build(root)?;
+    /// `others` are further builds of the function.
+    pub(crate) async fn new(root: &Path, folder: &Path, others: Vec<Program>) -> Result<Self> {
+        let mut programs = build(root)?;
+        programs.extend(others);
         let endpoint = Endpoint::start(folder).await?;
         let client = Client::from_conf(sdk_config(&endpoint.plain).build());
         let tables = table_names();
@@ -58,14 +71,35 @@ impl Bench {
         Ok(Self { programs, endpoint })
     }
 
-    /// Starts a program with additional environment variables. Returns how long it takes until the
-    /// program is ready.
-    pub(crate) async fn start(
+    /// Starts the function with additional environment variables.
+    pub(crate) async fn start_ours(&self, variables: &[(&str, &str)]) -> Result<Function> {
+        let mut programs = self.programs.iter();
+        let ours = programs.find(|program| program.name == OURS);
+        let ours = ours.expect("the function is one of the programs");
+        Ok(self.launch(ours, variables, None).await?.0)
+    }
+
+    /// Starts a program. Returns how long it takes until the program is ready.
+    pub(crate) async fn start(&self, program: &Program) -> Result<(Function, Duration)> {
+        self.launch(program, &[], None).await
+    }
+
+    /// Starts a program in a control group. Returns how long it takes until the program is ready.
+    pub(crate) async fn start_in_group(
         &self,
-        program: &str,
-        variables: &[(&str, &str)],
+        program: &Program,
+        group: &CpuGroup,
     ) -> Result<(Function, Duration)> {
-        let roots = match program {
+        self.launch(program, &[], Some(group)).await
+    }
+
+    async fn launch(
+        &self,
+        program: &Program,
+        variables: &[(&str, &str)],
+        group: Option<&CpuGroup>,
+    ) -> Result<(Function, Duration)> {
+        let roots = match &*program.name {
             TYPICAL => &self.endpoint.system_roots,
             _ => &self.endpoint.amazon_roots,
         };
@@ -80,23 +114,26 @@ impl Bench {
             ])
             .chain(variables.iter().copied())
             .collect();
-        Function::start(&self.programs[program], &variables).await
+        Function::start(&program.file, &variables, group).await
     }
 }
 
 /// Builds each program separately, because Cargo would otherwise unify their features.
-fn build(root: &Path) -> Result<BTreeMap<&'static str, PathBuf>> {
+fn build(root: &Path) -> Result<Vec<Program>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let mut programs = BTreeMap::new();
-    for (program, package) in PROGRAMS {
+    let mut programs = Vec::new();
+    for (name, package) in PACKAGES {
         eprintln!("building {package}");
         let status = Command::new(&cargo)
             .args(["build", "--quiet", "--release", "--package", package])
             .current_dir(root)
             .status()?;
         ensure!(status.success(), "cannot build {package}");
-        programs.insert(program, target.join("release").join(package));
+        programs.push(Program {
+            name: name.to_owned(),
+            file: target.join("release").join(package),
+        });
     }
     Ok(programs)
 }

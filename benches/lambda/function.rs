@@ -9,8 +9,18 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use tokio::process::{Child, Command};
+use tokio::{
+    io::AsyncWriteExt as _,
+    process::{Child, Command},
+    time::sleep,
+};
 use workspace_local::runtime_api::{RuntimeApi, environment};
+
+use crate::cpu_group::{CpuGroup, PERIOD};
+
+/// Joins the control group whose file is `$1`, and becomes the program `$0` once there is a line on
+/// the standard input.
+const JOIN_AND_WAIT: &str = r#"echo $$ > "$1" && read -r _ && exec "$0" < /dev/null"#;
 
 /// A running program and its Runtime API.
 pub(crate) struct Function {
@@ -18,14 +28,33 @@ pub(crate) struct Function {
     runtime_api: RuntimeApi,
 }
 
+/// How long one event takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Invocation {
+    /// Until the response.
+    pub(crate) response: Duration,
+    /// Until the program polls for the next event, which ends the time that Lambda bills.
+    pub(crate) until_next_poll: Duration,
+}
+
 impl Function {
-    /// Starts a program and waits until it fetches its first event. Returns how long that takes.
+    /// Starts a program, in a control group if there is one, and waits until it fetches its first
+    /// event. Returns how long that takes.
     pub(crate) async fn start(
         program: &Path,
         variables: &[(&str, &str)],
+        group: Option<&CpuGroup>,
     ) -> Result<(Self, Duration)> {
         let mut runtime_api = RuntimeApi::start().await?;
-        let mut command = Command::new(program);
+        let mut command = match group {
+            None => Command::new(program),
+            Some(group) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", JOIN_AND_WAIT]);
+                shell.arg(program).arg(group.processes());
+                shell
+            }
+        };
         command
             .env_clear()
             .envs(environment(runtime_api.address()))
@@ -36,14 +65,24 @@ impl Function {
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("AWS_SESSION_TOKEN", "local")
             .envs(variables.iter().copied())
-            .stdin(Stdio::null())
+            .stdin(if group.is_some() {
+                Stdio::piped()
+            } else {
+                Stdio::null()
+            })
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .kill_on_drop(true);
-        let started = Instant::now();
-        let process = command
+        let mut started = Instant::now();
+        let mut process = command
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
+        if let Some(mut shell) = process.stdin.take() {
+            // The shell joins the group in the meantime, and the quota is renewed.
+            sleep(3 * PERIOD).await;
+            started = Instant::now();
+            shell.write_all(b"\n").await?;
+        }
         let ready = runtime_api.polled().await?;
         let function = Self {
             process,
@@ -52,18 +91,20 @@ impl Function {
         Ok((function, ready - started))
     }
 
-    /// Sends an event and waits for the response. Returns how long that takes.
+    /// Sends an event and waits for the response, and until the function is ready for the next one.
     ///
     /// # Errors
     /// If the response is not a 204.
-    pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Duration> {
+    pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Invocation> {
         self.runtime_api.discard_polls();
         let sent = Instant::now();
         self.send(0, event);
         let (_, received) = self.response().await?;
-        // The next call only starts its clock when the function is ready for an event.
-        self.runtime_api.polled().await?;
-        Ok(received - sent)
+        let polled = self.runtime_api.polled().await?;
+        Ok(Invocation {
+            response: received - sent,
+            until_next_poll: polled - sent,
+        })
     }
 
     /// Queues an event.

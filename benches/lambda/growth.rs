@@ -8,7 +8,7 @@ use workspace_local::demo::{DEMO_ORGANIZATION, key_record};
 use workspace_management::{api_key::ApiKey, operation::Operation, store::Table};
 
 use crate::{
-    bench::{Bench, CALLS, OURS, event_with_body, logging_instance_event},
+    bench::{Bench, CALLS, event_with_body, logging_instance_event},
     report::Report,
 };
 
@@ -36,7 +36,7 @@ async fn measure_entries(bench: &Bench, report: &mut Report) -> Result<()> {
         users.push((count.to_string(), of_users));
         models.push((count.to_string(), of_models));
     }
-    let (mut function, _) = bench.start(OURS, &[]).await?;
+    let mut function = bench.start_ours(&[]).await?;
     for (_, event) in users.iter().chain(&models) {
         function.invoke(event).await?;
     }
@@ -45,7 +45,7 @@ async fn measure_entries(bench: &Bench, report: &mut Report) -> Result<()> {
         for (count, event) in &users {
             for _ in 0..RUN {
                 bench.endpoint.take_traffic();
-                let time = function.invoke(event).await?;
+                let time = function.invoke(event).await?.response;
                 let own_time = time.saturating_sub(bench.endpoint.take_traffic().time);
                 report.time("warm, by users per request", count, time);
                 report.time(
@@ -57,7 +57,7 @@ async fn measure_entries(bench: &Bench, report: &mut Report) -> Result<()> {
         }
         for (count, event) in &models {
             for _ in 0..RUN {
-                let time = function.invoke(event).await?;
+                let time = function.invoke(event).await?.response;
                 report.time("warm, by models per request", count, time);
             }
         }
@@ -68,7 +68,7 @@ async fn measure_entries(bench: &Bench, report: &mut Report) -> Result<()> {
 async fn measure_members(bench: &Bench, report: &mut Report) -> Result<()> {
     // No other figure adds users with these numbers.
     const NEW_USERS: usize = 900_000;
-    let (mut function, _) = bench.start(OURS, &[]).await?;
+    let mut function = bench.start_ours(&[]).await?;
     let event = event_with_body(Operation::AddTeamUsers, &users_body(0..1))?;
     function.invoke(&event).await?;
     let mut stored = 0;
@@ -78,7 +78,7 @@ async fn measure_members(bench: &Bench, report: &mut Report) -> Result<()> {
         for call in 0..CALLS_PER_SIZE {
             let user = NEW_USERS + call;
             let event = event_with_body(Operation::AddTeamUsers, &users_body(user..user + 1))?;
-            let time = function.invoke(&event).await?;
+            let time = function.invoke(&event).await?.response;
             report.time("warm, by members of the team", &size.to_string(), time);
         }
     }
@@ -88,7 +88,7 @@ async fn measure_members(bench: &Bench, report: &mut Report) -> Result<()> {
 async fn measure_keys(bench: &Bench, report: &mut Report) -> Result<()> {
     // Longer than the measurement, so that no key expires from the cache.
     let variables = [("KEY_CACHE_SECONDS", "3600")];
-    let (mut function, _) = bench.start(OURS, &variables).await?;
+    let mut function = bench.start_ours(&variables).await?;
     let mut events: Vec<Arc<str>> = Vec::new();
     for count in [1, 100, 10_000] {
         while events.len() < count {
@@ -99,8 +99,8 @@ async fn measure_keys(bench: &Bench, report: &mut Report) -> Result<()> {
         let subject = count.to_string();
         for call in 0..CALLS_PER_SIZE {
             // A multiple of a prime spreads the calls over all keys.
-            let time = function.invoke(&events[call * 7919 % count]).await?;
-            report.time("warm, by cached keys", &subject, time);
+            let invocation = function.invoke(&events[call * 7919 % count]).await?;
+            report.time("warm, by cached keys", &subject, invocation.response);
         }
         report.size(
             "peak memory, by cached keys",

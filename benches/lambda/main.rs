@@ -4,13 +4,21 @@
 //! Lambda Runtime API, with an embedded DynamoDB behind TLS. It prints the figures and writes them
 //! to `docs/`. Times depend on the machine and its load. The ratios of one run depend on them less.
 //!
-//! With `-- --test`, it starts each program only once. With `-- soak`, it sends the function many
-//! requests and measures nothing else.
+//! One part measures the programs with the CPU share that Lambda gives to functions with little
+//! memory. It needs Linux and the right to create control groups, and is skipped without. Then, and
+//! after any run with arguments, `docs/` stays as it is.
+//!
+//! With `-- --test`, the benchmark starts each program only once. With `-- cpu`, it measures only
+//! that part, and with `-- soak`, it sends the function many requests and measures nothing else.
+//! `-- --with NAME=FILE` compares a further build of the function.
 
 mod bench;
+mod cpu_group;
+mod documents;
 mod endpoint;
 mod function;
 mod growth;
+mod lambda_cpu;
 mod operations;
 mod report;
 mod sizes;
@@ -20,16 +28,22 @@ mod throughput;
 
 use std::{env, path::Path};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use crate::{bench::Bench, report::Report};
+use crate::{
+    bench::{Bench, Program},
+    cpu_group::CpuGroup,
+    report::Report,
+};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
-    let has_argument = |name| env::args().any(|argument| argument == name);
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
+    let has_argument = |name| arguments.iter().any(|argument| argument == name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = tempfile::tempdir()?;
-    let bench = Bench::new(&root, folder.path()).await?;
+    let bench = Bench::new(&root, folder.path(), other_builds(&arguments)?).await?;
     if has_argument("soak") {
         return soak::run(&bench).await;
     }
@@ -39,11 +53,49 @@ async fn main() -> Result<()> {
         start::STARTS
     };
     let mut report = Report::default();
+    let can_limit_cpu = CpuGroup::create("test");
+    if has_argument("cpu") {
+        drop(can_limit_cpu?);
+        lambda_cpu::measure(&bench, starts, &mut report).await?;
+        report.print();
+        return Ok(());
+    }
     start::measure(&bench, starts, &mut report).await?;
     operations::measure(&bench, &mut report).await?;
     throughput::measure(&bench, &mut report).await?;
     growth::measure(&bench, &mut report).await?;
     sizes::measure(&bench, &mut report)?;
+    let is_complete = match can_limit_cpu {
+        Ok(_) => {
+            lambda_cpu::measure(&bench, starts, &mut report).await?;
+            true
+        }
+        Err(reason) => {
+            println!(
+                "SKIPPED: Lambda's CPU share, because this machine cannot limit the CPU: {reason:#}"
+            );
+            false
+        }
+    };
     report.print();
-    report.write(&root.join("docs"))
+    if is_complete && arguments.is_empty() {
+        report.write(&root.join("docs"))?;
+        documents::write(&root, &report)?;
+    }
+    Ok(())
+}
+
+/// The builds of the function in `--with NAME=FILE`.
+fn other_builds(arguments: &[String]) -> Result<Vec<Program>> {
+    let options = arguments.windows(2).filter(|pair| pair[0] == "--with");
+    let build = |pair: &[String]| {
+        let (name, file) = pair[1]
+            .split_once('=')
+            .with_context(|| format!("--with needs NAME=FILE, not {}", pair[1]))?;
+        Ok(Program {
+            name: name.to_owned(),
+            file: file.into(),
+        })
+    };
+    options.map(build).collect()
 }

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use workspace_management::operation::Operation;
 
 use crate::{
-    bench::{Bench, CALLS, OURS, PROGRAMS, comparison_event, event},
+    bench::{Bench, CALLS, comparison_event, event},
     report::Report,
 };
 
@@ -26,13 +26,13 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
 
 async fn compare_programs(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut functions = Vec::new();
-    for (program, _) in PROGRAMS {
-        let (function, _) = bench.start(program, &[]).await?;
-        functions.push((program, function, comparison_event(program)?));
+    for program in &bench.programs {
+        let (function, _) = bench.start(program).await?;
+        functions.push((&program.name, function, comparison_event(&program.name)?));
     }
     for call in 0..WARM_UP_CALLS + CALLS {
         for (program, function, event) in &mut functions {
-            let time = function.invoke(event).await?;
+            let time = function.invoke(event).await?.response;
             if call >= WARM_UP_CALLS {
                 report.time("warm, create_logging_instance", program, time);
             }
@@ -49,7 +49,7 @@ async fn compare_programs(bench: &Bench, report: &mut Report) -> Result<()> {
 async fn measure_operation(bench: &Bench, operation: Operation, report: &mut Report) -> Result<()> {
     let name = operation.name();
     let event: Arc<str> = event(operation)?.to_string().into();
-    let (mut function, _) = bench.start(OURS, &[]).await?;
+    let mut function = bench.start_ours(&[]).await?;
     // Leaves out what the function sends to DynamoDB while it starts.
     sleep(Duration::from_millis(100)).await;
     bench.endpoint.take_traffic();
@@ -58,7 +58,8 @@ async fn measure_operation(bench: &Bench, operation: Operation, report: &mut Rep
     report.count("DynamoDB requests, first call", name, first.requests);
     report.count("DynamoDB round trips, first call", name, first.round_trips);
     for _ in 0..CALLS {
-        report.time("warm, ours", name, function.invoke(&event).await?);
+        let time = function.invoke(&event).await?.response;
+        report.time("warm, ours", name, time);
         let requests = bench.endpoint.take_traffic().requests;
         report.count("DynamoDB requests, warm", name, requests);
     }

@@ -6,21 +6,19 @@ use anyhow::{Result, anyhow};
 use plotters::{coord::Shift, prelude::*};
 use serde_json::{Value, json};
 
-use crate::bench::OURS;
+use crate::{
+    bench::{HELLO, OURS, TYPICAL},
+    lambda_cpu::{MEMORY_SIZES, figure},
+};
 
-/// The figures of the chart.
-const CHART_FIGURES: [&str; 4] = [
-    "start to ready, wall",
-    "CPU until the first response",
-    "first response, wall",
-    "warm, create_logging_instance",
-];
+/// The figures of the chart, for each memory size.
+const CHART_FIGURES: [&str; 3] = ["start to first response", "first response", "warm response"];
 
 /// The programs of the chart, and the colors of their bars.
 const CHART_PROGRAMS: [(&str, RGBColor); 3] = [
-    ("baseline-hello", RGBColor(148, 163, 184)),
+    (HELLO, RGBColor(148, 163, 184)),
     (OURS, RGBColor(5, 150, 105)),
-    ("baseline-typical", RGBColor(217, 119, 6)),
+    (TYPICAL, RGBColor(217, 119, 6)),
 ];
 
 /// The measurements of each figure and subject, in the order in which they were first added. A
@@ -34,6 +32,15 @@ enum Measurements {
     Bytes(u64),
     /// The largest count.
     Count(usize),
+    /// A price in USD.
+    Price(f64),
+}
+
+/// A statistic of a figure. Sizes, counts and prices have only a median, which is their value.
+#[derive(Clone, Copy)]
+pub(crate) enum Statistic {
+    Median,
+    P99,
 }
 
 impl Report {
@@ -56,6 +63,36 @@ impl Report {
         if let Measurements::Count(max) = self.entry(figure, subject, empty) {
             *max = count.max(*max);
         }
+    }
+
+    pub(crate) fn price(&mut self, figure: &str, subject: &str, usd: f64) {
+        *self.entry(figure, subject, Measurements::Price(usd)) = Measurements::Price(usd);
+    }
+
+    /// The mean of times in seconds.
+    pub(crate) fn mean(&self, figure: &str, subject: &str) -> f64 {
+        match self.measurements(figure, subject) {
+            Some(Measurements::Times(times)) => {
+                times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64
+            }
+            _ => f64::NAN,
+        }
+    }
+
+    /// A statistic in the unit of the figure, or NaN if it was not measured.
+    pub(crate) fn value(&self, figure: &str, subject: &str, statistic: Statistic) -> f64 {
+        let measurements = self.measurements(figure, subject);
+        let value = measurements.and_then(|measurements| match statistic {
+            Statistic::Median => Some(measurements.median()),
+            Statistic::P99 => measurements.p99(),
+        });
+        value.unwrap_or(f64::NAN)
+    }
+
+    fn measurements(&self, figure: &str, subject: &str) -> Option<&Measurements> {
+        let (_, subjects) = self.0.iter().find(|(name, _)| name == figure)?;
+        let (_, measurements) = subjects.iter().find(|(name, _)| name == subject)?;
+        Some(measurements)
     }
 
     fn entry(&mut self, figure: &str, subject: &str, empty: Measurements) -> &mut Measurements {
@@ -92,12 +129,10 @@ impl Report {
         for row in self.rows() {
             let figure = if row.figure == last { "" } else { row.figure };
             last = row.figure;
-            let number = |number: f64| {
-                if row.unit.is_empty() {
-                    format!("{number:.0}")
-                } else {
-                    format!("{number:.3}")
-                }
+            let number = |number: f64| match row.unit {
+                "" => format!("{number:.0}"),
+                "USD" => format!("{number:.5}"),
+                _ => format!("{number:.3}"),
             };
             let p99 = row.p99.map(number).unwrap_or_default();
             println!(
@@ -126,7 +161,7 @@ impl Report {
         let json = serde_json::to_string_pretty(&figures)? + "\n";
         fs::write(folder.join("benchmark.json"), json)?;
         let file = folder.join("benchmark.svg");
-        let area = SVGBackend::new(&file, (840, 380)).into_drawing_area();
+        let area = SVGBackend::new(&file, (840, 560)).into_drawing_area();
         self.draw(&area)
             .map_err(|error| anyhow!("cannot draw the chart: {error}"))
     }
@@ -134,26 +169,25 @@ impl Report {
     fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Box<dyn Error>> {
         area.fill(&WHITE)?;
         let label = |size: i32, color: &RGBColor| ("sans-serif", size).into_font().color(color);
-        let title = "milliseconds, median; logarithmic scale";
+        let title = "milliseconds with Lambda's CPU share, median; logarithmic scale";
         area.draw(&Text::new(
             title,
             (16, 14),
             label(14, &RGBColor(71, 85, 105)),
         ))?;
 
-        let rows = self.rows();
-        let median = |figure: &str, program: &str| {
-            let mut rows = rows.iter();
-            let row = rows.find(|row| row.figure == figure && row.subject == program);
-            row.map_or(0.0, |row| row.median)
-        };
-        let medians = |figure| CHART_PROGRAMS.map(|(program, _)| median(figure, program));
-        let max = CHART_FIGURES.iter().flat_map(|figure| medians(figure));
-        let max = max.fold(1.0, f64::max);
+        let figures = MEMORY_SIZES.iter().flat_map(|memory| {
+            let names = CHART_FIGURES.iter();
+            names.map(|name| figure(*memory, name))
+        });
+        let figures: Vec<String> = figures.collect();
+        let median = |figure: &str, program| self.value(figure, program, Statistic::Median);
+        let medians = |figure: &String| CHART_PROGRAMS.map(|(program, _)| median(figure, program));
+        let max = figures.iter().flat_map(medians).fold(1.0, f64::max);
         let width = |value: f64| ((value / 0.05).ln() / (max / 0.05).ln() * 560.0).max(2.0) as i32;
         let mut y = 44;
-        for figure in CHART_FIGURES {
-            area.draw(&Text::new(figure, (16, y), label(15, &BLACK)))?;
+        for figure in &figures {
+            area.draw(&Text::new(figure.as_str(), (16, y), label(15, &BLACK)))?;
             y += 20;
             for (program, color) in CHART_PROGRAMS {
                 let value = median(figure, program);
@@ -186,6 +220,7 @@ impl Measurements {
             Self::Times(_) => "ms",
             Self::Bytes(_) => "MiB",
             Self::Count(_) => "",
+            Self::Price(_) => "USD",
         }
     }
 
@@ -194,14 +229,15 @@ impl Measurements {
             Self::Times(times) => percentile(times, 0.5),
             Self::Bytes(bytes) => *bytes as f64 / (1024.0 * 1024.0),
             Self::Count(count) => *count as f64,
+            Self::Price(usd) => *usd,
         }
     }
 
-    /// The 99th percentile of times, or `None` for a size or a count.
+    /// The 99th percentile of times, or `None` for anything else.
     fn p99(&self) -> Option<f64> {
         match self {
             Self::Times(times) => Some(percentile(times, 0.99)),
-            Self::Bytes(_) | Self::Count(_) => None,
+            Self::Bytes(_) | Self::Count(_) | Self::Price(_) => None,
         }
     }
 }

@@ -8,17 +8,20 @@ use std::{
 use anyhow::{Context as _, Result};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-use crate::{bench::Bench, report::Report};
+use crate::{
+    bench::{Bench, Program},
+    report::Report,
+};
 
 /// Reads and compresses each program.
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    for (program, path) in &bench.programs {
-        let binary = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    for Program { name, file } in &bench.programs {
+        let binary = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         archive.start_file("bootstrap", SimpleFileOptions::default())?;
         archive.write_all(&binary)?;
-        report.size("binary", program, binary.len() as u64);
-        report.size("zip", program, archive.finish()?.into_inner().len() as u64);
+        report.size("binary", name, binary.len() as u64);
+        report.size("zip", name, archive.finish()?.into_inner().len() as u64);
     }
     Ok(())
 }

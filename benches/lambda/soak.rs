@@ -15,7 +15,7 @@ use workspace_local::{
 };
 use workspace_management::{api_key::ApiKey, store::Table};
 
-use crate::bench::{Bench, OURS};
+use crate::bench::Bench;
 
 const REQUESTS: u64 = 200_000;
 const CONCURRENCY: u64 = 64;
@@ -30,7 +30,7 @@ const MEMORY_SAMPLES: u64 = 400;
 pub(crate) async fn run(bench: &Bench) -> Result<()> {
     let concurrency = CONCURRENCY.to_string();
     let variables = [("AWS_LAMBDA_MAX_CONCURRENCY", &*concurrency)];
-    let (mut function, _) = bench.start(OURS, &variables).await?;
+    let mut function = bench.start_ours(&variables).await?;
     eprintln!("registering {ORGANIZATIONS} organizations, and sending every event for each");
     let mut events = Vec::new();
     for number in 0..ORGANIZATIONS {

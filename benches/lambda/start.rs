@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::{
-    bench::{Bench, PROGRAMS, comparison_event},
+    bench::{Bench, comparison_event},
     report::Report,
 };
 
@@ -17,8 +17,9 @@ const WARM_UP_STARTS: usize = 2;
 pub(crate) async fn measure(bench: &Bench, starts: usize, report: &mut Report) -> Result<()> {
     eprintln!("starting each program {starts} times");
     for round in 0..WARM_UP_STARTS + starts {
-        for (program, _) in PROGRAMS {
-            let (mut function, ready) = bench.start(program, &[]).await?;
+        for program in &bench.programs {
+            let (mut function, ready) = bench.start(program).await?;
+            let program = &program.name;
             let ready_cpu = function.cpu_time()?;
             let first = function.invoke(&comparison_event(program)?).await?;
             let first_cpu = function.cpu_time()?;
@@ -27,7 +28,7 @@ pub(crate) async fn measure(bench: &Bench, starts: usize, report: &mut Report) -
             if round >= WARM_UP_STARTS {
                 report.time("start to ready, wall", program, ready);
                 report.time("start to ready, CPU", program, ready_cpu);
-                report.time("first response, wall", program, first);
+                report.time("first response, wall", program, first.response);
                 report.time("CPU until the first response", program, first_cpu);
                 report.size("peak memory after the first response", program, memory);
             }

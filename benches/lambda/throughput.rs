@@ -6,7 +6,7 @@ use anyhow::Result;
 use workspace_management::operation::Operation;
 
 use crate::{
-    bench::{Bench, OURS, event},
+    bench::{Bench, event},
     report::Report,
 };
 
@@ -19,7 +19,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let event: Arc<str> = event(Operation::CreateLoggingInstance)?.to_string().into();
     for concurrency in ["1", "8", "64"] {
         let variables = [("AWS_LAMBDA_MAX_CONCURRENCY", concurrency)];
-        let (mut function, _) = bench.start(OURS, &variables).await?;
+        let mut function = bench.start_ours(&variables).await?;
         function.invoke(&event).await?;
         let started = Instant::now();
         for id in 0..REQUESTS {

@@ -86,12 +86,37 @@ version() {
   sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml
 }
 
-# wait_for SECONDS COMMAND...: waits until the command succeeds. Fails after the timeout.
+# free_port: prints a port on which no process listens.
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# start COMMAND...: starts a process, and sets `log` to a file with its output. The process is stopped
+# when the script exits. Follow it with `wait_for`.
+start() {
+  started=$*
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 &
+  background+=($!)
+}
+
+# wait_for SECONDS COMMAND...: waits until the command succeeds. Fails as soon as the process that was
+# started last has ended, and after the timeout, and then prints the end of its output.
 wait_for() {
-  local end=$((SECONDS + $1))
+  local seconds=$1 end=$((SECONDS + $1)) process=${background[-1]} status=0 reason=
   shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$end" ] || fail "timed out waiting for: $*"
+  until timeout 10 "$@" >/dev/null 2>&1; do
+    if ! kill -0 "$process" 2>/dev/null; then
+      wait "$process" || status=$?
+      reason="exited with status $status"
+    elif [ "$SECONDS" -ge "$end" ]; then
+      reason="is running, but not ready after $seconds s"
+    fi
+    if [ -n "$reason" ]; then
+      printf 'the last output of %s:\n' "$started" >&2
+      tail -n 20 "$log" >&2
+      fail "$started $reason. Waited for: $*"
+    fi
     sleep 0.1
   done
 }
@@ -101,10 +126,9 @@ wait_for() {
 # demo key.
 serve() {
   [ $# -gt 0 ] || set -- --port 0 --dynamodb-port 0
-  served=$(mktemp)
   cargo build --quiet --locked --package workspacectl
-  cargo serve "$@" >"$served" 2>"$served.log" &
-  background+=($!)
+  start cargo serve "$@"
+  served=$log
   wait_for 30 grep -q '^curl' "$served"
   url=$(sed -n 's/^listening on //p' "$served")
   key=$(sed -n 's/^key: //p' "$served")
@@ -119,12 +143,22 @@ dynamodb_local() {
   need java mvn python3 curl
   [ "$(uname -m)" = x86_64 ] || fail "DynamoDB Local needs an x86_64 machine"
   mvn --quiet --batch-mode --file ci/pom.xml dependency:copy-dependencies -DoutputDirectory="$engine"
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  java -Djava.library.path="$engine" -cp "$engine/*" software.amazon.dynamodb.services.local.main.ServerRunner \
-    -inMemory -sharedDb -disableTelemetry -port "$port" >"$engine.log" 2>&1 &
-  background+=($!)
+  port=$(free_port)
+  start java -Djava.library.path="$engine" -cp "$engine/*" software.amazon.dynamodb.services.local.main.ServerRunner \
+    -inMemory -sharedDb -disableTelemetry -port "$port"
   dynamodb_url=http://127.0.0.1:$port
   wait_for 60 curl --silent --output /dev/null "$dynamodb_url"
+}
+
+# moto: starts moto, which emulates AWS, on a free port, and sets `moto_url`. Needs `python_tools aws`.
+moto() {
+  local port
+  need curl
+  port=$(free_port)
+  start moto_server --port "$port"
+  # Its CloudFormation requires the host name localhost.
+  moto_url=http://localhost:$port
+  wait_for 60 curl --silent --fail --output /dev/null "$moto_url/moto-api/"
 }
 
 # send_as_pasted FILE: sends each request that `cargo serve` printed. Each must return 204.

@@ -62,14 +62,14 @@ node_tools() {
   npm ci --silent --prefix "$tools/node"
 }
 
-# debian_package COMMAND PACKAGE: installs a Debian package if the command is missing.
+# debian_package COMMAND PACKAGE...: installs Debian packages if the command is missing.
 debian_package() {
   local as_root=()
   command -v "$1" >/dev/null && return
   [ "$(id -u)" = 0 ] || as_root=(sudo)
   { "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$2" >/dev/null; } ||
-    fail "$1 is not installed, and installing the Debian package $2 failed"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${@:2}" >/dev/null; } ||
+    fail "$1 is not installed, and installing Debian packages failed: ${*:2}"
 }
 
 # lambda_architecture: prints the architecture of this machine as AWS names it.
@@ -159,6 +159,26 @@ moto() {
   # Its CloudFormation requires the host name localhost.
   moto_url=http://localhost:$port
   wait_for 60 curl --silent --fail --output /dev/null "$moto_url/moto-api/"
+}
+
+# check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs, and
+# runs the tests of the compiled function with it. RUNNER is a command that runs it, for a function
+# of another architecture than this machine's.
+check_function() {
+  local size zipped glibc
+  need readelf
+  size=$(stat -c %s "$1")
+  zipped=$(python3 -c 'import sys, zlib; print(len(zlib.compress(open(sys.argv[1], "rb").read())))' "$1")
+  printf 'binary: %s bytes, zipped: %s bytes\n' "$size" "$zipped"
+  [ "$size" -le $((6 * 1024 * 1024)) ] || fail "the binary is larger than 6 MiB"
+  [ "$zipped" -le $((5 * 512 * 1024)) ] || fail "the zipped binary is larger than 2.5 MiB"
+
+  glibc=$(readelf --version-info "$1" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -1)
+  printf 'glibc: %s\n' "$glibc"
+  # Amazon Linux 2023 has glibc 2.34.
+  [ "$(printf '%s\n2.34\n' "$glibc" | sort -V | tail -1)" = 2.34 ] || fail "the binary needs glibc $glibc"
+
+  WORKSPACE_MANAGEMENT_BINARY=$1 WORKSPACE_MANAGEMENT_RUNNER=${2-} cargo test --locked --test lambda
 }
 
 # send_as_pasted FILE: sends each request that `cargo serve` printed. Each must return 204.

@@ -32,8 +32,11 @@ pub fn create_data_store(name: &str, client: &TestClient<'_>) -> Value {
 pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
     let binary = env::var("WORKSPACE_MANAGEMENT_BINARY")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned());
-    let mut command = Command::new(binary);
+    let runner = env::var("WORKSPACE_MANAGEMENT_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace().chain([&*binary]);
+    let mut command = Command::new(words.next().unwrap());
     command
+        .args(words)
         .env_clear()
         .envs(environment(runtime_api))
         .env("LOG_LEVEL", "TRACE")

@@ -2,6 +2,7 @@
 //! its log and the stored records.
 //!
 //! By default they run the binary of this build. `WORKSPACE_MANAGEMENT_BINARY` selects another one.
+//! `WORKSPACE_MANAGEMENT_RUNNER` is a command that runs it, such as an emulator of its architecture.
 
 #![allow(
     clippy::unwrap_used,

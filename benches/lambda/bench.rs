@@ -9,15 +9,18 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::{Client, types::StreamSpecification};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use workspace_local::{
     demo::store_demo,
     events,
-    tables::{create_missing, sdk_config, table_names},
+    tables::{Declaration, create_missing, sdk_config, table_names},
 };
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{
+    operation::Operation,
+    store::{Table, TableNames},
+};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 
@@ -67,6 +70,7 @@ impl Bench {
         let client = Client::from_conf(sdk_config(&endpoint.plain).build());
         let tables = table_names();
         create_missing(&client, &tables).await?;
+        disable_streams(&client, &tables).await?;
         store_demo(&client, &tables).await?;
         Ok(Self { programs, endpoint })
     }
@@ -116,6 +120,23 @@ impl Bench {
             .collect();
         Function::start(&program.file, &variables, group).await
     }
+}
+
+/// Disables the change streams. With one, the embedded DynamoDB reads all earlier changes for each
+/// write, so that later figures would be larger than earlier ones.
+async fn disable_streams(client: &Client, tables: &TableNames) -> Result<()> {
+    for table in Table::ALL {
+        if Declaration::of(*table)?.stream_specification.is_some() {
+            let disabled = StreamSpecification::builder().stream_enabled(false);
+            client
+                .update_table()
+                .table_name(tables.name(*table))
+                .stream_specification(disabled.build()?)
+                .send()
+                .await?;
+        }
+    }
+    Ok(())
 }
 
 /// Builds each program separately, because Cargo would otherwise unify their features.

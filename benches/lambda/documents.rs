@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{
     bench::{HELLO, OURS, SDK, TYPICAL},
+    growth::{BY_MEMBERS, MEMBER_COUNTS, OWN_TIME_BY_MEMBERS, REQUESTS_BY_MEMBERS},
     lambda_cpu::{MEMORY_SIZES, figure},
     report::{Report, Statistic},
 };
@@ -16,7 +17,7 @@ type Row = (&'static str, String, Statistic);
 /// The comment after a generated part. The one before it also has the part's name.
 const END: &str = "<!-- end of figures -->";
 
-/// Replaces the generated parts of the README and of `docs/benchmarks.md`.
+/// Replaces the generated parts of the README and of two files in `docs/`.
 pub(crate) fn write(root: &Path, report: &Report) -> Result<()> {
     let speed = [
         ("start to ready", "start to ready, wall", Statistic::Median),
@@ -64,6 +65,8 @@ pub(crate) fn write(root: &Path, report: &Report) -> Result<()> {
     for (name, text) in parts {
         replace(&benchmarks, &name, &text)?;
     }
+    let architecture = root.join("docs/architecture.md");
+    replace(&architecture, "growth", &growth_table(report))?;
     replace(&root.join("README.md"), "summary", &summary(report))
 }
 
@@ -125,6 +128,34 @@ fn table(
     lines.join("\n") + "\n"
 }
 
+/// A row for each number of records.
+fn growth_table(report: &Report) -> String {
+    let mut table = "| records in the partition | response, ms | p99, ms | without DynamoDB, ms | DynamoDB requests |\n\
+                     |---|---|---|---|---|\n"
+        .to_owned();
+    for records in MEMBER_COUNTS {
+        let subject = records.to_string();
+        let value = |name, statistic| report.value(name, &subject, statistic);
+        table += &format!(
+            "| {} | {:.2} | {:.2} | {:.2} | {} |\n",
+            grouped(records),
+            value(BY_MEMBERS, Statistic::Median),
+            value(BY_MEMBERS, Statistic::P99),
+            value(OWN_TIME_BY_MEMBERS, Statistic::Median),
+            value(REQUESTS_BY_MEMBERS, Statistic::Median),
+        );
+    }
+    table
+}
+
+/// A number with a comma between groups of three digits.
+fn grouped(number: usize) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", grouped(number / 1000), number % 1000),
+    }
+}
+
 /// The sentences of the README.
 fn summary(report: &Report) -> String {
     let memory = MEMORY_SIZES[1];
@@ -134,9 +165,10 @@ fn summary(report: &Report) -> String {
     let start = |program: &str| value("start to first response", program, Statistic::Median);
     let warm = |program: &str, statistic| value("warm response", program, statistic);
     format!(
-        "With the CPU share of {memory} MB, the default, the first response arrives {:.1} ms after the start.\n\
-         Written with the SDK's defaults, the same operation takes {:.0} ms. A warm response takes {:.1} ms\n\
-         (p99: {:.1} ms) instead of {:.1} ms (p99: {:.1} ms).\n",
+        "The first response arrives {:.1} ms after the start of the process. The same operation, written\n\
+         with the SDK's defaults, takes {:.0} ms. A warm response takes {:.1} ms (p99: {:.1} ms) instead of\n\
+         {:.1} ms (p99: {:.1} ms). The programs start with all CPU and then have the share that Lambda gives\n\
+         to {memory} MB, the default. DynamoDB is emulated.\n",
         start(OURS),
         start(TYPICAL),
         warm(OURS, Statistic::Median),

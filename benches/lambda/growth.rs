@@ -4,7 +4,10 @@ use std::{ops::Range, sync::Arc};
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use workspace_local::demo::{DEMO_ORGANIZATION, key_record};
+use workspace_local::{
+    demo::{DEMO_ORGANIZATION, key_record},
+    fixtures,
+};
 use workspace_management::{api_key::ApiKey, operation::Operation, store::Table};
 
 use crate::{
@@ -14,6 +17,14 @@ use crate::{
 
 /// The number of calls at each size.
 const CALLS_PER_SIZE: usize = CALLS / 4;
+
+/// The numbers of members of the team to which a user is added.
+pub(crate) const MEMBER_COUNTS: [usize; 3] = [10, 1_000, 1_000_000];
+
+/// The names of the figures by the number of members.
+pub(crate) const BY_MEMBERS: &str = "warm, by members of the team";
+pub(crate) const OWN_TIME_BY_MEMBERS: &str = "warm without DynamoDB, by members of the team";
+pub(crate) const REQUESTS_BY_MEMBERS: &str = "DynamoDB requests, by members of the team";
 
 /// Measures users and models per request, members per team, and cached keys per process. The team
 /// exists, because `operations` creates it.
@@ -72,14 +83,20 @@ async fn measure_members(bench: &Bench, report: &mut Report) -> Result<()> {
     let event = event_with_body(Operation::AddTeamUsers, &users_body(0..1))?;
     function.invoke(&event).await?;
     let mut stored = 0;
-    for size in [10, 1_000, 100_000] {
+    for size in MEMBER_COUNTS {
         store_members(bench, stored..size);
         stored = size;
+        let subject = size.to_string();
+        bench.endpoint.take_traffic();
         for call in 0..CALLS_PER_SIZE {
-            let user = NEW_USERS + call;
+            let user = NEW_USERS + size + call;
             let event = event_with_body(Operation::AddTeamUsers, &users_body(user..user + 1))?;
             let time = function.invoke(&event).await?.response;
-            report.time("warm, by members of the team", &size.to_string(), time);
+            let traffic = bench.endpoint.take_traffic();
+            let own_time = time.saturating_sub(traffic.time);
+            report.time(BY_MEMBERS, &subject, time);
+            report.time(OWN_TIME_BY_MEMBERS, &subject, own_time);
+            report.count(REQUESTS_BY_MEMBERS, &subject, traffic.requests);
         }
     }
     function.stop().await
@@ -125,12 +142,15 @@ fn models_body(count: usize) -> Value {
 
 /// Stores members of the demo team without requests, which would take too long.
 fn store_members(bench: &Bench, numbers: Range<usize>) {
-    for number in numbers {
-        let member = json!({
-            "team": "acme#apollo#research-team",
-            "user_id": format!("member-{number:06}"),
+    // Limits the memory for records that are not stored yet.
+    const BATCH: usize = 10_000;
+    for first in numbers.clone().step_by(BATCH) {
+        let batch = first..numbers.end.min(first + BATCH);
+        let members = batch.map(|number| {
+            let user = format!("member-{number:06}");
+            fixtures::member(DEMO_ORGANIZATION, "apollo", "research-team", &user)
         });
-        bench.endpoint.dynamodb.put(Table::TEAM_MEMBERS, member);
+        bench.endpoint.dynamodb.import(Table::TEAM_MEMBERS, members);
     }
 }
 

@@ -21,7 +21,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use dynoxide::Database;
+use dynoxide::{Database, ImportOptions};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -157,6 +157,21 @@ impl DynamoDb {
         let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
         let request = json!({ "TableName": table.logical_id, "Item": item });
         self.run(request, |request| self.0.put_item(request));
+    }
+
+    /// Stores records like [`Self::put`], but much faster and without changes in the stream.
+    ///
+    /// # Panics
+    /// If a record does not fit the table.
+    pub fn import(&self, table: Table, records: impl Iterator<Item = Value>) {
+        let item = |record| {
+            let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
+            serde_json::from_value(json!(item)).expect("an item of the engine")
+        };
+        let items = records.map(item).collect();
+        let options = ImportOptions::default();
+        let result = self.0.import_items(table.logical_id, items, options);
+        result.unwrap_or_else(|error| panic!("{}: {error}", table.logical_id));
     }
 
     /// Deletes the record that has the key of the given one.

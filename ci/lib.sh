@@ -22,7 +22,7 @@ fail() {
 
 # skip REASON: fails in CI, where nothing must be skipped.
 skip() {
-  [ "${CI-}" != true ] || fail "$*"
+  [ "${CI-}" != true ] || fail "with CI=true, nothing may be skipped: $*"
   printf 'SKIPPED: %s\n' "$*"
 }
 
@@ -136,6 +136,14 @@ serve() {
   export url key AWS_ENDPOINT_URL_DYNAMODB
 }
 
+# skip_without_java WHAT: ends the script if Java or Maven is not installed.
+skip_without_java() {
+  if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then
+    skip "$1, because Java or Maven is not installed"
+    exit
+  fi
+}
+
 # dynamodb_local: starts DynamoDB Local, the engine that AWS publishes for tests, on a free port, and
 # sets `dynamodb_url`. Needs java, mvn and an x86_64 machine.
 dynamodb_local() {
@@ -159,6 +167,21 @@ moto() {
   # Its CloudFormation requires the host name localhost.
   moto_url=http://localhost:$port
   wait_for 60 curl --silent --fail --output /dev/null "$moto_url/moto-api/"
+}
+
+# test_on URL [NAME...]: runs the tests on the DynamoDB with this URL, except those whose names contain
+# one of the given ones.
+test_on() {
+  local name options=()
+  # The first two always call an embedded DynamoDB in the same process.
+  for name in simulation:: properties:: "${@:2}"; do
+    options+=(--skip "$name")
+  done
+  TEST_DYNAMODB_ENDPOINT=$1 cargo test --locked --test api --test lambda -- "${options[@]}"
+  # Fails if the tests have used another one.
+  curl --silent --fail --header 'X-Amz-Target: DynamoDB_20120810.ListTables' --data '{}' \
+    --header 'Content-Type: application/x-amz-json-1.0' --user local:local --aws-sigv4 aws:amz:us-east-1:dynamodb "$1" |
+    grep '"test-' >/dev/null || fail "the tests created no tables on $1"
 }
 
 # check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs, and

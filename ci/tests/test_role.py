@@ -1,4 +1,4 @@
-"""Checks that the role in deploy/role.yaml may do what a deployment needs, and nothing else.
+"""Checks that the roles in deploy/role.yaml may do what a deployment and the scheduled check need, and nothing else.
 
 usage: TRANSLATED_TEMPLATE=FILE.json pytest ci/tests/test_role.py
 FILE.json is the output of ci/translate.py. The permissions that CloudFormation needs for each type
@@ -113,10 +113,10 @@ def further():
         yield from ((f"{service}:{name}", arn) for name in names.split())
 
 
-def for_workspacectl():
-    """What `doctor` and `set` need, by ctl/permissions.json."""
+def for_workspacectl(*commands):
+    """What commands need, by ctl/permissions.json."""
     permissions = json.loads((ROOT / "ctl/permissions.json").read_text(encoding="utf-8"))
-    for command in ["doctor", "set"]:
+    for command in commands:
         for action, resources in permissions[command].items():
             for resource in resources:
                 if resource == "STACK":
@@ -151,6 +151,7 @@ RESOURCES = json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encodin
 KINDS = {resource["Type"] for resource in RESOURCES.values()}
 TEMPLATE = yaml_parse((ROOT / "deploy/role.yaml").read_text(encoding="utf-8"))
 ROLE = TEMPLATE["Resources"]["Role"]["Properties"]
+DOCTOR = TEMPLATE["Resources"]["DoctorRole"]["Properties"]
 
 
 def resolved(value):
@@ -167,17 +168,22 @@ def resolved(value):
     return {name: resolved(entry) for name, entry in value.items()}
 
 
+def statements(role):
+    return [statement for policy in resolved(role["Policies"]) for statement in policy["PolicyDocument"]["Statement"]]
+
+
 POLICIES = [policy["PolicyDocument"] for policy in resolved(ROLE["Policies"])]
-STATEMENTS = [statement for policy in POLICIES for statement in policy["Statement"]]
+STATEMENTS = statements(ROLE)
 
 
 def entries(value):
     return value if isinstance(value, list) else [value]
 
 
-def is_allowed(action, arn):
+def is_allowed(action, arn, role=ROLE):
     return any(
-        action in entries(statement["Action"]) and any(fnmatchcase(arn, pattern) for pattern in entries(statement["Resource"])) for statement in STATEMENTS
+        action in entries(statement["Action"]) and any(fnmatchcase(arn, pattern) for pattern in entries(statement["Resource"]))
+        for statement in statements(role)
     )
 
 
@@ -193,13 +199,13 @@ def test_the_role_may_manage_the_resources_of_the_stack(kind):
 
 
 def test_the_role_may_run_sam_and_workspacectl():
-    needed = [*further(), *for_workspacectl()]
+    needed = [*further(), *for_workspacectl("doctor", "set")]
     assert [f"{action} on {arn}" for action, arn in needed if not is_allowed(action, arn)] == []
 
 
 def test_the_role_may_do_nothing_else():
     needed = {action for kind in ARNS for action, _ in for_resources(kind)}
-    needed |= {action for action, _ in [*further(), *for_workspacectl()]}
+    needed |= {action for action, _ in [*further(), *for_workspacectl("doctor", "set")]}
     granted = {action for statement in STATEMENTS for action in entries(statement["Action"])}
     assert granted - needed == set()
     assert all(statement["Effect"] == "Allow" and "*" not in action for statement in STATEMENTS for action in entries(statement["Action"]))
@@ -214,7 +220,7 @@ def test_every_unused_permission_is_one_of_the_schema():
 def test_the_role_may_not_change_other_stacks():
     # Only these actions have no resource in which the name of the stack could be.
     without_name = r"apigateway:|route53:|logs:\w*(LogDeliver|ResourcePolic|LogGroups)|cloudwatch:DescribeAlarms|iam:CreateServiceLinkedRole|s3:"
-    needed = [pair for kind in ARNS for pair in for_resources(kind)] + [*further(), *for_workspacectl()]
+    needed = [pair for kind in ARNS for pair in for_resources(kind)] + [*further(), *for_workspacectl("doctor", "set")]
     others = [(action, arn.replace(STACK, "another-stack")) for action, arn in needed if STACK in arn and not re.match(without_name, action)]
     assert len(others) > 50
     assert [f"{action} on {arn}" for action, arn in others if is_allowed(action, arn)] == []
@@ -266,13 +272,34 @@ def test_the_policies_are_within_the_limit_for_a_role():
     assert sum(len(json.dumps(policy, separators=(",", ":"))) for policy in POLICIES) < 10_240
 
 
-def test_only_the_environment_may_assume_the_role():
-    [statement] = ROLE["AssumeRolePolicyDocument"]["Statement"]
+def test_the_role_of_the_scheduled_check_may_run_doctor_and_nothing_else():
+    needed = list(for_workspacectl("doctor"))
+    assert [f"{action} on {arn}" for action, arn in needed if not is_allowed(action, arn, DOCTOR)] == []
+    granted = {action for statement in statements(DOCTOR) for action in entries(statement["Action"])}
+    assert granted == {action for action, _ in needed}
+    others = [arn.replace(STACK, "another-stack") for _, arn in needed]
+    assert [f"{action} on {arn}" for action in granted for arn in others if is_allowed(action, arn, DOCTOR)] == []
+    scanned = {arn for arn in {arn for _, arn in needed} if is_allowed("dynamodb:Scan", arn, DOCTOR)}
+    assert scanned == {f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-KeysTable-1A2B"}
+    assert all(statement["Effect"] == "Allow" for statement in statements(DOCTOR))
+
+
+@pytest.mark.parametrize(("role", "parameter"), [(ROLE, "Subject"), (DOCTOR, "DoctorSubject")], ids=["deployment", "doctor"])
+def test_only_the_environment_may_assume_the_role(role, parameter):
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
     issuer = "token.actions.githubusercontent.com"
     assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
-    assert statement["Condition"] == {"StringEquals": {f"{issuer}:aud": "sts.amazonaws.com", f"{issuer}:sub": {"Ref": "Subject"}}}
-    pattern = TEMPLATE["Parameters"]["Subject"]["AllowedPattern"]
+    assert statement["Condition"] == {"StringEquals": {f"{issuer}:aud": "sts.amazonaws.com", f"{issuer}:sub": {"Ref": parameter}}}
+    pattern = TEMPLATE["Parameters"][parameter]["AllowedPattern"]
     for subject in ["repo:owner/repository:environment:production", "repo:owner@1/repository@2:environment:production"]:
         assert re.fullmatch(pattern, subject), subject
-    for subject in ["repo:owner/repository:ref:refs/heads/main", "repo:owner/repository:*", "repo:owner/*:environment:production", ""]:
+    for subject in ["repo:owner/repository:ref:refs/heads/main", "repo:owner/repository:*", "repo:owner/*:environment:production"]:
         assert not re.fullmatch(pattern, subject), subject
+
+
+def test_there_is_no_role_of_the_scheduled_check_without_its_subject():
+    assert TEMPLATE["Parameters"]["DoctorSubject"]["Default"] == ""
+    assert not re.fullmatch(TEMPLATE["Parameters"]["Subject"]["AllowedPattern"], "")
+    assert TEMPLATE["Conditions"]["HasDoctor"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "DoctorSubject"}, ""]}]}
+    for entry in [TEMPLATE["Resources"]["DoctorRole"], TEMPLATE["Outputs"]["DoctorRoleArn"]]:
+        assert entry["Condition"] == "HasDoctor"

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 STACK = "workspace-management-prod"
 ZONE = "Z0123456789"
 ACCOUNT = "us-east-1:123456789012"
+BUCKET_ARN = "arn:aws:s3:::workspace-management-deploy-artifactbucket-1a2b"
 
 # The ARNs of the resources of each type in the stack STACK.
 ARNS = {
@@ -47,8 +48,8 @@ OTHER_ARNS = {
     "iam:DetachRolePolicy": [f"arn:aws:iam::123456789012:role/{STACK}-ReaderRole-1A2B"],
     "iam:PassRole": [f"arn:aws:iam::123456789012:role/{STACK}-FunctionRole-1A2B"],
     "route53:GetChange": ["arn:aws:route53:::change/C0123456789"],
-    "s3:GetObject": ["arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1a2b/key"],
-    "s3:GetObjectVersion": ["arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1a2b/key"],
+    "s3:GetObject": [f"{BUCKET_ARN}/key"],
+    "s3:GetObjectVersion": [f"{BUCKET_ARN}/key"],
 }
 
 # The permissions in AWS's schemas for what template.yaml does not use.
@@ -89,14 +90,9 @@ READ = [
 
 # What the schemas lack: calls of SAM and workspacectl, tags, and the API's access log.
 STACK_ARN = f"arn:aws:cloudformation:{ACCOUNT}:stack/{STACK}/0a1b2c"
-SAM_STACK_ARN = f"arn:aws:cloudformation:{ACCOUNT}:stack/aws-sam-cli-managed-default/0a1b2c"
-BUCKET_ARN = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1a2b"
 FURTHER = [
     (STACK_ARN, "cloudformation:CreateChangeSet DescribeChangeSet ExecuteChangeSet DescribeStackEvents DescribeStacks GetTemplateSummary DeleteStack"),
     ("arn:aws:cloudformation:us-east-1:aws:transform/Serverless-2016-10-31", "cloudformation:CreateChangeSet"),
-    (SAM_STACK_ARN, "cloudformation:CreateChangeSet DescribeChangeSet ExecuteChangeSet DescribeStacks"),
-    (BUCKET_ARN, "s3:CreateBucket ListBucket GetBucketPolicy GetBucketPublicAccessBlock GetBucketTagging GetBucketVersioning GetEncryptionConfiguration"),
-    (BUCKET_ARN, "s3:PutBucketPolicy PutBucketPublicAccessBlock PutBucketTagging PutBucketVersioning PutEncryptionConfiguration"),
     (f"{BUCKET_ARN}/key", "s3:GetObject PutObject"),
     (ARNS["AWS::IAM::ManagedPolicy"][0], "iam:TagPolicy UntagPolicy"),
     (ARNS["AWS::Lambda::Function"][0], "lambda:GetFunctionConfiguration ListTags"),
@@ -156,7 +152,7 @@ DOCTOR = TEMPLATE["Resources"]["DoctorRole"]["Properties"]
 
 def resolved(value):
     """A value of the template for the stack STACK and the hosted zone ZONE."""
-    parameters = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012", "DeployedStack": STACK, "HostedZoneId": ZONE}
+    parameters = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012", "DeployedStack": STACK, "HostedZoneId": ZONE, "ArtifactBucket.Arn": BUCKET_ARN}
     if isinstance(value, list):
         return [resolved(entry) for entry in value]
     if not isinstance(value, dict):
@@ -219,11 +215,32 @@ def test_every_unused_permission_is_one_of_the_schema():
 
 def test_the_role_may_not_change_other_stacks():
     # Only these actions have no resource in which the name of the stack could be.
-    without_name = r"apigateway:|route53:|logs:\w*(LogDeliver|ResourcePolic|LogGroups)|cloudwatch:DescribeAlarms|iam:CreateServiceLinkedRole|s3:"
+    without_name = r"apigateway:|route53:|logs:\w*(LogDeliver|ResourcePolic|LogGroups)|cloudwatch:DescribeAlarms|iam:CreateServiceLinkedRole"
     needed = [pair for kind in ARNS for pair in for_resources(kind)] + [*further(), *for_workspacectl("doctor", "set")]
     others = [(action, arn.replace(STACK, "another-stack")) for action, arn in needed if STACK in arn and not re.match(without_name, action)]
     assert len(others) > 50
     assert [f"{action} on {arn}" for action, arn in others if is_allowed(action, arn)] == []
+
+
+def test_the_role_may_only_store_packages_in_its_own_bucket():
+    buckets = [statement["Resource"] for statement in STATEMENTS if any(action.startswith("s3:") for action in entries(statement["Action"]))]
+    assert buckets == [f"{BUCKET_ARN}/*"]
+    # CloudFormation needs the last package for a rollback, and the versions show what was replaced.
+    bucket = TEMPLATE["Resources"]["ArtifactBucket"]
+    assert bucket["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert bucket["Properties"]["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert "LifecycleConfiguration" not in bucket["Properties"]
+    for action in ["DeleteObject", "DeleteObjectVersion", "PutBucketPolicy", "PutLifecycleConfiguration", "PutBucketVersioning"]:
+        assert not is_allowed(f"s3:{action}", BUCKET_ARN) and not is_allowed(f"s3:{action}", f"{BUCKET_ARN}/key"), action
+
+
+def test_the_bucket_requires_tls():
+    policy = TEMPLATE["Resources"]["ArtifactBucketPolicy"]["Properties"]
+    assert policy["Bucket"] == {"Ref": "ArtifactBucket"}
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert resolved(statement["Resource"][1]) == f"{BUCKET_ARN}/*"
 
 
 def test_roles_are_limited_by_conditions():

@@ -271,11 +271,17 @@ def test_the_boundary_allows_what_the_roles_of_the_stack_need_and_nothing_else()
             assert resource["Properties"]["PermissionsBoundary"]["Fn::If"][0] == "HasPermissionsBoundary", name
 
 
-def test_the_role_may_not_change_its_boundary():
+@pytest.mark.parametrize("stack", [STACK, "boundary", "boundary-of", "deploy", "deploy-deploy"])
+def test_the_role_may_not_change_its_boundary_or_the_roles_of_its_own_stack(stack, monkeypatch):
+    monkeypatch.setitem(globals(), "STACK", stack)
     name = resolved(TEMPLATE["Resources"]["Boundary"]["Properties"]["ManagedPolicyName"])
     assert name == resolved(TEMPLATE["Outputs"]["PermissionsBoundary"]["Value"])
-    for action in ["CreatePolicyVersion", "DeletePolicy", "DeletePolicyVersion"]:
-        assert not is_allowed(f"iam:{action}", f"arn:aws:iam::123456789012:policy/{name}"), action
+    arns = [f"arn:aws:iam::123456789012:policy/{name}"]
+    # The worst name for the stack of the roles is one that begins with that of the deployed stack.
+    arns += [f"arn:aws:iam::123456789012:role{role['Path']}{stack}-deploy-Role-1A2B" for role in [ROLE, DOCTOR]]
+    actions = {action for statement in STATEMENTS for action in entries(statement["Action"]) if action.startswith("iam:")}
+    assert len(actions) > 20
+    assert [f"{action} on {arn}" for action in actions for arn in arns if is_allowed(action, arn)] == []
 
 
 def test_the_role_may_not_delete_records_or_read_other_tables():

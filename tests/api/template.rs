@@ -160,6 +160,25 @@ fn every_table_and_index_has_the_ceiling() {
     }
 }
 
+/// CloudFormation's documentation requires it.
+#[test]
+fn tables_with_indexes_are_created_one_after_another() {
+    let resources = &template()["Resources"];
+    let indexed = Table::ALL.iter().map(|table| table.logical_id);
+    let indexed: BTreeSet<_> = indexed
+        .filter(|name| {
+            resources[name]["Properties"]
+                .get("GlobalSecondaryIndexes")
+                .is_some()
+        })
+        .collect();
+    // Each but the first waits for a different one.
+    let awaited = indexed.iter().map(|name| &resources[name]["DependsOn"]);
+    let awaited: BTreeSet<_> = awaited.filter_map(Value::as_str).collect();
+    assert!(awaited.is_subset(&indexed), "{awaited:?}");
+    assert_eq!(awaited.len(), indexed.len() - 1, "{awaited:?}");
+}
+
 #[test]
 fn the_timeout_is_that_of_the_template() {
     let timeout = &template()["Globals"]["Function"]["Timeout"];

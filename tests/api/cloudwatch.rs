@@ -7,7 +7,10 @@
 //! - <https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html>
 //!
 //! CloudWatch retrieves more data points than `EvaluationPeriods`. AWS does not document how many,
-//! so [`Assumptions`] contains the number.
+//! so [`Assumptions`] contains the number. Percentiles of low counts are evaluated, as is the default:
+//! with `EvaluateLowSampleCountPercentile: ignore`, an alarm would keep its state.
+//!
+//! Only what the alarms of the template use is supported. Everything else panics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,10 +31,9 @@ pub enum State {
 /// What an alarm does about missing data.
 #[derive(Debug, Clone, Copy)]
 enum Treatment {
-    Breaching,
     NotBreaching,
+    /// Only as an assumption: no alarm declares it.
     Ignore,
-    Missing,
 }
 
 /// What AWS leaves open, or documents in two ways.
@@ -79,8 +81,6 @@ pub struct Alarm {
     threshold: f64,
     evaluation_periods: usize,
     datapoints_to_alarm: usize,
-    treatment: Treatment,
-    ignores_low_counts: bool,
     /// The queries by their ids.
     queries: BTreeMap<String, Query>,
     /// Its result is compared with the threshold.
@@ -209,11 +209,7 @@ impl Alarm {
             assert_ne!(expression, ONLY, "no expression");
         } else {
             known.extend(["Namespace", "MetricName", "Dimensions", "Period"]);
-            known.extend([
-                "Statistic",
-                "ExtendedStatistic",
-                "EvaluateLowSampleCountPercentile",
-            ]);
+            known.extend(["Statistic", "ExtendedStatistic"]);
             let statistic = ["Statistic", "ExtendedStatistic"];
             let statistic = statistic.iter().find_map(|name| properties.get(*name));
             let statistic = text(statistic.expect("a statistic"));
@@ -224,7 +220,8 @@ impl Alarm {
             );
         }
         assert_known(properties, &known);
-        let low_counts = properties.get("EvaluateLowSampleCountPercentile").map(text);
+        let treatment = member(properties, "TreatMissingData");
+        assert_eq!(treatment, "notBreaching", "this is not supported");
         let evaluation_periods = number(properties, "EvaluationPeriods") as usize;
         let datapoints = properties.get("DatapointsToAlarm").map(text);
         let datapoints = datapoints.map(|number| number.parse().unwrap());
@@ -233,18 +230,6 @@ impl Alarm {
             threshold: number(properties, "Threshold"),
             evaluation_periods,
             datapoints_to_alarm: datapoints.unwrap_or(evaluation_periods),
-            treatment: match properties.get("TreatMissingData").map(text).as_deref() {
-                Some("breaching") => Treatment::Breaching,
-                Some("notBreaching") => Treatment::NotBreaching,
-                Some("ignore") => Treatment::Ignore,
-                Some("missing") | None => Treatment::Missing,
-                Some(other) => panic!("unknown TreatMissingData {other}"),
-            },
-            ignores_low_counts: match low_counts.as_deref() {
-                Some("ignore") => true,
-                Some("evaluate") | None => false,
-                Some(other) => panic!("unknown EvaluateLowSampleCountPercentile {other}"),
-            },
             queries,
             expression,
         }
@@ -265,20 +250,20 @@ impl Alarm {
         samples: impl Fn(&Metric) -> Vec<Samples>,
         assumptions: Assumptions,
     ) -> Vec<State> {
-        let mut counts = Vec::new();
         let mut series = BTreeMap::new();
+        let mut length = 0;
         for (id, query) in &self.queries {
             let minutes = samples(&query.metric);
             let periods = minutes.chunks_exact((query.period / 60) as usize);
             let periods: Vec<Samples> = periods.map(<[_]>::concat).collect();
-            counts = periods.iter().map(count).collect();
+            length = periods.len();
             let values = periods.iter().map(|samples| query.statistic.of(samples));
             series.insert(id.clone(), values.collect::<Series>());
         }
         let mut state = State::InsufficientData;
         let mut states = Vec::new();
-        for newest in 0..counts.len() {
-            state = self.next(state, newest, &series, &counts, assumptions);
+        for newest in 0..length {
+            state = self.next(state, newest, &series, assumptions);
             states.push(state);
         }
         states
@@ -290,12 +275,8 @@ impl Alarm {
         state: State,
         newest: usize,
         series: &BTreeMap<String, Series>,
-        counts: &[usize],
         assumptions: Assumptions,
     ) -> State {
-        if self.ignores_low_counts && self.has_low_count(newest, counts) {
-            return state;
-        }
         let range = self.evaluation_periods + assumptions.more_data_points;
         let is_published = |age: usize| age > 0 || !assumptions.is_newest_missing;
         let retrieve = |(id, values): (&String, &Series)| {
@@ -317,7 +298,7 @@ impl Alarm {
         let treatment = if uses_dynamodb && assumptions.dynamodb_ignores_missing {
             Treatment::Ignore
         } else {
-            self.treatment
+            Treatment::NotBreaching
         };
         next_state(
             state,
@@ -328,29 +309,11 @@ impl Alarm {
         )
     }
 
-    /// Whether a percentile has fewer than 10 / (1 - percentile) samples, or 10 / percentile below
-    /// the median, in the periods that are evaluated.
-    fn has_low_count(&self, newest: usize, counts: &[usize]) -> bool {
-        let Some(Query {
-            statistic: Statistic::Percentile(percentile),
-            ..
-        }) = self.queries.get(ONLY)
-        else {
-            panic!("EvaluateLowSampleCountPercentile is only for a percentile of a metric")
-        };
-        let share = percentile / 100.0;
-        let minimum = 10.0 / if share < 0.5 { share } else { 1.0 - share };
-        let evaluated = counts[..=newest].iter().rev().take(self.evaluation_periods);
-        (evaluated.sum::<usize>() as f64) < minimum
-    }
-
     fn breaches(&self, value: f64) -> bool {
         match self.operator.as_str() {
             "GreaterThanThreshold" => value > self.threshold,
             "GreaterThanOrEqualToThreshold" => value >= self.threshold,
-            "LessThanThreshold" => value < self.threshold,
-            "LessThanOrEqualToThreshold" => value <= self.threshold,
-            other => panic!("unknown operator {other}"),
+            other => panic!("{other} is not supported"),
         }
     }
 }
@@ -365,52 +328,35 @@ fn next_state(
     treatment: Treatment,
 ) -> State {
     let existing: Vec<bool> = points.iter().copied().flatten().collect();
-    let missing = evaluation_periods.saturating_sub(existing.len());
     // If there are enough, the most recent ones decide, whatever `treatment` says.
     let evaluated = &existing[existing.len().saturating_sub(evaluation_periods)..];
     let breaching = evaluated.iter().filter(|breaches| **breaches).count();
-    let filled = match treatment {
-        Treatment::Breaching => breaching + missing,
-        _ => breaching,
-    };
-    if filled >= datapoints_to_alarm {
-        return State::Alarm;
-    }
-    let only_breaching = missing > 0 && breaching == existing.len();
+    let has_missing = existing.len() < evaluation_periods;
     match treatment {
-        Treatment::Ignore if only_breaching => state,
-        Treatment::Missing if only_breaching => {
-            // Not prematurely: only if the oldest data point is old enough.
-            let oldest = points.iter().position(Option::is_some);
-            let age = oldest.map_or(0, |index| points.len() - index);
-            if breaching > 0 && age >= datapoints_to_alarm {
-                State::Alarm
-            } else {
-                State::InsufficientData
-            }
-        }
+        _ if breaching >= datapoints_to_alarm => State::Alarm,
+        Treatment::Ignore if has_missing && breaching == existing.len() => state,
         _ => State::Ok,
     }
 }
 
-/// The two tables of AWS's page about missing data.
+/// The two tables of AWS's page about missing data, without the treatments that no alarm has.
 #[test]
 fn the_states_are_those_of_the_examples_of_aws() {
-    use State::{Alarm, InsufficientData, Ok};
+    use State::{Alarm, Ok};
     let current = State::Alarm;
     let retained = current;
-    for (points, m, missing, ignore, breaching, not_breaching) in [
-        ("0-X-X", 3, Ok, Ok, Ok, Ok),
-        ("0----", 3, Ok, Ok, Ok, Ok),
-        ("-----", 3, InsufficientData, retained, Alarm, Ok),
-        ("0XX-X", 3, Alarm, Alarm, Alarm, Alarm),
-        ("----X", 3, InsufficientData, retained, Alarm, Ok),
-        ("X----", 3, Alarm, retained, Alarm, Ok),
-        ("0-X-X", 2, Alarm, Alarm, Alarm, Alarm),
-        ("00X0X", 2, Alarm, Alarm, Alarm, Alarm),
-        ("0-X--", 2, Ok, Ok, Alarm, Ok),
-        ("----0", 2, Ok, Ok, Alarm, Ok),
-        ("----X", 2, InsufficientData, retained, Alarm, Ok),
+    for (points, m, ignore, not_breaching) in [
+        ("0-X-X", 3, Ok, Ok),
+        ("0----", 3, Ok, Ok),
+        ("-----", 3, retained, Ok),
+        ("0XX-X", 3, Alarm, Alarm),
+        ("----X", 3, retained, Ok),
+        ("X----", 3, retained, Ok),
+        ("0-X-X", 2, Alarm, Alarm),
+        ("00X0X", 2, Alarm, Alarm),
+        ("0-X--", 2, Ok, Ok),
+        ("----0", 2, Ok, Ok),
+        ("----X", 2, retained, Ok),
     ] {
         let breaches = |point| match point {
             'X' => Some(true),
@@ -419,9 +365,7 @@ fn the_states_are_those_of_the_examples_of_aws() {
         };
         let data: Vec<_> = points.chars().map(breaches).collect();
         for (treatment, expected) in [
-            (Treatment::Missing, missing),
             (Treatment::Ignore, ignore),
-            (Treatment::Breaching, breaching),
             (Treatment::NotBreaching, not_breaching),
         ] {
             let state = next_state(current, &data, 3, m, treatment);
@@ -460,19 +404,11 @@ fn a_percentile_is_the_smallest_value_that_this_share_does_not_exceed() {
 }
 
 #[test]
-fn percentiles_of_low_counts_are_evaluated_unless_the_alarm_ignores_them() {
-    let slow = (3000.0, 400);
-    let none = (0.0, 0);
+fn percentiles_of_low_counts_are_evaluated() {
     let alarm = "{ Namespace: N, MetricName: M, ExtendedStatistic: p99, Period: 60, Threshold: 1000, \
-        ComparisonOperator: GreaterThanThreshold, EvaluationPeriods: 2, TreatMissingData: notBreaching";
-    let evaluated = states_of(&format!("{alarm} }}"), &[slow, slow, none]);
-    assert_eq!(evaluated, [State::Ok, State::Alarm, State::Alarm]);
-
-    let ignoring = format!("{alarm}, EvaluateLowSampleCountPercentile: ignore }}");
-    let ignored = states_of(&ignoring, &[slow, slow, none]);
-    assert_eq!(ignored, [State::InsufficientData; 3]);
-    let many = (3000.0, 500);
-    assert_eq!(states_of(&ignoring, &[many, many])[1], State::Alarm);
+        ComparisonOperator: GreaterThanThreshold, EvaluationPeriods: 2, TreatMissingData: notBreaching }";
+    let states = states_of(alarm, &[(3000.0, 1), (3000.0, 1), (0.0, 0)]);
+    assert_eq!(states, [State::Ok, State::Alarm, State::Alarm]);
 }
 
 #[test]
@@ -485,12 +421,28 @@ fn an_alarm_on_a_metric_of_dynamodb_stays_in_alarm_without_data() {
     assert_eq!(other[4], State::Ok);
 }
 
+/// What no alarm of the template uses must fail, and not be ignored.
 #[test]
-#[should_panic = "unknown properties [\"Unit\"]"]
-fn an_unknown_property_panics() {
-    states_of(
-        "{ Namespace: N, MetricName: M, Statistic: Sum, Period: 60, Threshold: 1, Unit: Count, \
-        ComparisonOperator: GreaterThanThreshold, EvaluationPeriods: 1 }",
-        &[],
-    );
+fn unsupported_properties_panic() {
+    let alarm = "{ Namespace: N, MetricName: M, Statistic: Sum, Period: 60, Threshold: 1, \
+        ComparisonOperator: GreaterThanThreshold, EvaluationPeriods: 1, TreatMissingData: notBreaching }";
+    assert_eq!(states_of(alarm, &[(2.0, 1)]), [State::Alarm]);
+    for (part, replacement) in [
+        ("Threshold: 1,", "Threshold: 1, Unit: Count,"),
+        (
+            "Statistic: Sum",
+            "ExtendedStatistic: p99, EvaluateLowSampleCountPercentile: ignore",
+        ),
+        ("Statistic: Sum", "Statistic: Average"),
+        ("GreaterThanThreshold", "LessThanThreshold"),
+        (", TreatMissingData: notBreaching", ""),
+        ("notBreaching", "breaching"),
+        ("notBreaching", "ignore"),
+        ("notBreaching", "missing"),
+    ] {
+        let changed = alarm.replace(part, replacement);
+        assert_ne!(changed, alarm);
+        let result = std::panic::catch_unwind(|| states_of(&changed, &[(2.0, 1)]));
+        assert!(result.is_err(), "{changed}: {result:?}");
+    }
 }

@@ -14,10 +14,12 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// A stack with the default of each parameter that is not given.
+    /// A stack with the default of each parameter that is not given. Without one, anonymous callers
+    /// are denied.
     pub fn new(parameters: &[(&str, &str)]) -> Self {
         let template = template();
         let mut values = BTreeMap::new();
+        values.insert("AnonymousOperations".to_owned(), Value::from("denied"));
         for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
             if let Some(default) = parameter.get("Default") {
                 values.insert(name.as_str().unwrap().to_owned(), default.clone());
@@ -189,7 +191,7 @@ pub fn text(value: &Value) -> String {
 
 #[test]
 fn functions_are_evaluated_for_the_parameters_of_a_stack() {
-    let stack = Stack::new(&[("AnonymousOperations", "denied"), ("MaxWriteUnits", "7")]);
+    let stack = Stack::new(&[("MaxWriteUnits", "7")]);
     let evaluate = |yaml: &str| stack.evaluate(&yaml_serde::from_str(yaml).unwrap());
     for (yaml, expected) in [
         ("!Ref MaxWriteUnits", "\"7\""),

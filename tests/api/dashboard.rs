@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use workspace_management::{metrics::Metrics, operation::Operation, store::Table};
-use yaml_serde::Value;
 
-use crate::template::template;
+use crate::cloudformation::{Resource, Stack, text};
 
 fn set<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     names.into_iter().map(str::to_owned).collect()
@@ -13,19 +12,16 @@ fn set<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
 
 #[test]
 fn every_alarm_uses_an_existing_metric_and_refers_to_the_runbook() {
-    let template = template();
-    let resources = template["Resources"].as_mapping().unwrap().values();
-    let alarms = resources.filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm");
+    let resources = Stack::new(&[]).resources().into_values();
+    let alarms = resources.filter(|resource| resource.kind == "AWS::CloudWatch::Alarm");
     let mut own_metrics = BTreeSet::new();
-    for alarm in alarms {
-        let properties = &alarm["Properties"];
+    for Resource { properties, .. } in alarms {
         let description = properties["AlarmDescription"].as_str().unwrap();
         let reference = "See docs/operations.md, \"Alarms\".";
         assert!(description.ends_with(reference), "{description}");
         assert_eq!(properties["TreatMissingData"], "notBreaching");
-        let namespace = properties["Namespace"].as_str();
-        if namespace.is_none_or(|namespace| !namespace.starts_with("AWS/")) {
-            own_metrics.extend(properties["MetricName"].as_str().map(str::to_owned));
+        if properties.get("Namespace").map(text).as_deref() == Some("AWS::StackName") {
+            own_metrics.insert(text(&properties["MetricName"]));
         }
     }
     assert!(!own_metrics.is_empty());
@@ -65,9 +61,9 @@ fn metric_rows(widget: &serde_json::Value) -> Vec<Vec<String>> {
 
 #[test]
 fn the_dashboard_shows_every_metric_operation_and_table() {
-    let template = template();
-    let body = &template["Resources"]["OperatorDashboard"]["Properties"]["DashboardBody"];
-    let dashboard: serde_json::Value = serde_json::from_str(&substituted(body)).unwrap();
+    let resources = Stack::new(&[]).resources();
+    let body = text(&resources["OperatorDashboard"].properties["DashboardBody"]);
+    let dashboard: serde_json::Value = serde_json::from_str(&body).unwrap();
     let (mut metrics, mut operations, mut tables) =
         (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for widget in dashboard["widgets"].as_array().unwrap() {
@@ -88,21 +84,4 @@ fn the_dashboard_shows_every_metric_operation_and_table() {
     let names = Operation::ALL.iter().map(|operation| operation.name());
     assert_eq!(operations, set(names));
     assert_eq!(tables, set(Table::ALL.iter().map(|table| table.logical_id)));
-}
-
-/// The text of a `!Sub`, with the name of each substitution instead of its value. The name must
-/// exist in the template.
-fn substituted(value: &Value) -> String {
-    let Value::Tagged(tagged) = value else {
-        panic!("{value:?} is not a !Sub");
-    };
-    let mut text = tagged.value.as_str().unwrap().to_owned();
-    let template = template();
-    while let Some((before, rest)) = text.split_once("${") {
-        let (name, after) = rest.split_once('}').unwrap();
-        let exists = name.starts_with("AWS::") || !template["Resources"][name].is_null();
-        assert!(exists, "{name} does not exist");
-        text = format!("{before}{name}{after}");
-    }
-    text
 }

@@ -11,19 +11,22 @@ use workspace_management::{operation::Operation, store::Table};
 use yaml_serde::Value;
 
 use crate::{
+    cloudformation::{Resource, Stack},
     operations::{Sample, Values},
     support::{
         TestApp, TestConfig, config,
         fault_injector::{Fault, FaultInjector, Phase, tables},
         operation_event, send, service,
     },
-    template::{referenced, template},
 };
 
+fn resources(x_ray: &str) -> BTreeMap<String, Resource> {
+    Stack::new(&[("XRay", x_ray)]).resources()
+}
+
 /// The policies of the function's role, by name.
-fn policies() -> BTreeMap<String, Value> {
-    let template = template();
-    let policies = &template["Resources"]["FunctionRole"]["Properties"]["Policies"];
+fn policies(x_ray: &str) -> BTreeMap<String, Value> {
+    let policies = &resources(x_ray)["FunctionRole"].properties["Policies"];
     let policies = policies.as_sequence().unwrap().iter();
     let named = |policy: &Value| {
         let name = policy["PolicyName"].as_str().unwrap().to_owned();
@@ -35,12 +38,13 @@ fn policies() -> BTreeMap<String, Value> {
 /// Each action that the policy for records allows, with the table on which it does.
 fn allowed_actions() -> BTreeSet<(String, String)> {
     let mut allowed = BTreeSet::new();
-    for statement in policies()["records"].as_sequence().unwrap() {
+    for statement in policies("false")["records"].as_sequence().unwrap() {
         assert_eq!(statement["Effect"], "Allow");
         let action = statement["Action"].as_str().unwrap();
         let action = action.strip_prefix("dynamodb:").unwrap();
         for resource in statement["Resource"].as_sequence().unwrap() {
-            allowed.insert((action.to_owned(), referenced(resource)));
+            let table = resource.as_str().unwrap().strip_suffix(".Arn").unwrap();
+            allowed.insert((action.to_owned(), table.to_owned()));
         }
     }
     allowed
@@ -58,13 +62,13 @@ fn permission(action: &str) -> &str {
 /// SAM adds managed policies to a role only if it creates the role itself.
 #[test]
 fn the_function_has_no_other_policies() {
-    let resources = &template()["Resources"];
-    let function = &resources["Function"]["Properties"];
-    assert_eq!(referenced(&function["Role"]), "FunctionRole");
+    let resources = resources("false");
+    let function = &resources["Function"].properties;
+    assert_eq!(function["Role"], "FunctionRole.Arn");
     assert!(function.get("Policies").is_none());
-    let role = &resources["FunctionRole"]["Properties"];
+    let role = &resources["FunctionRole"].properties;
     assert!(role.get("ManagedPolicyArns").is_none());
-    assert!(policies().keys().eq(["log", "records", "traces"]));
+    assert!(policies("false").keys().eq(["log", "records", "traces"]));
 }
 
 #[test]
@@ -74,24 +78,22 @@ fn outside_dynamodb_the_function_may_only_write_its_log_and_traces() {
         let actions: Vec<_> = actions.map(|action| action.as_str().unwrap()).collect();
         actions.join(" ")
     };
-    let policies = policies();
-    let [log] = &policies["log"].as_sequence().unwrap()[..] else {
-        panic!("{:?}", policies["log"]);
-    };
-    assert_eq!(actions(log), "logs:CreateLogStream logs:PutLogEvents");
-    assert_eq!(referenced(&log["Resource"]), "LogGroup");
-    let [traces] = &policies["traces"].as_sequence().unwrap()[..] else {
-        panic!("{:?}", policies["traces"]);
-    };
-    let Value::Tagged(effect) = &traces["Effect"] else {
-        panic!("{traces:?}");
-    };
-    let on_or_off = ["HasXRay", "Allow", "Deny"].map(Value::from).to_vec();
-    assert_eq!(effect.value, Value::Sequence(on_or_off));
-    assert_eq!(
-        actions(traces),
-        "xray:PutTraceSegments xray:PutTelemetryRecords"
-    );
+    for (x_ray, effect) in [("false", "Deny"), ("true", "Allow")] {
+        let policies = policies(x_ray);
+        let [log] = &policies["log"].as_sequence().unwrap()[..] else {
+            panic!("{:?}", policies["log"]);
+        };
+        assert_eq!(actions(log), "logs:CreateLogStream logs:PutLogEvents");
+        assert_eq!(log["Resource"], "LogGroup.Arn");
+        let [traces] = &policies["traces"].as_sequence().unwrap()[..] else {
+            panic!("{:?}", policies["traces"]);
+        };
+        assert_eq!(traces["Effect"], effect);
+        assert_eq!(
+            actions(traces),
+            "xray:PutTraceSegments xray:PutTelemetryRecords"
+        );
+    }
 }
 
 #[tokio::test]

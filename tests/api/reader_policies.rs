@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
+    cloudformation::{Stack, text},
     support::{TestApp, operation_event},
-    template::{referenced, template},
 };
 
 const POLICIES: [&str; 2] = ["RecordsReader", "RecordsFollower"];
@@ -36,8 +36,8 @@ impl Statement {
 
 /// The statements of a policy of the template.
 fn policy(name: &str) -> Vec<Statement> {
-    let template = template();
-    let statements = &template["Resources"][name]["Properties"]["PolicyDocument"]["Statement"];
+    let policy = &Stack::new(&[]).resources()[name].properties;
+    let statements = &policy["PolicyDocument"]["Statement"];
     let statement = |statement: &yaml_serde::Value| {
         assert_eq!(statement["Effect"], "Allow");
         let members = statement.as_mapping().unwrap().keys();
@@ -62,14 +62,10 @@ fn policy(name: &str) -> Vec<Statement> {
     statements.map(statement).collect()
 }
 
-/// The resource that a `!GetAtt` or `!Sub` refers to.
+/// The resource to which an attribute of a table refers.
 fn resource(reference: &yaml_serde::Value) -> String {
-    let yaml_serde::Value::Tagged(tagged) = reference else {
-        panic!("{reference:?} is not a reference")
-    };
-    let text = tagged.value.as_str().unwrap().replace("${", "");
-    let text = text.replace(".Arn}", "").replace(".StreamArn", "/stream");
-    text.trim_end_matches(".Arn").to_owned()
+    let text = text(reference).replace(".StreamArn", "/stream");
+    text.replace(".Arn", "")
 }
 
 /// A reader of the records, for whom statements are evaluated before each request.
@@ -277,25 +273,22 @@ fn policies_only_allow_reading_records() {
 /// No engine evaluates this: moto does not attach policies to a role that CloudFormation creates.
 #[test]
 fn the_role_of_readers_has_both_policies_for_the_given_principals_only() {
-    let template = template();
-    let role = &template["Resources"]["ReaderRole"];
-    assert_eq!(role["Condition"], "HasReaderPrincipals");
-    let role = &role["Properties"];
-    assert!(role["Policies"].is_null());
+    let resources = |principals| Stack::new(&[("ReaderPrincipals", principals)]).resources();
+    assert!(!resources("").contains_key("ReaderRole"));
+    let role = &resources("111122223333,444455556666")["ReaderRole"].properties;
+    assert!(role.get("Policies").is_none());
     let policies = role["ManagedPolicyArns"].as_sequence().unwrap().iter();
-    assert_eq!(policies.map(referenced).collect::<Vec<_>>(), POLICIES);
+    assert_eq!(policies.map(text).collect::<Vec<_>>(), POLICIES);
 
     let statements = &role["AssumeRolePolicyDocument"]["Statement"];
     let [statement] = statements.as_sequence().unwrap().as_slice() else {
         panic!("{statements:?}")
     };
     assert_eq!(statement["Action"], "sts:AssumeRole");
-    let principals = yaml_serde::to_string(&statement["Principal"]).unwrap();
-    let principals: Vec<_> = principals.split_whitespace().collect();
-    assert_eq!(
-        principals.join(" "),
-        "AWS: !Split - ',' - !Ref ReaderPrincipals"
-    );
+    let principals = statement["Principal"]["AWS"].as_sequence().unwrap().iter();
+    let principals: Vec<_> = principals.map(text).collect();
+    assert_eq!(principals, ["111122223333", "444455556666"]);
+    assert_eq!(statement["Principal"].as_mapping().unwrap().len(), 1);
 }
 
 #[tokio::test]

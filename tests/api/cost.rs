@@ -21,15 +21,62 @@ const BILLED_MS: f64 = 10.0;
 /// The size of a record and of a response with its headers: an assumption.
 const RECORD_KB: f64 = 1.0;
 
-/// The bytes of a request in the logs: the function's line, which was measured, Lambda's two, and that
-/// of the API.
-const LOG_BYTES: f64 = 360.0 + 700.0 + 250.0 + 4.0 * LOG_OVERHEAD_BYTES;
+/// The bytes of a request in the logs: the function's line, which was measured, and Lambda's two.
+const FUNCTION_LOG_BYTES: f64 = 360.0 + 700.0 + 3.0 * LOG_OVERHEAD_BYTES;
+
+/// The line of the API, also for requests that it rejects.
+const API_LOG_BYTES: f64 = 250.0 + LOG_OVERHEAD_BYTES;
 
 /// The line of the request's metrics, as it was measured.
 const METRICS_BYTES: f64 = 270.0 + LOG_OVERHEAD_BYTES;
 
 /// What CloudWatch adds to each line.
 const LOG_OVERHEAD_BYTES: f64 = 26.0;
+
+/// What the template sets for all requests.
+struct Settings {
+    memory_mb: f64,
+    /// The name of the price of Lambda's duration.
+    duration: String,
+    has_metrics: bool,
+    log_retention_days: f64,
+}
+
+impl Settings {
+    fn of(stack: &Stack) -> Self {
+        let resources = stack.resources();
+        let function = &resources["Function"].properties;
+        let days = |group: &str| number(&resources[group].properties["RetentionInDays"]);
+        assert_eq!(days("LogGroup"), days("ApiLogGroup"));
+        let variables = &function["Environment"]["Variables"];
+        Self {
+            memory_mb: number(&function["MemorySize"]),
+            duration: format!("Lambda duration, {}", text(&function["Architectures"][0])),
+            has_metrics: variables.get("METRICS_NAMESPACE").is_some(),
+            log_retention_days: days("LogGroup"),
+        }
+    }
+
+    /// What Lambda bills for a number of requests of the same duration.
+    fn gb_seconds(&self, requests: f64, billed_ms: f64) -> f64 {
+        requests * billed_ms / 1000.0 * self.memory_mb / 1024.0
+    }
+
+    /// What a number of requests add to the logs.
+    fn logged_gb(&self, requests: f64) -> f64 {
+        let metrics = if self.has_metrics { METRICS_BYTES } else { 0.0 };
+        requests * (FUNCTION_LOG_BYTES + API_LOG_BYTES + metrics) / 1e9
+    }
+
+    /// The cost of logs until they are deleted.
+    fn logs_usd(&self, prices: &Prices, logged_gb: f64) -> [f64; 2] {
+        let stored = logged_gb * self.log_retention_days / 30.0;
+        [
+            prices.usd("Logs", logged_gb),
+            prices.usd("Log storage", stored),
+        ]
+    }
+}
 
 /// The prices in the documentation, in USD, by their names.
 struct Prices(BTreeMap<&'static str, f64>);
@@ -70,22 +117,36 @@ impl Prices {
     }
 }
 
-/// Rounded to cents, and half a cent up although it is not exact in binary.
-fn cents(usd: f64) -> String {
-    format!("{:.2}", usd + 1e-9)
-}
-
-/// With commas.
-fn grouped(number: f64) -> String {
-    let digits = format!("{number:.0}");
+/// Rounded, and a half up although it is not exact in binary. With commas.
+fn rounded(number: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", number + 1e-9);
+    let (integer, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut result = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+    for (index, digit) in integer.chars().enumerate() {
+        if index > 0 && (integer.len() - index).is_multiple_of(3) {
             result.push(',');
         }
         result.push(digit);
     }
-    result
+    result + fraction
+}
+
+fn cents(usd: f64) -> String {
+    rounded(usd, 2)
+}
+
+fn grouped(number: f64) -> String {
+    rounded(number, 0)
+}
+
+/// A sentence of a document, on one line or several.
+#[track_caller]
+fn assert_says(document: &str, sentence: &str) {
+    let words: Vec<_> = document.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains(sentence),
+        "a document must say: {sentence}"
+    );
 }
 
 #[track_caller]
@@ -106,8 +167,23 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
+fn numbers_are_rounded_half_up() {
+    let usd = [0.625, 3.125, 4.375, 0.124_999, 1234.565, 1_000_000.0];
+    assert_eq!(
+        usd.map(cents),
+        ["0.63", "3.13", "4.38", "0.12", "1,234.57", "1,000,000.00"]
+    );
+    assert_eq!([999.5, 0.0].map(grouped), ["1,000", "0"]);
+}
+
+#[test]
 fn every_price_is_used() {
-    let uses = [include_str!("cost/bill.rs"), include_str!("cost/floods.rs")].concat();
+    let uses = [
+        include_str!("cost.rs"),
+        include_str!("cost/bill.rs"),
+        include_str!("cost/floods.rs"),
+    ];
+    let uses = uses.concat();
     for name in Prices::documented().0.keys() {
         // Those of other architectures are for comparison.
         let is_used =

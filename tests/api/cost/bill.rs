@@ -6,8 +6,8 @@ use workspace_management::{metrics::Metrics, operation::Operation};
 use yaml_serde::Value;
 
 use super::{
-    BILLED_MS, HOURS, LOG_BYTES, METRICS_BYTES, Prices, RECORD_KB, assert_documented, cents,
-    default_stack, grouped, number,
+    BILLED_MS, HOURS, Prices, RECORD_KB, Settings, assert_documented, cents, default_stack,
+    grouped, number, rounded,
 };
 use crate::{
     cloudformation::{Resource, Stack, text},
@@ -189,8 +189,7 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
     let prices = Prices::documented();
     let stack = default_stack();
     let resources = stack.resources();
-    let function = &resources["Function"].properties;
-    let days = |resource: &Resource| number(&resource.properties["RetentionInDays"]);
+    let settings = Settings::of(&stack);
     let mut rows = Rows::default();
 
     rows.add(
@@ -205,19 +204,18 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         "1 million",
         prices.usd("Lambda requests", REQUESTS),
     );
-    let memory = number(&function["MemorySize"]);
-    let duration = REQUESTS * BILLED_MS / 1000.0 * memory / 1024.0;
-    let architecture = text(&function["Architectures"][0]);
+    let duration = settings.gb_seconds(REQUESTS, BILLED_MS);
     rows.add(
         "Lambda duration",
         &format!(
-            "1 million × {BILLED_MS} ms × {memory} MB = {} GB-seconds",
+            "1 million × {BILLED_MS} ms × {} MB = {} GB-seconds",
+            settings.memory_mb,
             grouped(duration)
         ),
-        prices.usd(&format!("Lambda duration, {architecture}"), duration),
+        prices.usd(&settings.duration, duration),
     );
     let written = REQUESTS * units_per_request(&stack);
-    let amount = format!("{:.2} million units", written / 1e6);
+    let amount = format!("{} million units", rounded(written / 1e6, 2));
     rows.add(
         "DynamoDB writes",
         &amount,
@@ -269,16 +267,16 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
     );
     rows.add("KMS", &amount, prices.usd("KMS", requests));
 
-    let has_metrics = text(&parameters["Metrics"]["Default"]) == "true";
-    let logged = LOG_BYTES + if has_metrics { METRICS_BYTES } else { 0.0 };
-    let logged = REQUESTS * logged / 1e9;
-    let amount = format!("{logged:.2} GB");
-    rows.add("Logs", &amount, prices.usd("Logs", logged));
-    let retention = days(&resources["LogGroup"]);
-    assert_eq!(retention, days(&resources["ApiLogGroup"]));
-    let kept = logged * retention / 30.0;
-    let amount = format!("{logged:.2} GB for {retention} days");
-    rows.add("Log storage", &amount, prices.usd("Log storage", kept));
+    let logged = settings.logged_gb(REQUESTS);
+    let logged_gb = format!("{} GB", rounded(logged, 2));
+    let [written, stored] = settings.logs_usd(&prices, logged);
+    rows.add("Logs", &logged_gb, written);
+    let retention = settings.log_retention_days;
+    rows.add(
+        "Log storage",
+        &format!("{logged_gb} for {retention} days"),
+        stored,
+    );
 
     // Options, and whether they are on by default.
     let mut options = Rows::default();
@@ -287,6 +285,7 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         rows.add(item, amount, usd);
     };
     let globals = stack.section("Globals");
+    let function = &resources["Function"].properties;
     let tracing = function
         .get("Tracing")
         .unwrap_or(&globals["Function"]["Tracing"]);
@@ -305,11 +304,8 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
 
     let api = &resources["Api"].properties;
     let routes = api["RouteSettings"].as_mapping().unwrap().values();
-    let mut settings = routes.chain([&api["DefaultRouteSettings"]]);
-    let is_detailed = settings.any(|settings| {
-        let value = &settings["DetailedMetricsEnabled"];
-        text(value) == "true"
-    });
+    let mut routes = routes.chain([&api["DefaultRouteSettings"]]);
+    let is_detailed = routes.any(|route| text(&route["DetailedMetricsEnabled"]) == "true");
     let count = METRICS_OF_A_ROUTE * Operation::ALL.len();
     option(
         is_detailed,
@@ -337,7 +333,7 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
     option(
         false,
         "Logs for 400 days (`LogRetentionDays=400`, as in `prod`)",
-        &format!("{logged:.2} GB for {} more days", 400.0 - retention),
+        &format!("{logged_gb} for {} more days", 400.0 - retention),
         prices.usd("Log storage", more),
     );
     let requests_usd = cents(rows.usd);
@@ -345,7 +341,7 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
 
     // Each metric of the function is published for each operation, for requests whose path names no
     // operation, and for the whole service.
-    let count = if has_metrics {
+    let count = if settings.has_metrics {
         Metrics::names().count()
     } else {
         0

@@ -8,21 +8,25 @@ use workspace_management::{operation::Operation, store::Table};
 use yaml_serde::Value;
 
 use super::{
-    BILLED_MS, LOG_BYTES, METRICS_BYTES, Prices, assert_documented, cents, default_stack, grouped,
+    API_LOG_BYTES, BILLED_MS, DOCUMENTATION, Prices, RECORD_KB, Settings, assert_documented,
+    assert_says, cents, default_stack, grouped, number, rounded,
 };
 use crate::{
-    cloudformation::text,
-    cloudwatch::Alarm,
+    cloudwatch::{Alarm, Metric},
     operations::{Sample, Values},
-    support::TestApp,
+    support::{TestApp, unique_key},
     template::declared_route,
 };
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// The mean of all waits between the 8 attempts of a request that DynamoDB throttles
-/// (`src/store/errors.rs`). The SDK's retry quota ends most requests earlier.
-const THROTTLED_MS: f64 = (50.0 + 100.0 + 200.0 + 400.0 + 800.0 + 1000.0 + 1000.0) / 2.0;
+/// The mean duration of a request whose 8 attempts DynamoDB throttles: the attempts, and the waits
+/// between them (`src/store/errors.rs`). The SDK's retry quota ends most requests earlier.
+const THROTTLED_MS: f64 = 8.0 * BILLED_MS + (50.0 + 100.0 + 200.0 + 400.0 + 800.0 + 2000.0) / 2.0;
+
+/// The rate for which the documentation has the cost of requests that API Gateway rejects. Nothing
+/// limits it.
+const REJECTED_RATE: f64 = 1000.0;
 
 /// DynamoDB's quota for a table, which is what limits writes without a ceiling.
 const QUOTA: f64 = 40_000.0;
@@ -123,34 +127,122 @@ async fn largest(operation: Operation) -> Largest {
     }
 }
 
+/// The cost of requests in a day.
+struct Requests<'a> {
+    prices: &'a Prices,
+    settings: Settings,
+}
+
+impl Requests<'_> {
+    /// Of responses, and lines of a log.
+    fn response_usd(&self, requests: f64, logged_gb: f64) -> f64 {
+        let transferred = requests * RECORD_KB / 1e6;
+        let logs = self.settings.logs_usd(self.prices, logged_gb);
+        self.prices.usd("Data transfer", transferred) + logs.iter().sum::<f64>()
+    }
+
+    /// Of requests that the function handles.
+    fn handled_usd(&self, rate: f64, billed_ms: f64, read_units: f64) -> f64 {
+        let requests = rate * SECONDS_PER_DAY;
+        let Self { prices, settings } = self;
+        prices.usd("HTTP API", requests)
+            + prices.usd("Lambda requests", requests)
+            + prices.usd(&settings.duration, settings.gb_seconds(requests, billed_ms))
+            + prices.usd("DynamoDB reads", requests * read_units)
+            + self.response_usd(requests, settings.logged_gb(requests))
+    }
+
+    /// Of requests that API Gateway rejects. It does not charge for them.
+    fn rejected_usd(&self, rate: f64) -> f64 {
+        let requests = rate * SECONDS_PER_DAY;
+        self.response_usd(requests, requests * API_LOG_BYTES / 1e9)
+    }
+}
+
+/// What requests write in a day: records, and entries in indexes. They have at most 1 kB for each
+/// unit, or for two units of a transaction.
+#[derive(Debug, Clone, Copy, Default)]
+struct Written {
+    /// Per second.
+    units: f64,
+    records_gb: f64,
+    entries_gb: f64,
+}
+
+impl Written {
+    fn new(table_units: f64, index_units: f64, is_transaction: bool) -> Self {
+        let units_of_kb = if is_transaction { 2.0 } else { 1.0 };
+        Self {
+            units: table_units + index_units,
+            records_gb: table_units / units_of_kb * SECONDS_PER_DAY / 1e6,
+            entries_gb: index_units * SECONDS_PER_DAY / 1e6,
+        }
+    }
+
+    fn usd(self, prices: &Prices) -> f64 {
+        prices.usd("DynamoDB writes", self.units * SECONDS_PER_DAY)
+    }
+
+    /// For each month in which the records exist. Backups contain no indexes.
+    fn stored_usd(self, prices: &Prices) -> f64 {
+        prices.usd("DynamoDB storage", self.records_gb + self.entries_gb)
+            + prices.usd("DynamoDB backups", self.records_gb)
+    }
+}
+
+/// The units that a request reads if its key and its organization are made up. DynamoDB bills a
+/// consistent read of a record that does not exist as one unit.
+async fn units_of_a_made_up_key() -> f64 {
+    let app = TestApp::new().await;
+    let client = app.with_key(&unique_key());
+    let path = "/api/v1/project/made-up/apollo/createNewTeamOnProject";
+    let response = client.post(path, json!({})).await;
+    response.assert_problem(401, "unauthenticated");
+    let requests = app.dynamodb_requests.take();
+    // One key in each table.
+    requests
+        .iter()
+        .map(|(_, tables)| tables.len())
+        .sum::<usize>() as f64
+}
+
 #[tokio::test]
 async fn the_costs_of_the_largest_requests_and_of_floods_are_documented() {
     let prices = Prices::documented();
-    let resources = default_stack().resources();
+    let stack = default_stack();
+    let resources = stack.resources();
     let throughput = &resources["ModelsTable"].properties["OnDemandThroughput"];
-    let ceiling: f64 = text(&throughput["MaxWriteRequestUnits"]).parse().unwrap();
+    let ceiling = number(&throughput["MaxWriteRequestUnits"]);
     let api = &resources["Api"].properties;
-    let routes = &api["RouteSettings"];
-    let mut requests = String::new();
-    let mut floods = String::new();
-    let (mut anonymous_rate, mut throttled_rate) = (0.0, 0.0);
-    let (mut all_usd, mut all_gb) = (0.0, 0.0);
-    // USD per day, GB per day, and USD per month for keeping these.
-    let stored_usd =
-        |gb: f64| prices.usd("DynamoDB storage", gb) + prices.usd("DynamoDB backups", gb);
-    let mut flood = |name: &str, units: f64, usd: f64, gb: f64| {
-        let units = if units == 0.0 {
-            "-".to_owned()
-        } else {
-            grouped(units)
+    let requests = Requests {
+        prices: &prices,
+        settings: Settings::of(&stack),
+    };
+    let (mut largest_rows, mut request_rows, mut write_rows) =
+        (String::new(), String::new(), String::new());
+    let mut add_requests = |name: &str, rate: f64, handled: Option<(f64, f64)>| {
+        let (usd, handled) = match handled {
+            Some((billed_ms, units)) => (
+                requests.handled_usd(rate, billed_ms, units),
+                format!("{} | {units}", grouped(billed_ms)),
+            ),
+            None => (requests.rejected_usd(rate), "- | -".to_owned()),
         };
-        let (usd, kept) = (cents(usd), cents(stored_usd(gb)));
-        floods += &format!("| {name} | {units} | {usd} | {gb:.1} | {kept} |\n");
+        let rate = grouped(rate);
+        request_rows += &format!("| {name} | {rate} | {handled} | {} |\n", cents(usd));
+        usd
     };
-    let cost = |units: f64| prices.usd("DynamoDB writes", units * SECONDS_PER_DAY);
-    let gb = |units: f64, is_transaction: bool| {
-        units / if is_transaction { 2.0 } else { 1.0 } * SECONDS_PER_DAY / 1e6
+    let mut add_writes = |name: &str, written: Written| {
+        write_rows += &format!(
+            "| {name} | {} | {} | {} | {} |\n",
+            grouped(written.units),
+            cents(written.usd(&prices)),
+            rounded(written.records_gb + written.entries_gb, 1),
+            cents(written.stored_usd(&prices))
+        );
     };
+    let (mut anonymous_usd, mut anonymous_stored_usd) = (0.0, 0.0);
+    let mut index_share = 0.0;
     for operation in Operation::ALL {
         let largest = largest(*operation).await;
         let name = operation.name();
@@ -160,67 +252,84 @@ async fn the_costs_of_the_largest_requests_and_of_floods_are_documented() {
             "{operation:?} exceeds the ceiling of a second"
         );
         let usd = prices.usd("DynamoDB writes", (table + indexes) * 1e6);
-        requests += &format!(
+        largest_rows += &format!(
             "| `{name}` | {} | {table} | {indexes} | {} |\n",
             grouped(largest.record_bytes as f64),
             cents(usd)
         );
+        if *operation == Operation::AddTeamUsers {
+            index_share = indexes / table;
+        }
         if operation.allows_anonymous() {
+            assert_eq!(indexes, 0.0, "{operation:?}");
+            let name = format!("anonymous callers, `{name}`");
             let (method, path) = declared_route(*operation);
-            let rate = text(&routes[format!("{method} {path}")]["ThrottlingRateLimit"]);
-            let rate: f64 = rate.parse().unwrap();
+            let route = &api["RouteSettings"][format!("{method} {path}")];
+            let rate = number(&route["ThrottlingRateLimit"]);
             let is_throttled = rate * table > ceiling;
-            if is_throttled {
-                throttled_rate += rate;
+            let billed_ms = if is_throttled {
+                THROTTLED_MS
             } else {
-                anonymous_rate += rate;
-            }
+                BILLED_MS
+            };
+            // The function caches the organization.
+            let requests_usd = add_requests(&name, rate, Some((billed_ms, 0.0)));
             let units = ceiling.min(rate * table);
-            let stored = gb(units, largest.is_transaction);
-            flood(
-                &format!("anonymous callers, `{name}`"),
-                units,
-                cost(units),
-                stored,
-            );
-            all_usd += cost(units);
-            all_gb += stored;
+            let written = Written::new(units, 0.0, largest.is_transaction);
+            add_writes(&name, written);
+            anonymous_usd += requests_usd + written.usd(&prices);
+            anonymous_stored_usd += written.stored_usd(&prices);
         }
     }
-    let requests_usd = |rate: f64, milliseconds: f64| {
-        let sent = rate * SECONDS_PER_DAY;
-        let logged = sent * (LOG_BYTES + METRICS_BYTES) / 1e9;
-        let gb_seconds = sent * milliseconds / 1000.0 * 0.25;
-        prices.usd("HTTP API", sent)
-            + prices.usd("Lambda requests", sent)
-            + prices.usd("Lambda duration, x86_64", gb_seconds)
-            + prices.usd("Logs", logged)
-    };
-    let usd = requests_usd(anonymous_rate, BILLED_MS) + requests_usd(throttled_rate, THROTTLED_MS);
-    flood("their requests", 0.0, usd, 0.0);
-    flood("**all anonymous callers**", 0.0, all_usd + usd, all_gb);
-    let default = text(&api["DefaultRouteSettings"]["ThrottlingRateLimit"]);
-    let default_rate = default.parse().unwrap();
-    let usd = requests_usd(default_rate, BILLED_MS);
-    let name = format!("requests without a valid key, {default} per second");
-    flood(&name, 0.0, usd, 0.0);
-    let mut a_key = |name: &str, units: f64, is_transaction: bool| {
-        flood(name, units, cost(units), gb(units, is_transaction));
-    };
-    a_key("a key, one table at its ceiling", ceiling, false);
+    let rate = number(&api["DefaultRouteSettings"]["ThrottlingRateLimit"]);
+    let units = units_of_a_made_up_key().await;
+    add_requests("without a valid key", rate, Some((BILLED_MS, units)));
+    add_requests("throttled by DynamoDB", rate, Some((THROTTLED_MS, 0.0)));
+    add_requests("rejected by API Gateway (429)", REJECTED_RATE, None);
+
+    let written = Written::new(ceiling, 0.0, false);
+    add_writes("a key, one table at its ceiling", written);
     let alarm = Alarm::parse(&resources["WrittenUnitsAlarm"].properties);
-    let all = ceiling * alarm.metrics().count() as f64;
-    a_key("a key, every table and index at its ceiling", all, false);
-    a_key("a key, `add_team_users`, without a ceiling", QUOTA, true);
-    let usd = requests_usd(default_rate, THROTTLED_MS);
-    let name = format!("throttled requests, {default} per second");
-    flood(&name, 0.0, usd, 0.0);
+    let is_index = |metric: &&Metric| metric.dimensions.len() > 1;
+    let indexes = alarm.metrics().filter(is_index).count();
+    let tables = alarm.metrics().count() - indexes;
+    let written = Written::new(ceiling * tables as f64, ceiling * indexes as f64, false);
+    add_writes("a key, every table and index at its ceiling", written);
+    let written = Written::new(QUOTA, QUOTA * index_share, true);
+    add_writes("a key, `add_team_users`, without a ceiling", written);
+
     assert_documented(&format!(
         "| operation | largest record, bytes | units of the table | of its index | USD per million |\n\
-        |---|---|---|---|---|\n{requests}\n"
+        |---|---|---|---|---|\n{largest_rows}\n"
     ));
     assert_documented(&format!(
-        "| flood | units per second | USD per day | GB per day | then USD per month for a day's records |\n\
-        |---|---|---|---|---|\n{floods}\n"
+        "| requests | per second | billed ms of each | read units of each | USD per day |\n\
+        |---|---|---|---|---|\n{request_rows}\n"
     ));
+    assert_documented(&format!(
+        "| writes | units per second | USD per day | GB per day | then USD per month for a day's records |\n\
+        |---|---|---|---|---|\n{write_rows}\n"
+    ));
+    let routes = Operation::ALL.len();
+    let open = Operation::ALL
+        .iter()
+        .filter(|operation| operation.allows_anonymous());
+    for sentence in [
+        format!(
+            "Together, anonymous callers cost USD {} a day, and USD {} a month for each day's records.",
+            cents(anonymous_usd),
+            cents(anonymous_stored_usd)
+        ),
+        format!(
+            "**Throttled requests** are retried for at most {} seconds on average, and need a concurrency of {}.",
+            rounded(THROTTLED_MS / 1000.0, 1),
+            grouped(rate * THROTTLED_MS / 1000.0)
+        ),
+        format!(
+            "requests to all routes cost {} times as much, or {routes} times if anonymous callers are denied.",
+            routes - open.count()
+        ),
+    ] {
+        assert_says(DOCUMENTATION, &sentence);
+    }
 }

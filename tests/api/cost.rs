@@ -1,5 +1,6 @@
-//! The costs in `docs/operations.md` are arithmetic on the prices there, for what the template turns
-//! on: a month in `bill`, and requests without limits in `floods`.
+//! The costs in `docs/operations.md` are arithmetic on the prices there, for what the template
+//! turns on: the table of a month in `bill`, the tables of floods of requests in `floods`, and
+//! the amounts in `sentences`.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,14 @@ use crate::cloudformation::{Stack, text};
 
 mod bill;
 mod floods;
+mod sentences;
 
 const DOCUMENTATION: &str = include_str!("../../docs/operations.md");
 
 /// The hours of a month, as AWS counts them.
 const HOURS: f64 = 730.0;
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
 
 /// The duration that is billed for a request: an assumption.
 const BILLED_MS: f64 = 10.0;
@@ -78,6 +82,9 @@ impl Settings {
     }
 }
 
+/// DynamoDB's quota for a table, which is what limits writes without a ceiling.
+const QUOTA: f64 = 40_000.0;
+
 /// The prices in the documentation, in USD, by their names.
 struct Prices(BTreeMap<&'static str, f64>);
 
@@ -103,6 +110,7 @@ impl Prices {
             assert!(has_source, "{row}");
             let per = match unit.split_once(' ').map_or(unit, |(amount, _)| amount) {
                 "million" => 1e6,
+                "100,000" => 1e5,
                 "10,000" => 1e4,
                 _ => 1.0,
             };
@@ -114,6 +122,41 @@ impl Prices {
     fn usd(&self, name: &str, amount: f64) -> f64 {
         let price = self.0.get(name);
         amount * price.unwrap_or_else(|| panic!("the documentation has no price for {name}"))
+    }
+}
+
+/// The cost of requests.
+struct Requests<'a> {
+    prices: &'a Prices,
+    settings: Settings,
+}
+
+impl<'a> Requests<'a> {
+    fn new(prices: &'a Prices, stack: &Stack) -> Self {
+        let settings = Settings::of(stack);
+        Self { prices, settings }
+    }
+
+    /// Of responses, and lines of a log.
+    fn response_usd(&self, requests: f64, logged_gb: f64) -> f64 {
+        let transferred = requests * RECORD_KB / 1e6;
+        let logs = self.settings.logs_usd(self.prices, logged_gb);
+        self.prices.usd("Data transfer", transferred) + logs.iter().sum::<f64>()
+    }
+
+    /// Of requests that the function handles, without what they write.
+    fn handled_usd(&self, requests: f64, billed_ms: f64, read_units: f64) -> f64 {
+        let Self { prices, settings } = self;
+        prices.usd("HTTP API", requests)
+            + prices.usd("Lambda requests", requests)
+            + prices.usd(&settings.duration, settings.gb_seconds(requests, billed_ms))
+            + prices.usd("DynamoDB reads", requests * read_units)
+            + self.response_usd(requests, settings.logged_gb(requests))
+    }
+
+    /// Of requests that API Gateway rejects. It does not charge for them.
+    fn rejected_usd(&self, requests: f64) -> f64 {
+        self.response_usd(requests, requests * API_LOG_BYTES / 1e9)
     }
 }
 
@@ -182,6 +225,7 @@ fn every_price_is_used() {
         include_str!("cost.rs"),
         include_str!("cost/bill.rs"),
         include_str!("cost/floods.rs"),
+        include_str!("cost/sentences.rs"),
     ];
     let uses = uses.concat();
     for name in Prices::documented().0.keys() {

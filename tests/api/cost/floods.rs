@@ -8,7 +8,7 @@ use workspace_management::{operation::Operation, store::Table};
 use yaml_serde::Value;
 
 use super::{
-    API_LOG_BYTES, BILLED_MS, DOCUMENTATION, Prices, RECORD_KB, Settings, assert_documented,
+    BILLED_MS, DOCUMENTATION, Prices, QUOTA, Requests, SECONDS_PER_DAY, assert_documented,
     assert_says, cents, default_stack, grouped, number, rounded,
 };
 use crate::{
@@ -18,8 +18,6 @@ use crate::{
     template::declared_route,
 };
 
-const SECONDS_PER_DAY: f64 = 86_400.0;
-
 /// The mean duration of a request whose 8 attempts DynamoDB throttles: the attempts, and the waits
 /// between them (`src/store/errors.rs`). The SDK's retry quota ends most requests earlier.
 const THROTTLED_MS: f64 = 8.0 * BILLED_MS + (50.0 + 100.0 + 200.0 + 400.0 + 800.0 + 2000.0) / 2.0;
@@ -27,9 +25,6 @@ const THROTTLED_MS: f64 = 8.0 * BILLED_MS + (50.0 + 100.0 + 200.0 + 400.0 + 800.
 /// The rate for which the documentation has the cost of requests that API Gateway rejects. Nothing
 /// limits it.
 const REJECTED_RATE: f64 = 1000.0;
-
-/// DynamoDB's quota for a table, which is what limits writes without a ceiling.
-const QUOTA: f64 = 40_000.0;
 
 /// The units that the largest request of an operation writes to its table, and to its index.
 struct Largest {
@@ -127,38 +122,6 @@ async fn largest(operation: Operation) -> Largest {
     }
 }
 
-/// The cost of requests in a day.
-struct Requests<'a> {
-    prices: &'a Prices,
-    settings: Settings,
-}
-
-impl Requests<'_> {
-    /// Of responses, and lines of a log.
-    fn response_usd(&self, requests: f64, logged_gb: f64) -> f64 {
-        let transferred = requests * RECORD_KB / 1e6;
-        let logs = self.settings.logs_usd(self.prices, logged_gb);
-        self.prices.usd("Data transfer", transferred) + logs.iter().sum::<f64>()
-    }
-
-    /// Of requests that the function handles.
-    fn handled_usd(&self, rate: f64, billed_ms: f64, read_units: f64) -> f64 {
-        let requests = rate * SECONDS_PER_DAY;
-        let Self { prices, settings } = self;
-        prices.usd("HTTP API", requests)
-            + prices.usd("Lambda requests", requests)
-            + prices.usd(&settings.duration, settings.gb_seconds(requests, billed_ms))
-            + prices.usd("DynamoDB reads", requests * read_units)
-            + self.response_usd(requests, settings.logged_gb(requests))
-    }
-
-    /// Of requests that API Gateway rejects. It does not charge for them.
-    fn rejected_usd(&self, rate: f64) -> f64 {
-        let requests = rate * SECONDS_PER_DAY;
-        self.response_usd(requests, requests * API_LOG_BYTES / 1e9)
-    }
-}
-
 /// What requests write in a day: records, and entries in indexes. They have at most 1 kB for each
 /// unit, or for two units of a transaction.
 #[derive(Debug, Clone, Copy, Default)]
@@ -214,19 +177,19 @@ async fn the_costs_of_the_largest_requests_and_of_floods_are_documented() {
     let throughput = &resources["ModelsTable"].properties["OnDemandThroughput"];
     let ceiling = number(&throughput["MaxWriteRequestUnits"]);
     let api = &resources["Api"].properties;
-    let requests = Requests {
-        prices: &prices,
-        settings: Settings::of(&stack),
-    };
+    let requests = Requests::new(&prices, &stack);
     let (mut largest_rows, mut request_rows, mut write_rows) =
         (String::new(), String::new(), String::new());
     let mut add_requests = |name: &str, rate: f64, handled: Option<(f64, f64)>| {
         let (usd, handled) = match handled {
             Some((billed_ms, units)) => (
-                requests.handled_usd(rate, billed_ms, units),
+                requests.handled_usd(rate * SECONDS_PER_DAY, billed_ms, units),
                 format!("{} | {units}", grouped(billed_ms)),
             ),
-            None => (requests.rejected_usd(rate), "- | -".to_owned()),
+            None => (
+                requests.rejected_usd(rate * SECONDS_PER_DAY),
+                "- | -".to_owned(),
+            ),
         };
         let rate = grouped(rate);
         request_rows += &format!("| {name} | {rate} | {handled} | {} |\n", cents(usd));

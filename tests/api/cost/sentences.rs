@@ -1,0 +1,166 @@
+//! Costs in sentences of the documentation.
+
+use std::collections::BTreeSet;
+
+use workspace_management::metrics::Metrics;
+use yaml_serde::Value;
+
+use super::{
+    DOCUMENTATION, HOURS, Prices, QUOTA, Requests, SECONDS_PER_DAY, assert_says, cents,
+    default_stack, grouped, number, rounded,
+};
+use crate::cloudformation::text;
+
+/// A bound for the duration of a cold start.
+const COLD_MS: f64 = 1000.0;
+
+/// The keys that the scheduled check reads.
+const CHECKED_KEYS: f64 = 100.0;
+
+/// A bound for the size of a key's record. A unit reads 4 kB of a scan.
+const KEY_KB: f64 = 1.0;
+
+/// How often a field of a cron expression matches in a period of `length` minutes or hours.
+fn matches(field: &str, length: usize) -> usize {
+    match field.strip_prefix("*/") {
+        Some(step) => length.div_ceil(step.parse().unwrap()),
+        None if field == "*" => length,
+        None => {
+            let values = field.split(',').map(|value| value.parse().unwrap());
+            let values: BTreeSet<usize> = values.collect();
+            assert!(values.iter().all(|value| *value < length), "{field}");
+            values.len()
+        }
+    }
+}
+
+#[test]
+fn the_cost_of_the_scheduled_check_is_documented() {
+    let workflow = include_str!("../../../.github/workflows/doctor.yml");
+    let workflow: Value = yaml_serde::from_str(workflow).unwrap();
+    let schedules = workflow["on"]["schedule"].as_sequence().unwrap().iter();
+    let runs_per_day = schedules.map(|schedule| {
+        let cron = text(&schedule["cron"]);
+        let fields: Vec<_> = cron.split(' ').collect();
+        let [minute, hour, "*", "*", "*"] = fields[..] else {
+            panic!("{cron} is not supported")
+        };
+        matches(minute, 60) * matches(hour, 24)
+    });
+    let runs_per_day = runs_per_day.sum::<usize>() as f64;
+    let runs = runs_per_day * HOURS / 24.0;
+    let prices = Prices::documented();
+
+    // Each starts an execution environment.
+    let requests = Requests::new(&prices, &default_stack());
+    let usd = requests.handled_usd(runs, COLD_MS, 0.0);
+    let usd = usd + prices.usd("DynamoDB reads", runs * CHECKED_KEYS * KEY_KB / 4.0);
+    assert!(usd < 0.01, "{usd}");
+    // The request has a 401. Its metrics are written for its operation and for the whole service.
+    let metrics = Metrics::names().filter(|name| *name != "ServerErrors");
+    let metrics = metrics.count() as f64 * 2.0;
+    // CloudWatch bills the hours in which a metric has a value.
+    let hours = runs.min(HOURS) / HOURS;
+    let sentences = format!(
+        "With {CHECKED_KEYS} keys, its {} requests a month cost less than USD 0.01 in AWS. On a stack that \
+        no one else calls, they also keep {metrics} custom metrics alive, which cost up to USD {} a month.",
+        grouped(runs),
+        cents(prices.usd("Metrics", metrics * hours))
+    );
+    assert_says(DOCUMENTATION, &sentences);
+}
+
+#[test]
+fn amounts_in_sentences_are_arithmetic_on_the_prices() {
+    let prices = Prices::documented();
+    let stack = default_stack();
+    let alarm = &stack.resources()["WrittenUnitsAlarm"].properties;
+    let share = number(&alarm["Threshold"]) / 100.0;
+    let ceiling = number(&stack.section("Parameters")["MaxWriteUnits"]["Default"]);
+    let writes = |per_second: f64| prices.usd("DynamoDB writes", per_second * SECONDS_PER_DAY);
+    let alarm_without_ceiling = (share * QUOTA).round();
+    let duration = |price: &str| prices.usd(&format!("Lambda duration, {price}"), 1.0);
+    // Of a million requests that last a millisecond longer.
+    let millisecond = |mb: f64| rounded(duration("x86_64") * 1000.0 * mb / 1024.0, 4);
+    let decisions = include_str!("../../../docs/decisions.md");
+    let security = include_str!("../../../SECURITY.md");
+    let benchmarks = include_str!("../../../docs/benchmarks.md");
+    for (document, sentence) in [
+        (
+            DOCUMENTATION,
+            format!(
+                "more than {} write units per second, which cost USD {} a day.",
+                grouped(share * ceiling),
+                cents(writes(share * ceiling))
+            ),
+        ),
+        (
+            DOCUMENTATION,
+            format!(
+                "the alarm begins at {} units per second, which cost USD {} a day.",
+                grouped(alarm_without_ceiling),
+                grouped(writes(alarm_without_ceiling))
+            ),
+        ),
+        (
+            decisions,
+            format!(
+                "up to {} write units per second, which cost USD {} a day.",
+                grouped(QUOTA),
+                grouped(writes(QUOTA))
+            ),
+        ),
+        (
+            security,
+            format!(
+                "by default USD {} for each table and index.",
+                cents(writes(ceiling))
+            ),
+        ),
+        (
+            DOCUMENTATION,
+            format!(
+                "cost USD {} per GB and month together",
+                cents(prices.usd("DynamoDB storage", 1.0) + prices.usd("DynamoDB backups", 1.0))
+            ),
+        ),
+        (
+            DOCUMENTATION,
+            format!(
+                "pays USD {} per million requests after the first 2.5 million",
+                cents(prices.usd("Stream reads", 1e6))
+            ),
+        ),
+        (
+            DOCUMENTATION,
+            format!(
+                "also costs USD {} per million throttled events",
+                cents(prices.usd("Contributor Insights events", 1e6))
+            ),
+        ),
+        (
+            DOCUMENTATION,
+            format!(
+                "CloudTrail [charges](#prices) USD {} for 100,000 data events.",
+                cents(prices.usd("CloudTrail", 1e5))
+            ),
+        ),
+        (
+            DOCUMENTATION,
+            format!(
+                "makes Lambda's duration {}% cheaper",
+                grouped(100.0 * (1.0 - duration("arm64") / duration("x86_64")))
+            ),
+        ),
+        (
+            benchmarks,
+            format!(
+                "adds {} USD with 128 MB and {} USD with 256 MB",
+                millisecond(128.0),
+                millisecond(256.0)
+            ),
+        ),
+    ] {
+        assert_says(document, &sentence);
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use tokio::time::sleep;
 
 use crate::{
@@ -18,17 +18,16 @@ pub(crate) const MEMORY_SIZES: [u64; 2] = [128, 256];
 /// The number of calls of each program before the measured ones.
 const WARM_UP_CALLS: usize = 20;
 
-/// How much time there is between two calls of a program that do not follow each other directly.
-/// It is longer than the quota's period, and not a multiple of it.
+/// The sum of the pauses between two calls of a program that do not follow each other directly.
+/// There is a pause before the call of each program, because the programs take turns. The sum is
+/// longer than the quota's period, and not a multiple of it.
 const INTERVAL: Duration = Duration::from_millis(33);
 
 /// How many calls follow each other directly.
 const BURST: usize = 100;
 
-/// The prices of Lambda for x86_64 in us-east-1 without the free tier, in USD, as of May 2026:
-/// <https://aws.amazon.com/lambda/pricing/>.
-const PRICE_PER_MILLION_REQUESTS: f64 = 0.20;
-const PRICE_PER_GB_SECOND: f64 = 0.000_016_666_7;
+/// Its section "Prices" has the prices of AWS in us-east-1, without free tiers.
+const DOCUMENTATION: &str = include_str!("../../docs/operations.md");
 
 /// The share of requests that start a program. AWS reports less than 1 %:
 /// <https://aws.amazon.com/blogs/compute/aws-lambda-standardizes-billing-for-init-phase/>.
@@ -56,7 +55,7 @@ pub(crate) async fn measure(bench: &Bench, starts: usize, report: &mut Report) -
         }
         measure_calls(bench, &programs, memory, report).await?;
         for program in &programs {
-            report_cost(&program.name, memory, report);
+            report_cost(&program.name, memory, report)?;
         }
     }
     Ok(())
@@ -153,11 +152,24 @@ fn billed(time: Duration) -> Duration {
     Duration::from_millis(time.as_nanos().div_ceil(1_000_000) as u64)
 }
 
+/// A price in the documentation, in USD for the unit there.
+fn price(name: &str) -> Option<f64> {
+    let (_, section) = DOCUMENTATION.split_once("\n### Prices\n")?;
+    let (_, row) = section.split_once(&format!("\n| {name} | "))?;
+    row.split(" | ").next()?.parse().ok()
+}
+
 /// Reports what Lambda bills for a million requests at intervals.
-fn report_cost(program: &str, memory: u64, report: &mut Report) {
+///
+/// # Errors
+/// If the documentation has no price.
+fn report_cost(program: &str, memory: u64, report: &mut Report) -> Result<()> {
+    let million_requests = price("Lambda requests").context("no price of a million requests")?;
+    let gb_second = price("Lambda duration, x86_64").context("no price of a GB-second")?;
     let mean = |name| report.mean(&figure(memory, name), program);
     let seconds = COLD_SHARE * mean("billed, cold") + (1.0 - COLD_SHARE) * mean("billed, warm");
     let gb_seconds = 1e6 * seconds * memory as f64 / 1024.0;
-    let price = PRICE_PER_MILLION_REQUESTS + gb_seconds * PRICE_PER_GB_SECOND;
+    let price = million_requests + gb_seconds * gb_second;
     report.price(&figure(memory, "a million requests"), program, price);
+    Ok(())
 }

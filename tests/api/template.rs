@@ -199,8 +199,12 @@ fn what_costs_extra_and_no_alarm_needs_is_off_by_default() {
         }
         for table in Table::ALL {
             let table = &resources[table.logical_id].properties;
-            let insights = &table["ContributorInsightsSpecification"];
-            assert_eq!(text(&insights["Enabled"]), value);
+            let indexes = table.get("GlobalSecondaryIndexes");
+            let indexes = indexes.and_then(Value::as_sequence).into_iter().flatten();
+            for table_or_index in indexes.chain([table]) {
+                let insights = &table_or_index["ContributorInsightsSpecification"];
+                assert_eq!(text(&insights["Enabled"]), value);
+            }
         }
     }
 }

@@ -313,10 +313,15 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         specification.is_some_and(|specification| text(&specification["Enabled"]) == "true")
     });
     // For the throttled partition keys, and for those with sort keys.
-    let rules = tables
-        .iter()
-        .map(|table| table.properties["KeySchema"].as_sequence().unwrap().len());
-    let rules: usize = rules.sum();
+    let indexes = tables.iter().filter_map(|table| {
+        let indexes = table.properties.get("GlobalSecondaryIndexes")?;
+        indexes.as_sequence()
+    });
+    let keys = tables.iter().map(|table| &table.properties);
+    let keys = keys.chain(indexes.flatten());
+    let rules: usize = keys
+        .map(|keys| keys["KeySchema"].as_sequence().unwrap().len())
+        .sum();
     option(
         has_insights,
         "Throttled keys (`ContributorInsights=true`)",

@@ -46,6 +46,8 @@ pub struct Assumptions {
     /// Whether alarms on metrics of DynamoDB ignore missing data whatever `TreatMissingData` says.
     /// The API reference says so. The user guide says that they do by default.
     pub dynamodb_ignores_missing: bool,
+    /// Whether metric math has results if none of its metrics has data, such as those of `FILL`.
+    pub calculates_without_data: bool,
 }
 
 /// A metric: its namespace, name and dimensions.
@@ -286,8 +288,13 @@ impl Alarm {
             };
             (id.clone(), (0..range).rev().map(value).collect())
         };
-        let retrieved = series.iter().map(retrieve).collect();
-        let points = metric_math::evaluate(&self.expression, &retrieved);
+        let retrieved: BTreeMap<String, Series> = series.iter().map(retrieve).collect();
+        let has_data = retrieved.values().flatten().any(Option::is_some);
+        let points = if has_data || assumptions.calculates_without_data {
+            metric_math::evaluate(&self.expression, &retrieved)
+        } else {
+            vec![None; range]
+        };
         let points: Vec<_> = points
             .iter()
             .map(|value| value.map(|value| self.breaches(value)))
@@ -378,6 +385,7 @@ const ASSUMPTIONS: Assumptions = Assumptions {
     more_data_points: 2,
     is_newest_missing: false,
     dynamodb_ignores_missing: true,
+    calculates_without_data: true,
 };
 
 /// Of an alarm with one metric, which has this value so many times in each period of a minute.

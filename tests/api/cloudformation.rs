@@ -26,10 +26,14 @@ impl Stack {
             }
         }
         for (name, value) in parameters {
-            assert!(
-                !template["Parameters"][*name].is_null(),
-                "no parameter {name}"
-            );
+            let parameter = &template["Parameters"][*name];
+            assert!(!parameter.is_null(), "no parameter {name}");
+            if let Some(allowed) = parameter.get("AllowedValues").and_then(Value::as_sequence) {
+                assert!(
+                    allowed.iter().any(|allowed| text(allowed) == *value),
+                    "{name} {value}"
+                );
+            }
             values.insert((*name).to_owned(), Value::from(*value));
         }
         Self {

@@ -199,7 +199,7 @@ fn faults_raise_an_alarm_that_ends_with_the_fault() {
         written: Some((target, units)),
         ..healthy(10)
     };
-    let ceiling = 60.0 * 500.0;
+    let per_second = |units: usize| 60.0 * units as f64;
     let rows: Vec<(&str, &str, Traffic)> = vec![
         (
             "3 of 3 requests fail",
@@ -305,12 +305,17 @@ fn faults_raise_an_alarm_that_ends_with_the_fault() {
         (
             "a table is at its ceiling",
             "WrittenUnitsAlarm",
-            vec![written("ModelsTable", ceiling); 20],
+            vec![written("ModelsTable", per_second(500)); 20],
         ),
         (
-            "an index is at half of its ceiling",
+            "anonymous callers add as many models as they may, without a ceiling",
             "WrittenUnitsAlarm",
-            vec![written("TeamMembersTable/by_user", ceiling / 2.0); 20],
+            vec![written("ModelsTable", per_second(2000)); 20],
+        ),
+        (
+            "an index uses more units than the alarm allows",
+            "WrittenUnitsAlarm",
+            vec![written("TeamMembersTable/by_user", per_second(101)); 20],
         ),
     ];
     let alarms = alarms();
@@ -418,6 +423,18 @@ fn single_failures_and_silence_raise_no_alarm() {
             }
         }
     }
+}
+
+/// Otherwise, a high ceiling would hide floods.
+#[test]
+fn the_alarms_do_not_depend_on_the_ceiling() {
+    let alarms = |ceiling| {
+        let resources = Stack::new(&[("MaxWriteUnits", ceiling)]).resources();
+        let alarms = resources.into_values();
+        let alarms = alarms.filter(|resource| resource.kind == "AWS::CloudWatch::Alarm");
+        alarms.map(|alarm| alarm.properties).collect::<Vec<_>>()
+    };
+    assert_eq!(alarms("500"), alarms("39999"));
 }
 
 /// The alarm on written units must not miss a table or an index that the operations write.

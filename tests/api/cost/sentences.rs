@@ -74,11 +74,9 @@ fn the_cost_of_the_scheduled_check_is_documented() {
 fn amounts_in_sentences_are_arithmetic_on_the_prices() {
     let prices = Prices::documented();
     let stack = default_stack();
-    let alarm = &stack.resources()["WrittenUnitsAlarm"].properties;
-    let share = number(&alarm["Threshold"]) / 100.0;
+    let threshold = number(&stack.resources()["WrittenUnitsAlarm"].properties["Threshold"]);
     let ceiling = number(&stack.section("Parameters")["MaxWriteUnits"]["Default"]);
     let writes = |per_second: f64| prices.usd("DynamoDB writes", per_second * SECONDS_PER_DAY);
-    let alarm_without_ceiling = (share * QUOTA).round();
     let duration = |price: &str| prices.usd(&format!("Lambda duration, {price}"), 1.0);
     // Of a million requests that last a millisecond longer.
     let millisecond = |mb: f64| rounded(duration("x86_64") * 1000.0 * mb / 1024.0, 4);
@@ -89,17 +87,17 @@ fn amounts_in_sentences_are_arithmetic_on_the_prices() {
         (
             DOCUMENTATION,
             format!(
-                "more than {} write units per second, which cost USD {} a day.",
-                grouped(share * ceiling),
-                cents(writes(share * ceiling))
+                "By default, that is {}, which cost USD {} a day.",
+                grouped(threshold),
+                cents(writes(threshold))
             ),
         ),
         (
-            DOCUMENTATION,
+            include_str!("../../../docs/deploying.md"),
             format!(
-                "the alarm begins at {} units per second, which cost USD {} a day.",
-                grouped(alarm_without_ceiling),
-                grouped(writes(alarm_without_ceiling))
+                "{} cost USD {} a day in us-east-1.",
+                grouped(threshold),
+                cents(writes(threshold))
             ),
         ),
         (

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use workspace_management::metrics::Metrics;
+use serde_json::json;
+use workspace_management::{auth::AnonymousOperations, metrics::Metrics, operation::Operation};
 use yaml_serde::Value;
 
 use super::{
-    DOCUMENTATION, HOURS, Prices, QUOTA, Requests, SECONDS_PER_DAY, assert_says, cents,
+    BILLED_MS, DOCUMENTATION, HOURS, Prices, QUOTA, Requests, SECONDS_PER_DAY, assert_says, cents,
     default_stack, grouped, number, rounded,
 };
-use crate::cloudformation::text;
+use crate::{
+    cloudformation::{Stack, text},
+    support::{TestApp, TestConfig},
+    template::declared_route,
+};
 
 /// A bound for the duration of a cold start.
 const COLD_MS: f64 = 1000.0;
@@ -66,6 +71,47 @@ fn the_cost_of_the_scheduled_check_is_documented() {
         no one else calls, they also keep {metrics} custom metrics alive, which cost up to USD {} a month.",
         grouped(runs),
         cents(prices.usd("Metrics", metrics * hours))
+    );
+    assert_says(DOCUMENTATION, &sentences);
+}
+
+/// If anonymous callers are denied, their routes accept as many requests as the others.
+#[tokio::test]
+async fn the_cost_of_a_flood_without_keys_is_documented() {
+    let app = TestApp::with_config(TestConfig {
+        anonymous_operations: AnonymousOperations::Denied,
+        ..TestConfig::default()
+    })
+    .await;
+    let path = "/api/v1/org/acme/addModelsToOrg/chat";
+    let response = app.anonymous().post(path, json!({})).await;
+    response.assert_problem(401, "unauthenticated");
+    assert!(app.dynamodb_requests.take().is_empty());
+
+    let prices = Prices::documented();
+    let stack = Stack::new(&[("AnonymousOperations", "denied")]);
+    let api = &stack.resources()["Api"].properties;
+    let rate = |operation: &Operation| {
+        let (method, path) = declared_route(*operation);
+        let route = &api["RouteSettings"][format!("{method} {path}")];
+        text(&route["ThrottlingRateLimit"])
+    };
+    let open = Operation::ALL
+        .iter()
+        .filter(|operation| operation.allows_anonymous());
+    let rates: BTreeSet<_> = open.map(rate).collect();
+    let rate = rates.first().unwrap();
+    assert_eq!(rates.len(), 1, "{rates:?}");
+    assert_eq!(
+        *rate,
+        text(&api["DefaultRouteSettings"]["ThrottlingRateLimit"])
+    );
+    let requests = rate.parse::<f64>().unwrap() * SECONDS_PER_DAY;
+    let usd = Requests::new(&prices, &stack).handled_usd(requests, BILLED_MS, 0.0);
+    let sentences = format!(
+        "Their two routes then accept {rate} requests per second, like the others. A flood of requests \
+        without a key, which all get a 401, costs up to USD {} a day for each route.",
+        cents(usd)
     );
     assert_says(DOCUMENTATION, &sentences);
 }

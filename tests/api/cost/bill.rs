@@ -158,7 +158,7 @@ fn traced_share() -> f64 {
 }
 
 /// The mean number of index entries of a request that stores one record.
-fn entries_per_request(stack: &Stack) -> f64 {
+pub(super) fn entries_per_request(stack: &Stack) -> f64 {
     let one_entry = Values {
         entries: vec![("ada".to_owned(), 1)],
         ..Values::example()

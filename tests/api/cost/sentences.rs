@@ -7,8 +7,9 @@ use workspace_management::{auth::AnonymousOperations, metrics::Metrics, operatio
 use yaml_serde::Value;
 
 use super::{
-    BILLED_MS, DOCUMENTATION, HOURS, Prices, QUOTA, Requests, SECONDS_PER_DAY, assert_says, cents,
-    default_stack, grouped, number, rounded,
+    BILLED_MS, DOCUMENTATION, FUNCTION_LOG_BYTES, HOURS, METRICS_BYTES, Prices, QUOTA, Requests,
+    SECONDS_PER_DAY, assert_says, bill::entries_per_request, cents, default_stack, grouped, number,
+    rounded,
 };
 use crate::{
     cloudformation::{Stack, text},
@@ -71,6 +72,76 @@ fn the_cost_of_the_scheduled_check_is_documented() {
         no one else calls, they also keep {metrics} custom metrics alive, which cost up to USD {} a month.",
         grouped(runs),
         cents(prices.usd("Metrics", metrics * hours))
+    );
+    assert_says(DOCUMENTATION, &sentences);
+}
+
+/// The scaling tables of the architecture.
+#[test]
+fn the_costs_of_scaling_are_arithmetic_on_the_prices() {
+    let prices = Prices::documented();
+    let stack = default_stack();
+    let architecture = include_str!("../../../docs/architecture.md");
+    let entries = entries_per_request(&stack);
+    // Of a million requests.
+    let usd = Requests::new(&prices, &stack).handled_usd(1e6, BILLED_MS, 0.0)
+        + prices.usd("DynamoDB writes", 1e6 * (1.0 + entries));
+    assert_says(
+        architecture,
+        &format!("USD {} per million, without volume discounts.", cents(usd)),
+    );
+    for rate in [10.0, 1_000.0, 10_000.0_f64] {
+        let millions = rate * HOURS * 3600.0 / 1e6;
+        let concurrency = rounded(rate * BILLED_MS / 1000.0, usize::from(rate < 100.0));
+        // Two digits.
+        let unit = rate / 10.0;
+        let usd = grouped((millions * usd / unit).round() * unit);
+        let row = architecture
+            .lines()
+            .find(|line| line.starts_with(&format!("| {} | {concurrency} |", grouped(rate))));
+        assert!(
+            row.is_some_and(|row| row.ends_with(&format!(" | {usd} |"))),
+            "{rate} requests per second cost {usd}: {row:?}"
+        );
+    }
+    // The key and the organization.
+    let uncached = format!(
+        "costs USD {} per million.",
+        cents(prices.usd("DynamoDB reads", 2e6))
+    );
+    assert_says(architecture, &uncached);
+    let gb = 1e6 * 22.0 * 200.0 / 1e9;
+    let stored = prices.usd("DynamoDB storage", gb) + prices.usd("DynamoDB backups", gb);
+    let sentence = format!(
+        "22 records of 200 bytes, the tables have {} GB, which cost USD {} a month with backups.",
+        rounded(gb, 1),
+        cents(stored)
+    );
+    assert_says(architecture, &sentence);
+}
+
+#[test]
+fn the_cost_of_the_query_on_the_dashboard_is_documented() {
+    let prices = Prices::documented();
+    let stack = default_stack();
+    let body = text(&stack.resources()["OperatorDashboard"].properties["DashboardBody"]);
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let widgets = body["widgets"].as_array().unwrap();
+    let queries: Vec<_> = widgets
+        .iter()
+        .filter(|widget| widget["type"] == "log")
+        .map(|widget| widget["properties"]["title"].as_str().unwrap())
+        .collect();
+    let [title] = queries[..] else {
+        panic!("the documentation describes one query: {queries:?}")
+    };
+    assert_eq!(body["start"], "-PT6H");
+    let gb = 1e6 * (FUNCTION_LOG_BYTES + METRICS_BYTES) / 1e9;
+    let sentences = format!(
+        "Its widget \"{title}\" queries the function's log. Each refresh scans the log of the displayed \
+        time, which is 6 hours by default. To scan the {} GB of a whole month costs USD {}.",
+        rounded(gb, 2),
+        rounded(prices.usd("Logs Insights", gb), 3)
     );
     assert_says(DOCUMENTATION, &sentences);
 }

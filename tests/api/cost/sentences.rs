@@ -139,7 +139,7 @@ fn the_cost_of_the_query_on_the_dashboard_is_documented() {
     let gb = 1e6 * (FUNCTION_LOG_BYTES + METRICS_BYTES) / 1e9;
     let sentences = format!(
         "Its widget \"{title}\" queries the function's log. Each refresh scans the log of the displayed \
-        time, which is 6 hours by default. To scan the {} GB of a whole month costs USD {}.",
+        time, which is 6 hours by default. Scanning the {} GB of a month costs USD {}.",
         rounded(gb, 2),
         rounded(prices.usd("Logs Insights", gb), 3)
     );

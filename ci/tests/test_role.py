@@ -279,7 +279,9 @@ def test_the_role_may_not_change_its_boundary_or_the_roles_of_its_own_stack(stac
     monkeypatch.setitem(globals(), "STACK", stack)
     name = resolved(TEMPLATE["Resources"]["Boundary"]["Properties"]["ManagedPolicyName"])
     assert name == resolved(TEMPLATE["Outputs"]["PermissionsBoundary"]["Value"])
-    arns = [f"arn:aws:iam::123456789012:policy/{name}"]
+    assert name == f"boundary.{stack}"
+    # Also not that of another stack, whose name begins with that of this one.
+    arns = [f"arn:aws:iam::123456789012:policy/{name}", f"arn:aws:iam::123456789012:policy/{name}-prod"]
     # The worst name for the stack of the roles is one that begins with that of the deployed stack.
     arns += [f"arn:aws:iam::123456789012:role{role['Path']}{stack}-deploy-Role-1A2B" for role in [ROLE, DOCTOR]]
     actions = {action for statement in STATEMENTS for action in entries(statement["Action"]) if action.startswith("iam:")}

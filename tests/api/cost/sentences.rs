@@ -110,10 +110,11 @@ fn the_costs_of_scaling_are_arithmetic_on_the_prices() {
         cents(prices.usd("DynamoDB reads", 2e6))
     );
     assert_says(architecture, &uncached);
-    let gb = 1e6 * 22.0 * 200.0 / 1e9;
+    let gb = 1e6 * 22.0 * 300.0 / 1e9;
     let stored = prices.usd("DynamoDB storage", gb) + prices.usd("DynamoDB backups", gb);
     let sentence = format!(
-        "22 records of 200 bytes, the tables have {} GB, which cost USD {} a month with backups.",
+        "22 records of 300 bytes, a third of which DynamoDB adds, the tables have {} GB, which cost \
+         USD {} a month with backups.",
         rounded(gb, 1),
         cents(stored)
     );

@@ -61,6 +61,14 @@ impl Stack {
             .collect()
     }
 
+    /// The resources of a type.
+    pub fn of_type(&self, kind: &str) -> BTreeMap<String, Resource> {
+        let resources = self.resources().into_iter();
+        resources
+            .filter(|(_, resource)| resource.kind == kind)
+            .collect()
+    }
+
     /// A section of the template, with all functions evaluated.
     pub fn section(&self, name: &str) -> Value {
         self.evaluate(&self.template[name])
@@ -177,6 +185,14 @@ pub struct Resource {
     /// Such as `AWS::DynamoDB::Table`.
     pub kind: String,
     pub properties: Value,
+}
+
+impl Resource {
+    /// The indexes of a table.
+    pub fn indexes(&self) -> impl Iterator<Item = &Value> {
+        let indexes = self.properties.get("GlobalSecondaryIndexes");
+        indexes.and_then(Value::as_sequence).into_iter().flatten()
+    }
 }
 
 fn is_true(value: &Value) -> bool {

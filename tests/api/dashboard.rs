@@ -12,10 +12,9 @@ fn set<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
 
 #[test]
 fn every_alarm_uses_an_existing_metric_and_refers_to_the_runbook() {
-    let resources = Stack::new(&[]).resources().into_values();
-    let alarms = resources.filter(|resource| resource.kind == "AWS::CloudWatch::Alarm");
+    let alarms = Stack::new(&[]).of_type("AWS::CloudWatch::Alarm");
     let mut own_metrics = BTreeSet::new();
-    for Resource { properties, .. } in alarms {
+    for Resource { properties, .. } in alarms.into_values() {
         let description = properties["AlarmDescription"].as_str().unwrap();
         let reference = "See docs/operations.md, \"Alarms\".";
         assert!(description.ends_with(reference), "{description}");

@@ -131,13 +131,10 @@ fn the_routes_of_anonymous_callers_have_a_low_limit_while_they_are_allowed() {
 
 #[test]
 fn every_table_and_index_has_the_ceiling() {
-    let resources = Stack::new(&[("MaxWriteUnits", "7")]);
+    let resources = Stack::new(&[("MaxWriteUnits", "7")]).resources();
     for table in Table::ALL {
-        let table = &resources.resources()[table.logical_id].properties;
-        let indexes = table
-            .get("GlobalSecondaryIndexes")
-            .and_then(Value::as_sequence);
-        for limited in indexes.into_iter().flatten().chain([table]) {
+        let table = &resources[table.logical_id];
+        for limited in table.indexes().chain([&table.properties]) {
             let throughput = limited["OnDemandThroughput"].as_mapping().unwrap();
             let limits: Vec<_> = throughput
                 .iter()
@@ -154,16 +151,13 @@ fn every_table_and_index_has_the_ceiling() {
 /// CloudFormation's documentation requires it.
 #[test]
 fn tables_with_indexes_are_created_one_after_another() {
-    let resources = &template()["Resources"];
-    let indexed = Table::ALL.iter().map(|table| table.logical_id);
-    let indexed: BTreeSet<_> = indexed
-        .filter(|name| {
-            resources[name]["Properties"]
-                .get("GlobalSecondaryIndexes")
-                .is_some()
-        })
-        .collect();
+    let tables = Stack::new(&[]).of_type("AWS::DynamoDB::Table");
+    let indexed = tables
+        .iter()
+        .filter(|(_, table)| table.indexes().count() > 0);
+    let indexed: BTreeSet<_> = indexed.map(|(name, _)| name.as_str()).collect();
     // Each but the first waits for a different one.
+    let resources = &template()["Resources"];
     let awaited = indexed.iter().map(|name| &resources[name]["DependsOn"]);
     let awaited: BTreeSet<_> = awaited.filter_map(Value::as_str).collect();
     assert!(awaited.is_subset(&indexed), "{awaited:?}");
@@ -198,10 +192,8 @@ fn what_costs_extra_and_no_alarm_needs_is_off_by_default() {
             assert_eq!(text(&settings["DetailedMetricsEnabled"]), value);
         }
         for table in Table::ALL {
-            let table = &resources[table.logical_id].properties;
-            let indexes = table.get("GlobalSecondaryIndexes");
-            let indexes = indexes.and_then(Value::as_sequence).into_iter().flatten();
-            for table_or_index in indexes.chain([table]) {
+            let table = &resources[table.logical_id];
+            for table_or_index in table.indexes().chain([&table.properties]) {
                 let insights = &table_or_index["ContributorInsightsSpecification"];
                 assert_eq!(text(&insights["Enabled"]), value);
             }
@@ -268,9 +260,8 @@ fn the_template_declares_the_tables_of_the_code_and_their_variables() {
     let stack = Stack::new(&[]);
     let (resources, outputs) = (stack.resources(), stack.section("Outputs"));
     let variables = &resources["Function"].properties["Environment"]["Variables"];
-    let declared = resources.iter();
-    let declared = declared.filter(|(_, resource)| resource.kind == "AWS::DynamoDB::Table");
-    let declared: BTreeSet<_> = declared.map(|(id, _)| id.as_str()).collect();
+    let declared = stack.of_type("AWS::DynamoDB::Table");
+    let declared: BTreeSet<_> = declared.keys().map(String::as_str).collect();
     let expected = Table::ALL.iter().map(|table| table.logical_id);
     assert_eq!(declared, expected.collect());
 

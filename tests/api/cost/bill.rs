@@ -40,12 +40,6 @@ impl Rows {
     }
 }
 
-/// The resources of a type.
-fn of_type(stack: &Stack, kind: &str) -> Vec<Resource> {
-    let resources = stack.resources().into_values();
-    resources.filter(|resource| resource.kind == kind).collect()
-}
-
 /// A resource or a property that is not listed here may cost something: then the tables need a row.
 #[test]
 fn everything_that_the_template_turns_on_has_a_row_or_is_free() {
@@ -169,10 +163,7 @@ pub(super) fn entries_per_request(stack: &Stack) -> f64 {
         let [record] = &sample.records[..] else {
             panic!("{sample:?} stores more than one record")
         };
-        let table = &resources[record.table.logical_id].properties;
-        let indexes = table.get("GlobalSecondaryIndexes");
-        let indexes = indexes.and_then(Value::as_sequence);
-        indexes.map_or(0, Vec::len)
+        resources[record.table.logical_id].indexes().count()
     });
     entries.sum::<usize>() as f64 / Operation::ALL.len() as f64
 }
@@ -225,7 +216,10 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         prices.usd("DynamoDB reads", read),
     );
 
-    let tables = of_type(&stack, "AWS::DynamoDB::Table");
+    let tables: Vec<_> = stack
+        .of_type("AWS::DynamoDB::Table")
+        .into_values()
+        .collect();
     let is_true = |table: &&Resource, specification: &str, property: &str| {
         table.properties[specification][property] == true
     };
@@ -313,13 +307,10 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         specification.is_some_and(|specification| text(&specification["Enabled"]) == "true")
     });
     // For the throttled partition keys, and for those with sort keys.
-    let indexes = tables.iter().filter_map(|table| {
-        let indexes = table.properties.get("GlobalSecondaryIndexes")?;
-        indexes.as_sequence()
-    });
-    let keys = tables.iter().map(|table| &table.properties);
-    let keys = keys.chain(indexes.flatten());
-    let rules: usize = keys
+    let tables_and_indexes = tables
+        .iter()
+        .flat_map(|table| table.indexes().chain([&table.properties]));
+    let rules: usize = tables_and_indexes
         .map(|keys| keys["KeySchema"].as_sequence().unwrap().len())
         .sum();
     option(
@@ -352,9 +343,9 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         &amount,
         prices.usd("Metrics", metrics as f64),
     );
-    let alarms = of_type(&stack, "AWS::CloudWatch::Alarm");
+    let alarms = stack.of_type("AWS::CloudWatch::Alarm");
     let watched = alarms
-        .iter()
+        .values()
         .map(|alarm| Alarm::parse(&alarm.properties).metrics().count());
     let watched: usize = watched.sum();
     let amount = format!("{} alarms with {watched} metrics", alarms.len());
@@ -363,7 +354,7 @@ fn the_cost_of_a_million_requests_is_arithmetic_on_the_prices() {
         &amount,
         prices.usd("Alarms", watched as f64),
     );
-    let dashboards = of_type(&stack, "AWS::CloudWatch::Dashboard").len();
+    let dashboards = stack.of_type("AWS::CloudWatch::Dashboard").len();
     let usd = prices.usd("Dashboards", dashboards as f64);
     rows.add("Dashboard (`Dashboard`)", &dashboards.to_string(), usd);
     rows.text += &format!("| **With monitoring** | | **{}** |\n", cents(rows.usd));

@@ -99,10 +99,8 @@ async fn largest(operation: Operation) -> Largest {
     let mut records = app.records(table).await;
     records.retain(|record| record["created_by"] != "setup");
     let record = records[0].as_object().unwrap();
-    let template = &default_stack().resources()[table.logical_id].properties;
-    let indexes = template
-        .get("GlobalSecondaryIndexes")
-        .and_then(Value::as_sequence);
+    let resources = default_stack().resources();
+    let indexes = resources[table.logical_id].indexes();
     let units = |bytes: usize| bytes.div_ceil(1024) * records.len();
     let index_units = |index: &Value| {
         assert_eq!(index["Projection"]["ProjectionType"], "KEYS_ONLY");
@@ -119,14 +117,14 @@ async fn largest(operation: Operation) -> Largest {
     Largest {
         record_bytes: bytes(record),
         table: units(bytes(record)) * if is_transaction { 2 } else { 1 },
-        indexes: indexes.into_iter().flatten().map(index_units).sum(),
+        indexes: indexes.map(index_units).sum(),
         is_transaction,
     }
 }
 
 /// What requests write in a day: records, and entries in indexes. They have at most 1 kB for each
 /// unit, or for two units of a transaction.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Written {
     /// Per second.
     units: f64,

@@ -4,9 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use workspace_management::operation::Operation;
 use yaml_serde::Value;
 
-use crate::cloudformation::{Stack, text};
+use crate::{
+    cloudformation::{Stack, text},
+    template::declared_route,
+};
 
 mod bill;
 mod floods;
@@ -198,6 +202,19 @@ fn assert_documented(table: &str) {
         DOCUMENTATION.contains(table),
         "docs/operations.md must contain\n\n{table}\n"
     );
+}
+
+/// The operations that callers without a key can use, unless the stack denies them.
+fn open_operations() -> impl Iterator<Item = Operation> {
+    let operations = Operation::ALL.iter().copied();
+    operations.filter(|operation| operation.allows_anonymous())
+}
+
+/// The requests per second that API Gateway accepts for one of these operations.
+fn open_rate(api: &Value, operation: Operation) -> f64 {
+    let (method, path) = declared_route(operation);
+    let route = &api["RouteSettings"][format!("{method} {path}")];
+    number(&route["ThrottlingRateLimit"])
 }
 
 fn default_stack() -> Stack {

@@ -9,7 +9,7 @@ use yaml_serde::Value;
 
 use super::{
     BILLED_MS, DOCUMENTATION, Prices, QUOTA, Requests, SECONDS_PER_DAY, assert_documented,
-    assert_says, cents, default_stack, grouped, number, rounded,
+    assert_says, cents, default_stack, grouped, number, open_operations, open_rate, rounded,
 };
 use crate::{
     cloudwatch::{Alarm, Metric},
@@ -227,9 +227,7 @@ async fn the_costs_of_the_largest_requests_and_of_floods_are_documented() {
         if operation.allows_anonymous() {
             assert_eq!(indexes, 0.0, "{operation:?}");
             let name = format!("anonymous callers, `{name}`");
-            let (method, path) = declared_route(*operation);
-            let route = &api["RouteSettings"][format!("{method} {path}")];
-            let rate = number(&route["ThrottlingRateLimit"]);
+            let rate = open_rate(api, *operation);
             let is_throttled = rate * table > ceiling;
             let billed_ms = if is_throttled {
                 THROTTLED_MS
@@ -275,9 +273,6 @@ async fn the_costs_of_the_largest_requests_and_of_floods_are_documented() {
         |---|---|---|---|---|\n{write_rows}\n"
     ));
     let routes = Operation::ALL.len();
-    let open = Operation::ALL
-        .iter()
-        .filter(|operation| operation.allows_anonymous());
     for sentence in [
         format!(
             "Together, anonymous callers cost USD {} a day, and USD {} a month for each day's records.",
@@ -291,7 +286,7 @@ async fn the_costs_of_the_largest_requests_and_of_floods_are_documented() {
         ),
         format!(
             "requests to all routes cost {} times as much, or {routes} times if anonymous callers are denied.",
-            routes - open.count()
+            routes - open_operations().count()
         ),
     ] {
         assert_says(DOCUMENTATION, &sentence);

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use workspace_management::{auth::AnonymousOperations, metrics::Metrics, operation::Operation};
+use workspace_management::{auth::AnonymousOperations, metrics::Metrics};
 use yaml_serde::Value;
 
 use super::{
     BILLED_MS, DOCUMENTATION, FUNCTION_LOG_BYTES, HOURS, METRICS_BYTES, Prices, QUOTA, Requests,
     SECONDS_PER_DAY, assert_says, bill::entries_per_request, cents, default_stack, grouped, number,
-    rounded,
+    open_operations, open_rate, rounded,
 };
 use crate::{
     cloudformation::{Stack, text},
     support::{TestApp, TestConfig},
-    template::declared_route,
 };
 
 /// A bound for the duration of a cold start.
@@ -163,26 +162,17 @@ async fn the_cost_of_a_flood_without_keys_is_documented() {
     let prices = Prices::documented();
     let stack = Stack::new(&[("AnonymousOperations", "denied")]);
     let api = &stack.resources()["Api"].properties;
-    let rate = |operation: &Operation| {
-        let (method, path) = declared_route(*operation);
-        let route = &api["RouteSettings"][format!("{method} {path}")];
-        text(&route["ThrottlingRateLimit"])
-    };
-    let open = Operation::ALL
-        .iter()
-        .filter(|operation| operation.allows_anonymous());
-    let rates: BTreeSet<_> = open.map(rate).collect();
-    let rate = rates.first().unwrap();
-    assert_eq!(rates.len(), 1, "{rates:?}");
-    assert_eq!(
-        *rate,
-        text(&api["DefaultRouteSettings"]["ThrottlingRateLimit"])
-    );
-    let requests = rate.parse::<f64>().unwrap() * SECONDS_PER_DAY;
+    let rate = number(&api["DefaultRouteSettings"]["ThrottlingRateLimit"]);
+    let rates: Vec<_> = open_operations()
+        .map(|operation| open_rate(api, operation))
+        .collect();
+    assert_eq!(rates, [rate; 2]);
+    let requests = rate * SECONDS_PER_DAY;
     let usd = Requests::new(&prices, &stack).handled_usd(requests, BILLED_MS, 0.0);
     let sentences = format!(
-        "Their two routes then accept {rate} requests per second, like the others. A flood of requests \
+        "Their two routes then accept {} requests per second, like the others. A flood of requests \
         without a key, which all get a 401, costs up to USD {} a day for each route.",
+        grouped(rate),
         cents(usd)
     );
     assert_says(DOCUMENTATION, &sentences);

@@ -9,8 +9,8 @@ use crate::{
     api_key::{ApiKey, KeyRecord},
     body::{self, Violations},
     error::{Error, Result},
+    event::Request,
     operation::Operation,
-    request::Request,
     store::{Store, timestamp},
     values::{Identifier, PathSegment},
 };

@@ -8,13 +8,12 @@
 //! |---|---|
 //! | [`config`] | reads the environment variables |
 //! | [`service`] | handles an event: timeout, log, metrics |
-//! | [`lambda`] | parses events from API Gateway, load balancers and function URLs, and builds responses for them |
-//! | `request` | the HTTP request in an event |
+//! | `event`, [`response`] | parse events from API Gateway, load balancers and function URLs, and build responses for them |
 //! | `router` | routes a path to its operation |
 //! | [`operation`] | lists the operations, with their names |
 //! | `operations` | implements them, one file each |
 //! | [`auth`], [`api_key`] | verify the API key and decide what the caller may do |
-//! | `body`, [`values`], `unique_list` | turn JSON into a valid request, or into a list of violations |
+//! | `body`, [`values`] | turn JSON into a valid request, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with retries and caches |
 //! | `error` | lists the reasons why a request can fail |
 //! | [`metrics`] | writes CloudWatch metrics |
@@ -25,7 +24,7 @@
 //! `{"teamName": "Research Team"}` passes through these steps:
 //!
 //! 1. API Gateway invokes the function with an event. [`service::Service::handle`] parses it
-//!    (`lambda/event.rs`) and starts the timeout.
+//!    (`event.rs`) and starts the timeout.
 //! 2. `route` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` reads the record of the API key, from the cache if possible. It checks the hash of the
@@ -35,7 +34,7 @@
 //! 5. `create_team` writes the team `research-team`, unless it exists. If the existing team has the
 //!    same name and description, the request counts as a repeated one and succeeds. If one of them
 //!    differs, it gets a 409.
-//! 6. `lambda/response.rs` turns the outcome into a 204 without a body, or into a problem document
+//! 6. `response.rs` turns the outcome into a 204 without a body, or into a problem document
 //!    with the status of the error.
 
 pub mod api_key;
@@ -43,13 +42,22 @@ pub mod auth;
 mod body;
 pub mod config;
 mod error;
-pub mod lambda;
+mod event;
 pub mod metrics;
 pub mod operation;
-mod operations;
-mod request;
+mod prefer;
+pub mod response;
 mod router;
 pub mod service;
 pub mod store;
-mod unique_list;
 pub mod values;
+
+/// Implements the operations: one file each, without HTTP and without DynamoDB's attribute values.
+mod operations {
+    pub(crate) mod add_models;
+    pub(crate) mod add_team_users;
+    pub(crate) mod create_data_store;
+    pub(crate) mod create_logging_instance;
+    pub(crate) mod create_team;
+    pub(crate) mod set_bot_voice;
+}

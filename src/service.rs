@@ -14,12 +14,10 @@ use serde_json::value::RawValue;
 use crate::{
     auth::{AnonymousOperations, Call},
     error::{Error, Result},
-    lambda::{
-        event::Event,
-        response::{self, EventResponse},
-    },
+    event::Event,
     metrics::{Measurement, Metrics},
     operation::Success,
+    response::{self, EventResponse},
     router::route,
     store::Store,
 };

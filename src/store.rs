@@ -25,12 +25,12 @@ use crate::{
 
 mod cache;
 pub mod client;
-mod errors;
+mod retry;
 mod tables;
 mod update;
 
 use cache::Cache;
-pub use errors::{TransientErrorClassifier, failed_conditions};
+pub use retry::{TransientErrorClassifier, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use update::Update;
 
@@ -58,6 +58,11 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
+/// The partition key of a project's teams. Project ids are unique only within their organization.
+pub(crate) fn project_key(organization: &Identifier, project: &Identifier) -> String {
+    format!("{}#{}", organization.as_str(), project.as_str())
+}
+
 /// An item of DynamoDB: its attributes by their names.
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -77,7 +82,7 @@ impl Store {
     /// API keys are cached for `cache_ttl`; organizations and teams too, but for at most 60 s.
     pub fn new(config: Builder, tables: TableNames, cache_ttl: Duration) -> Self {
         Self {
-            client: Client::from_conf(errors::with_retries(config).build()),
+            client: Client::from_conf(retry::with_retries(config).build()),
             tables,
             api_keys: Cache::new(cache_ttl),
             existing: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),

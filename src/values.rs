@@ -9,8 +9,10 @@ use crate::{
 };
 
 mod name;
+mod unique_list;
 
 pub(crate) use name::{DisplayName, NameWithId};
+pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
 /// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{events, instant};
 use workspace_management::{
-    lambda::response::EventResponse, metrics::Metrics, operation::Operation, service::Service,
+    metrics::Metrics, operation::Operation, response::EventResponse, service::Service,
 };
 
 /// The instructions of the most expensive event when this number was last changed, plus 5 %.

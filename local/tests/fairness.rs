@@ -5,7 +5,7 @@
 //! `cargo test --package workspace-local --test fairness -- --show-output` prints them.
 //!
 //! Every request writes 20 units, such as 10 users. A process handles one request at a time, and
-//! retries throttled writes as in `src/store/errors.rs`.
+//! retries throttled writes as in `src/store/retry.rs`.
 
 use std::{
     cmp::Reverse,

@@ -9,8 +9,7 @@ use crate::{
     error::{Error, Result, Rule, Violation},
     operation::Success,
     store::{Store, Table, Update},
-    unique_list::{Keyed, UniqueList},
-    values::{Identifier, ModelId, ModelNumber, ModelType},
+    values::{Identifier, Keyed, ModelId, ModelNumber, ModelType, UniqueList},
 };
 
 #[derive(Debug, Deserr)]

@@ -3,15 +3,13 @@
 use deserr::Deserr;
 use serde::Serialize;
 
-use super::project_key;
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
     operation::Success,
-    store::{Store, Table, Update},
-    unique_list::{Keyed, UniqueList},
-    values::{Identifier, UserId},
+    store::{Store, Table, Update, project_key},
+    values::{Identifier, Keyed, UniqueList, UserId},
 };
 
 #[derive(Debug, Deserr)]

@@ -3,13 +3,12 @@
 use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
-use super::project_key;
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
     operation::Success,
-    store::{Store, Table},
+    store::{Store, Table, project_key},
     values::{Description, Identifier, NameWithId},
 };
 

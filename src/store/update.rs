@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::{
 };
 use serde::Serialize;
 
-use super::{Item, Store, Table, errors};
+use super::{Item, Store, Table, retry};
 use crate::error::{Error, Result};
 
 /// DynamoDB's expressions for updating a record. They are applied to one record or to several.
@@ -130,7 +130,7 @@ impl Store {
         let Err(error) = result else {
             return Ok(vec![]);
         };
-        let failures = error.as_service_error().map(errors::failed_conditions);
+        let failures = error.as_service_error().map(retry::failed_conditions);
         let failures = failures.filter(|failures| !failures.is_empty());
         failures.ok_or_else(|| error.into())
     }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The mean duration of a request whose 8 attempts DynamoDB throttles: the attempts, and the waits
-/// between them, which are half of the maximum on average (`src/store/errors.rs`). The SDK's retry
+/// between them, which are half of the maximum on average (`src/store/retry.rs`). The SDK's retry
 /// quota ends most requests earlier.
 const THROTTLED_MS: f64 =
     8.0 * BILLED_MS + (50.0 + 100.0 + 200.0 + 400.0 + 800.0 + 1000.0 + 1000.0) / 2.0;

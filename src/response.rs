@@ -11,9 +11,9 @@ use lambda_http::{
 };
 use serde::Serialize;
 
-use super::event::{Event, EventSource};
 use crate::{
     error::{Error, Result, Violation},
+    event::{Event, EventSource},
     operation::Success,
 };
 

@@ -10,8 +10,21 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::prefer::prefers_headers_only;
-use crate::request::Request;
+use crate::prefer::prefers_headers_only;
+
+/// A request that an event contains.
+pub(crate) struct Request<'a> {
+    /// The id that the response, the log and the records show.
+    pub(crate) id: &'a str,
+    /// When the function received it. Cache entries and records use this time.
+    pub(crate) received_at: SystemTime,
+    pub(crate) method: &'a str,
+    /// The decoded segments of the path.
+    pub(crate) path: Vec<Cow<'a, str>>,
+    /// Every value of the `Authorization` header.
+    pub(crate) authorization: Vec<&'a str>,
+    pub(crate) body: Cow<'a, [u8]>,
+}
 
 /// Where an event comes from. Each source expects its own response format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 /// Whether the client prefers to get what was created in headers: `return=headers-only`. If it sends
 /// several `return` preferences, only the first one counts (section 2). Others are ignored.
-pub(super) fn prefers_headers_only(values: &[&str]) -> bool {
+pub(crate) fn prefers_headers_only(values: &[&str]) -> bool {
     let mut preferences = values.iter().flat_map(|value| split(value, ','));
     let value = preferences.find_map(|preference| {
         // What follows a semicolon is a parameter.

@@ -1,6 +1,14 @@
-//! Why a request can fail.
+//! Why a request can fail: every error with its status, code, title and header.
 
 use std::error::Error as StdError;
+
+use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+
+/// The challenge of a 401 (RFC 6750, section 3).
+const CHALLENGE: &str = r#"Bearer realm="workspace-management""#;
+
+/// The challenge of a 401 whose request has a credential.
+const INVALID_TOKEN: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// Why a request was rejected or failed.
 ///
@@ -101,6 +109,18 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
+/// An error in a response.
+pub(crate) struct Facts {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The stable code for programs.
+    pub(crate) code: &'static str,
+    /// The title for people (RFC 9457, section 3.1).
+    pub(crate) title: &'static str,
+    /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
+    pub(crate) header: Option<(HeaderName, &'static str)>,
+}
+
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The cause of a failure.
@@ -161,30 +181,35 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// The stable code for programs, and the title for people (RFC 9457, section 3.1).
-    pub(crate) fn code_and_title(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::MalformedEvent => ("malformed_event", "Malformed event"),
-            Self::MalformedPath(..) => ("malformed_path", "Malformed path"),
-            Self::NotJson(_) => ("not_json", "Not JSON"),
-            Self::NoKey | Self::KeyNotAccepted => ("unauthenticated", "API key required"),
-            Self::OtherOrganization => ("other_organization", "Other organization"),
-            Self::OrganizationDisabled => ("organization_disabled", "Organization disabled"),
-            Self::OperationNotAllowed(_) => ("operation_not_allowed", "Operation not allowed"),
-            Self::NoSuchPath => ("no_such_path", "No such path"),
-            Self::NoSuchOrganization => ("no_such_organization", "No such organization"),
-            Self::NoSuchTeam => ("no_such_team", "No such team"),
-            Self::MethodNotAllowed => ("method_not_allowed", "Method not allowed"),
-            Self::BeingRemoved { .. } => ("being_removed", "Being removed"),
-            Self::OtherName { .. } | Self::OtherDescription { .. } | Self::OtherProjectName(_) => {
-                ("name_taken", "Name taken")
-            }
-            Self::ModelTaken { .. } => ("model_taken", "Model taken"),
-            Self::BodyTooLarge(_) => ("body_too_large", "Body too large"),
-            Self::InvalidBody(_) => ("invalid_body", "Invalid body"),
-            Self::Internal(_) => ("internal", "Internal error"),
-            Self::Unavailable(_) => ("unavailable", "Unavailable"),
-        }
+    /// What the response to a request that failed contains, apart from the text.
+    #[rustfmt::skip] // keeps each error on one line
+    pub(crate) fn facts(&self) -> Facts {
+        let (status, code, title, header) = match self {
+            Self::MalformedEvent         => (400, "malformed_event", "Malformed event", None),
+            Self::MalformedPath(..)      => (400, "malformed_path", "Malformed path", None),
+            Self::NotJson(_)             => (400, "not_json", "Not JSON", None),
+            // RFC 6750, section 3.1: the challenge has no error code if no key was sent.
+            Self::NoKey                  => (401, "unauthenticated", "API key required", Some((WWW_AUTHENTICATE, CHALLENGE))),
+            Self::KeyNotAccepted         => (401, "unauthenticated", "API key required", Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
+            Self::OtherOrganization      => (403, "other_organization", "Other organization", None),
+            Self::OrganizationDisabled   => (403, "organization_disabled", "Organization disabled", None),
+            Self::OperationNotAllowed(_) => (403, "operation_not_allowed", "Operation not allowed", None),
+            Self::NoSuchPath             => (404, "no_such_path", "No such path", None),
+            Self::NoSuchOrganization     => (404, "no_such_organization", "No such organization", None),
+            Self::NoSuchTeam             => (404, "no_such_team", "No such team", None),
+            Self::MethodNotAllowed       => (405, "method_not_allowed", "Method not allowed", Some((ALLOW, "POST"))),
+            // A removal waits 90 s before it deletes anything.
+            Self::BeingRemoved { .. }    => (409, "being_removed", "Being removed", Some((RETRY_AFTER, "60"))),
+            Self::OtherName { .. }
+            | Self::OtherDescription { .. }
+            | Self::OtherProjectName(_)  => (409, "name_taken", "Name taken", None),
+            Self::ModelTaken { .. }      => (409, "model_taken", "Model taken", None),
+            Self::BodyTooLarge(_)        => (413, "body_too_large", "Body too large", None),
+            Self::InvalidBody(_)         => (422, "invalid_body", "Invalid body", None),
+            Self::Internal(_)            => (500, "internal", "Internal error", None),
+            Self::Unavailable(_)         => (503, "unavailable", "Unavailable", Some((RETRY_AFTER, "1"))),
+        };
+        Facts { status, code, title, header }
     }
 
     /// Why the existing record conflicts, if that is why the request was rejected.

@@ -1,5 +1,5 @@
-//! Reads the event: a request from an HTTP API (payload 2.0), a REST API (payload 1.0), a load
-//! balancer or a function URL.
+//! Reads the event: a request from an HTTP API or a function URL (payload 2.0), or from a REST API
+//! (payload 1.0).
 //!
 //! `lambda_http` is not used for this, because it panics on some events and keeps only the last of
 //! two `Authorization` headers.
@@ -8,9 +8,7 @@ use std::{borrow::Cow, collections::HashMap, time::SystemTime};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, de::IgnoredAny};
-
-use crate::prefer::prefers_headers_only;
+use serde::Deserialize;
 
 /// A request that an event contains.
 pub(crate) struct Request<'a> {
@@ -26,26 +24,18 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Cow<'a, [u8]>,
 }
 
-/// Where an event comes from. Each source expects its own response format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EventSource {
-    /// An HTTP API or a function URL. Also an unrecognized source.
-    HttpApi,
-    RestApi,
-    LoadBalancer,
-}
-
 /// The members of an event that the function reads. Some sources send null for an absent member.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Event {
-    /// Sent by HTTP APIs and function URLs.
+    /// In payload 2.0.
     raw_path: Option<String>,
-    /// Sent by REST APIs and load balancers, like `http_method`.
+    /// In payload 1.0.
     path: Option<String>,
+    /// In payload 1.0.
     http_method: Option<String>,
     headers: Option<HashMap<String, String>>,
-    /// REST APIs send them in addition to `headers`, load balancers instead of `headers`.
+    /// In payload 1.0. Contains every value of `headers` and those that `headers` omits.
     multi_value_headers: Option<HashMap<String, Vec<String>>>,
     body: Option<String>,
     is_base64_encoded: Option<bool>,
@@ -57,10 +47,8 @@ pub(crate) struct Event {
 struct RequestContext {
     request_id: Option<String>,
     stage: Option<String>,
-    /// Sent by HTTP APIs and function URLs.
+    /// In payload 2.0.
     http: Option<Http>,
-    /// Sent by load balancers.
-    elb: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -86,13 +74,10 @@ impl Event {
         received_at: SystemTime,
     ) -> Option<Request<'a>> {
         let body = self.body.as_deref().unwrap_or_default();
-        let context = self.request_context.as_ref();
-        let http = context.and_then(|context| context.http.as_ref());
-        let method = http.map(|http| &http.method);
         Some(Request {
             id,
             received_at,
-            method: method.or(self.http_method.as_ref())?,
+            method: self.method()?,
             path: self.segments()?,
             authorization: self.header_values("authorization"),
             body: match self.is_base64_encoded {
@@ -100,6 +85,14 @@ impl Event {
                 _ => body.as_bytes().into(),
             },
         })
+    }
+
+    fn method(&self) -> Option<&str> {
+        let context = self.request_context.as_ref();
+        match context.and_then(|context| context.http.as_ref()) {
+            Some(http) => Some(&http.method),
+            None => self.http_method.as_deref(),
+        }
     }
 
     /// The percent-decoded segments of the path, without the stage that some sources add.
@@ -121,62 +114,37 @@ impl Event {
         Some(segments)
     }
 
-    /// The root of the trace in X-Ray's header, if it is well-formed: `1-`, 8 and 24 hexadecimal
-    /// digits.
-    pub(crate) fn amzn_trace_id(&self) -> Option<&str> {
-        let values = self.header_values("x-amzn-trace-id").into_iter();
-        let mut fields = values.flat_map(|value| value.split(';'));
-        let root = fields.find_map(|field| field.trim().strip_prefix("Root="))?;
-        (root.starts_with("1-") && is_hex_groups(root, &[1, 8, 24])).then_some(root)
-    }
-
-    /// The `traceparent` header (W3C Trace Context, section 3.2), if it is well-formed. Only the
-    /// part that every version has.
-    pub(crate) fn traceparent(&self) -> Option<&str> {
-        let value = self.header_values("traceparent").into_iter().next()?;
-        let traceparent = value.get(..55)?;
-        is_hex_groups(traceparent, &[2, 32, 16, 2]).then_some(traceparent)
-    }
-
     /// Every value of a header. Its name may be in any case.
     fn header_values(&self, name: &str) -> Vec<&str> {
-        let mut values = Vec::new();
-        for (other, multiple) in self.multi_value_headers.iter().flatten() {
+        let mut found = Vec::new();
+        for (other, values) in self.multi_value_headers.iter().flatten() {
             if other.eq_ignore_ascii_case(name) {
-                values.extend(multiple.iter().map(String::as_str));
+                found.extend(values.iter().map(String::as_str));
             }
         }
-        if values.is_empty() {
-            let single = self.headers.iter().flatten();
-            let single = single.filter(|(other, _)| other.eq_ignore_ascii_case(name));
-            values.extend(single.map(|(_, value)| value.as_str()));
+        if !found.is_empty() {
+            return found;
         }
-        values
+        for (other, value) in self.headers.iter().flatten() {
+            if other.eq_ignore_ascii_case(name) {
+                found.push(value.as_str());
+            }
+        }
+        found
     }
 
-    /// Whether the client prefers to get the id of what it creates in a header.
+    /// Whether the client prefers a response with the id of what it creates in a header: the
+    /// preference `return=headers-only` (RFC 7240) in any case, among others.
     pub(crate) fn prefers_headers_only(&self) -> bool {
-        prefers_headers_only(&self.header_values("prefer"))
+        self.header_values("prefer")
+            .iter()
+            .flat_map(|value| value.split(','))
+            .any(|preference| {
+                preference
+                    .trim()
+                    .eq_ignore_ascii_case("return=headers-only")
+            })
     }
-
-    pub(crate) fn source(&self) -> EventSource {
-        let context = self.request_context.as_ref();
-        let elb = context.and_then(|context| context.elb.as_ref());
-        match (elb, &self.http_method) {
-            (Some(_), _) => EventSource::LoadBalancer,
-            (None, Some(_)) => EventSource::RestApi,
-            (None, None) => EventSource::HttpApi,
-        }
-    }
-}
-
-/// Whether a text is groups of lower-case hexadecimal digits of these lengths, joined by hyphens.
-fn is_hex_groups(text: &str, lengths: &[usize]) -> bool {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    let groups = text
-        .split('-')
-        .map(|group| group.bytes().all(is_digit).then_some(group.len()));
-    groups.eq(lengths.iter().copied().map(Some))
 }
 
 #[cfg(test)]
@@ -219,59 +187,20 @@ mod tests {
     }
 
     #[test]
-    fn amzn_trace_id_returns_a_well_formed_root() {
-        let root = "1-67891233-abcdef012345678912345678";
-        let trace = |value: &str| event(&json!({ "headers": { "X-Amzn-Trace-Id": value } }));
-        for value in [
-            format!("Root={root}"),
-            format!("Self=1-1; Root={root};Sampled=1"),
+    fn the_preference_is_found_among_others_in_any_case() {
+        for (values, expected) in [
+            (&["return=headers-only"][..], true),
+            (&["Return=Headers-Only"], true),
+            (&["respond-async, wait=10, return=headers-only"], true),
+            (&["handling=lenient", "wait=1,return=headers-only"], true),
+            (&[], false),
+            (&[""], false),
+            (&["return=minimal"], false),
+            (&["headers-only"], false),
+            (&["noreturn=headers-only"], false),
         ] {
-            assert_eq!(trace(&value).amzn_trace_id(), Some(root), "{value}");
-        }
-        for value in [
-            "",
-            "Root=",
-            "Root=1-67891233-Papers",
-            &format!("Root={root}0"),
-            &format!("Root=a{}", &root[1..]),
-            root,
-        ] {
-            assert_eq!(trace(value).amzn_trace_id(), None, "{value}");
-        }
-    }
-
-    #[test]
-    fn traceparent_returns_the_part_that_every_version_has() {
-        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let trace = |value: &str| event(&json!({ "headers": { "TraceParent": value } }));
-        for value in [parent.to_owned(), format!("{parent}-more")] {
-            assert_eq!(trace(&value).traceparent(), Some(parent), "{value}");
-        }
-        let upper_case = parent.to_uppercase();
-        for value in ["", &parent[..54], &upper_case, &parent.replace("01", "0x")] {
-            assert_eq!(trace(value).traceparent(), None, "{value}");
-        }
-    }
-
-    #[test]
-    fn the_source_is_recognized() {
-        let rows = [
-            (
-                json!({ "rawPath": "/", "requestContext": { "http": { "method": "POST" } } }),
-                EventSource::HttpApi,
-            ),
-            (
-                json!({ "httpMethod": "POST", "requestContext": { "stage": "prod" } }),
-                EventSource::RestApi,
-            ),
-            (
-                json!({ "httpMethod": "POST", "requestContext": { "elb": {} } }),
-                EventSource::LoadBalancer,
-            ),
-            (json!(null), EventSource::HttpApi),
-        ];
-        for (json, source) in rows {
-            assert_eq!(event(&json).source(), source, "{json}");
+            let event = event(&json!({ "multiValueHeaders": { "Prefer": values } }));
+            assert_eq!(event.prefers_headers_only(), expected, "{values:?}");
         }
     }
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`config`] | reads the environment variables |
 //! | [`service`] | handles an event: timeout, log, metrics |
-//! | `event`, [`response`] | parse events from API Gateway, load balancers and function URLs, and build responses for them |
+//! | `event`, `response` | parse events from API Gateway and function URLs, and build responses for them |
 //! | `router` | routes a path to its operation |
 //! | [`operation`] | lists the operations, with their names |
 //! | `operations` | implements them, one file each |
@@ -45,8 +45,7 @@ mod error;
 mod event;
 pub mod metrics;
 pub mod operation;
-mod prefer;
-pub mod response;
+mod response;
 mod router;
 pub mod service;
 pub mod store;

@@ -1,132 +1,57 @@
-//! The response: the outcome of a request as an HTTP status, headers and a problem document, in
-//! the form that the source of the event reads.
+//! The response: a 204, or a problem document for the error.
 
 use lambda_http::{
     Body,
-    aws_lambda_events::{
-        alb::AlbTargetGroupResponse,
-        apigw::{ApiGatewayProxyResponse, ApiGatewayV2httpResponse},
-    },
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    aws_lambda_events::apigw::ApiGatewayProxyResponse,
+    http::{HeaderValue, header::CONTENT_TYPE},
 };
 use serde::Serialize;
 
 use crate::{
     error::{Error, Result, Violation},
-    event::{Event, EventSource},
+    event::Event,
     operation::Success,
 };
 
-/// The `Retry-After` of a 503, in seconds.
-const RETRY_AFTER: &str = "1";
-
-/// The `Retry-After` of a request for a team that is being removed, in seconds. A removal waits 90 s
-/// before it deletes anything.
-const RETRY_AFTER_REMOVAL: &str = "60";
-
-/// A response in the form that the source of its event reads.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum EventResponse {
-    /// For an HTTP API or a function URL.
-    HttpApi(ApiGatewayV2httpResponse),
-    /// For a REST API.
-    RestApi(ApiGatewayProxyResponse),
-    /// For a load balancer. Depending on its target group, it reads one of two members with
-    /// headers.
-    LoadBalancer(AlbTargetGroupResponse),
-}
-
 /// The HTTP status of an outcome.
-pub(crate) fn status(outcome: &Result<Success>) -> StatusCode {
-    let Err(error) = outcome else {
-        return StatusCode::NO_CONTENT;
-    };
-    match error {
-        Error::MalformedEvent | Error::MalformedPath(..) | Error::NotJson(_) => {
-            StatusCode::BAD_REQUEST
-        }
-        Error::NoKey | Error::KeyNotAccepted => StatusCode::UNAUTHORIZED,
-        Error::OtherOrganization | Error::OrganizationDisabled | Error::OperationNotAllowed(_) => {
-            StatusCode::FORBIDDEN
-        }
-        Error::NoSuchPath | Error::NoSuchOrganization | Error::NoSuchTeam => StatusCode::NOT_FOUND,
-        Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Error::BeingRemoved { .. }
-        | Error::OtherName { .. }
-        | Error::OtherDescription { .. }
-        | Error::OtherProjectName(_)
-        | Error::ModelTaken { .. } => StatusCode::CONFLICT,
-        Error::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-        Error::InvalidBody(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-    }
+pub(crate) fn status(outcome: &Result<Success>) -> u16 {
+    outcome
+        .as_ref()
+        .map_or_else(|error| error.facts().status, |_| 204)
 }
 
-impl EventResponse {
-    pub(crate) fn new(event: &Event, outcome: &Result<Success>, request_id: &str) -> Self {
-        let status = status(outcome);
-        let mut headers = HeaderMap::new();
-        if let Ok(request_id) = HeaderValue::from_str(request_id) {
-            headers.insert("x-request-id", request_id);
+/// The response to a request, in a form that HTTP APIs, function URLs and REST APIs read.
+pub(crate) fn response(
+    event: &Event,
+    outcome: &Result<Success>,
+    request_id: &str,
+) -> ApiGatewayProxyResponse {
+    let mut response = ApiGatewayProxyResponse::default();
+    response.status_code = status(outcome).into();
+    let headers = &mut response.headers;
+    if let Ok(request_id) = HeaderValue::from_str(request_id) {
+        headers.insert("x-request-id", request_id);
+    }
+    match outcome {
+        Ok(Success::Created { id }) if event.prefers_headers_only() => {
+            if let Ok(id) = HeaderValue::from_str(id) {
+                let applied = HeaderValue::from_static("return=headers-only");
+                headers.insert("x-resource-id", id);
+                headers.insert("preference-applied", applied);
+            }
         }
-        if let Ok(Success::Created { id }) = outcome
-            && let Ok(id) = HeaderValue::from_str(id)
-            && event.prefers_headers_only()
-        {
-            headers.insert("x-resource-id", id);
-            let applied = HeaderValue::from_static("return=headers-only");
-            headers.insert("preference-applied", applied);
-        }
-        let body = outcome.as_ref().err().and_then(|error| {
+        Ok(_) => {}
+        Err(error) => {
             let problem_json = HeaderValue::from_static("application/problem+json");
-            headers.insert(header::CONTENT_TYPE, problem_json);
-            if let Some((name, value)) = error_header(error) {
+            headers.insert(CONTENT_TYPE, problem_json);
+            if let Some((name, value)) = error.facts().header {
                 headers.insert(name, HeaderValue::from_static(value));
             }
-            let problem = Problem::new(error, status, request_id);
-            serde_json::to_string(&problem).ok().map(Body::Text)
-        });
-        // The three types have these members in common, but no trait.
-        macro_rules! response {
-            ($type:ident) => {{
-                let mut response = $type::default();
-                response.status_code = status.as_u16().into();
-                (response.headers, response.body) = (headers, body);
-                response
-            }};
-        }
-        match event.source() {
-            EventSource::HttpApi => Self::HttpApi(response!(ApiGatewayV2httpResponse)),
-            EventSource::RestApi => Self::RestApi(response!(ApiGatewayProxyResponse)),
-            EventSource::LoadBalancer => {
-                let multi_value_headers = headers.clone();
-                let mut response = response!(AlbTargetGroupResponse);
-                response.multi_value_headers = multi_value_headers;
-                // A load balancer rejects null here.
-                response.status_description = Some(status.to_string());
-                Self::LoadBalancer(response)
-            }
+            let problem = serde_json::to_string(&Problem::new(error, request_id));
+            response.body = problem.ok().map(Body::Text);
         }
     }
-}
-
-/// The header that HTTP requires or recommends for an error.
-fn error_header(error: &Error) -> Option<(HeaderName, &'static str)> {
-    let challenge = header::WWW_AUTHENTICATE;
-    Some(match error {
-        // RFC 6750, section 3.1: no error code if the request has no credential.
-        Error::NoKey => (challenge, r#"Bearer realm="workspace-management""#),
-        Error::KeyNotAccepted => (
-            challenge,
-            r#"Bearer realm="workspace-management", error="invalid_token""#,
-        ),
-        Error::MethodNotAllowed => (header::ALLOW, "POST"),
-        Error::Unavailable(_) => (header::RETRY_AFTER, RETRY_AFTER),
-        Error::BeingRemoved { .. } => (header::RETRY_AFTER, RETRY_AFTER_REMOVAL),
-        _ => return None,
-    })
+    response
 }
 
 /// The problem document (RFC 9457) of an error, with additional members from `code` on.
@@ -152,14 +77,14 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    fn new(error: &'a Error, status: StatusCode, request_id: &'a str) -> Self {
-        let (code, title) = error.code_and_title();
+    fn new(error: &'a Error, request_id: &'a str) -> Self {
+        let facts = error.facts();
         Self {
-            r#type: format!("urn:workspace-management:problem:{code}"),
-            title,
-            status: status.as_u16(),
+            r#type: format!("urn:workspace-management:problem:{}", facts.code),
+            title: facts.title,
+            status: facts.status,
             detail: error.to_string(),
-            code,
+            code: facts.code,
             request_id,
             reason: error.reason(),
             resource_id: error.resource_id(),
@@ -179,10 +104,8 @@ mod tests {
     use super::*;
     use crate::error::Rule;
 
-    fn problem(error: Error) -> Value {
-        let outcome = Err(error);
-        let problem = Problem::new(outcome.as_ref().unwrap_err(), status(&outcome), "request-1");
-        serde_json::to_value(problem).unwrap()
+    fn failure(error: Error) -> ApiGatewayProxyResponse {
+        response(&Event::default(), &Err(error), "request-1")
     }
 
     #[test]
@@ -192,7 +115,11 @@ mod tests {
             (1, "The request body has 1 validation error."),
             (2, "The request body has 2 validation errors."),
         ] {
-            let problem = problem(Error::InvalidBody(vec![violation.clone(); count]));
+            let response = failure(Error::InvalidBody(vec![violation.clone(); count]));
+            let Some(Body::Text(body)) = response.body else {
+                panic!("no problem document");
+            };
+            let problem: Value = serde_json::from_str(&body).unwrap();
             assert_eq!(problem["detail"], detail);
             assert_eq!(problem["errors"].as_array().unwrap().len(), count);
         }
@@ -200,36 +127,32 @@ mod tests {
 
     #[test]
     fn errors_have_the_headers_that_clients_act_on() {
-        for (error, name, value) in [
-            (
-                Error::NoKey,
-                "www-authenticate",
-                r#"Bearer realm="workspace-management""#,
-            ),
+        let challenge = r#"Bearer realm="workspace-management""#;
+        let id = "docs".to_owned();
+        for (error, status, name, value) in [
+            (Error::NoKey, 401, "www-authenticate", challenge),
             (
                 Error::KeyNotAccepted,
+                401,
                 "www-authenticate",
-                r#"Bearer realm="workspace-management", error="invalid_token""#,
+                &format!(r#"{challenge}, error="invalid_token""#),
             ),
-            (Error::MethodNotAllowed, "allow", "POST"),
-            (Error::Unavailable("cause".into()), "retry-after", "1"),
-            (
-                Error::BeingRemoved {
-                    id: "docs".to_owned(),
-                },
-                "retry-after",
-                "60",
-            ),
+            (Error::MethodNotAllowed, 405, "allow", "POST"),
+            (Error::Unavailable("cause".into()), 503, "retry-after", "1"),
+            (Error::BeingRemoved { id }, 409, "retry-after", "60"),
         ] {
-            let (found_name, found_value) = error_header(&error).unwrap();
-            assert_eq!((found_name.as_str(), found_value), (name, value));
+            let response = failure(error);
+            assert_eq!(response.status_code, status);
+            assert_eq!(response.headers[name], value);
         }
-        assert!(error_header(&Error::NoSuchPath).is_none());
+        let headers = failure(Error::NoSuchPath).headers;
+        let names: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
+        assert_eq!(names, ["x-request-id", "content-type"]);
     }
 
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = EventResponse::new(&Event::default(), &Ok(Success::Done), "line\nbreak");
+        let response = response(&Event::default(), &Ok(Success::Done), "line\nbreak");
         let response = serde_json::to_value(response).unwrap();
         assert_eq!(
             (&response["statusCode"], &response["headers"]),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use lambda_http::{Context, LambdaEvent};
+use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProxyResponse};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     event::Event,
     metrics::{Measurement, Metrics},
     operation::Success,
-    response::{self, EventResponse},
+    response::{response, status},
     router::route,
     store::Store,
 };
@@ -47,9 +47,9 @@ impl Service {
         }
     }
 
-    /// Handles an event from an HTTP API (payload 2.0), a REST API (payload 1.0), a load balancer
-    /// or a function URL. Logs one line.
-    pub async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> EventResponse {
+    /// Handles an event from an HTTP API, a function URL (payload 2.0) or a REST API
+    /// (payload 1.0). Logs one line.
+    pub async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> ApiGatewayProxyResponse {
         self.handle_at(event, SystemTime::now()).await
     }
 
@@ -59,7 +59,7 @@ impl Service {
         &self,
         event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
-    ) -> EventResponse {
+    ) -> ApiGatewayProxyResponse {
         let started = Instant::now();
         let cold_start = !self.is_warm.swap(true, Ordering::Relaxed);
         let LambdaEvent { payload, context } = event;
@@ -77,7 +77,7 @@ impl Service {
         };
         let measurement = Measurement {
             operation: call.as_ref().and_then(|call| call.operation),
-            status: response::status(&outcome).as_u16(),
+            status: status(&outcome),
             latency: started.elapsed(),
             cold_start,
         };
@@ -85,7 +85,7 @@ impl Service {
         if let Some(metrics) = &self.metrics {
             metrics.write(&measurement);
         }
-        EventResponse::new(&event, &outcome, request_id)
+        response(&event, &outcome, request_id)
     }
 }
 
@@ -133,7 +133,7 @@ fn log_request(
             tracing::$level!(
                 operation = measurement.operation.map(|operation| operation.name()),
                 status = measurement.status,
-                code = error.map(|error| error.code_and_title().0),
+                code = error.map(|error| error.facts().code),
                 reason = error.and_then(Error::reason),
                 organization = call.and_then(|call| call.organization.as_deref()),
                 key_id = call.and_then(|call| call.key_id),
@@ -145,8 +145,6 @@ fn log_request(
                 entries = call.and_then(|call| call.entries),
                 request_id,
                 trace_id = context.xray_trace_id,
-                amzn_trace_id = event.amzn_trace_id(),
-                traceparent = event.traceparent(),
                 duration_ms = measurement.latency.as_micros() as f64 / 1000.0,
                 cold_start = measurement.cold_start,
                 cause = error.and_then(Error::cause),

@@ -14,13 +14,11 @@ use std::hint::black_box;
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
-use lambda_runtime::{Context, LambdaEvent};
+use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProxyResponse};
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{events, instant};
-use workspace_management::{
-    metrics::Metrics, operation::Operation, response::EventResponse, service::Service,
-};
+use workspace_management::{metrics::Metrics, operation::Operation, service::Service};
 
 /// The instructions of the most expensive event when this number was last changed, plus 5 %.
 const MAX_INSTRUCTIONS: u64 = 956_000 / 100 * 105;
@@ -45,7 +43,7 @@ impl Warm {
         warm
     }
 
-    fn handle(&self) -> EventResponse {
+    fn handle(&self) -> ApiGatewayProxyResponse {
         let event = LambdaEvent::new(self.event.clone(), Context::default());
         self.runtime.block_on(self.service.handle(event))
     }
@@ -59,7 +57,7 @@ fn limit() -> LibraryBenchmarkConfig {
 
 #[library_benchmark(config = limit())]
 #[benches::operation(iter = Operation::ALL.iter().copied(), setup = Warm::new)]
-fn handle(warm: Warm) -> (EventResponse, Warm) {
+fn handle(warm: Warm) -> (ApiGatewayProxyResponse, Warm) {
     let response = black_box(warm.handle());
     (response, warm)
 }

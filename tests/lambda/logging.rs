@@ -11,15 +11,6 @@ use crate::{
     support::{TestApp, TestClient, event, key_id, keys_with_same_id, unique_key},
 };
 
-const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-/// Adds trace headers to a client. X-Ray's has other members than `Root`.
-fn traced<'a>(client: &TestClient<'a>) -> TestClient<'a> {
-    let amzn_trace_id = "Self=1-1; Root=1-67891233-abcdef012345678912345678;Sampled=1";
-    let client = client.clone().header("X-Amzn-Trace-Id", amzn_trace_id);
-    client.header("TraceParent", TRACEPARENT)
-}
-
 #[tokio::test]
 async fn each_request_logs_one_line_with_every_field() {
     let app = TestApp::new().await;
@@ -159,37 +150,9 @@ fn assert_common_fields(line: &Value, key: &str) {
 }
 
 #[tokio::test]
-async fn only_well_formed_trace_headers_are_logged() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let malformed_traceparent = TRACEPARENT.replace("-01", "-0x");
-    let malformed = acme
-        .clone()
-        .header("x-amzn-trace-id", "Root=1-67891233-Papers")
-        .header("traceparent", &malformed_traceparent);
-    let mut function = Function::start(&app, &[]).await;
-
-    for client in [traced(&acme), malformed, acme] {
-        let response = function.invoke(create_papers(&client)).await;
-        response.assert_success();
-    }
-
-    let log = function.log().await;
-    assert_eq!(log.len(), 3, "{log:?}");
-    let amzn_trace_id = "1-67891233-abcdef012345678912345678";
-    assert_eq!(log[0]["amzn_trace_id"], amzn_trace_id);
-    assert_eq!(log[0]["traceparent"], TRACEPARENT);
-    for line in &log[1..] {
-        assert!(line["amzn_trace_id"].is_null(), "{line}");
-        assert!(line["traceparent"].is_null(), "{line}");
-        assert!(!line.to_string().contains("Papers"), "{line}");
-    }
-}
-
-#[tokio::test]
 async fn the_log_contains_every_field_that_the_runbook_queries() {
     let app = TestApp::new().await;
-    let acme = traced(&app.client_with_new_key("acme").await);
+    let acme = app.client_with_new_key("acme").await;
     let mut function = Function::start(&app, &[]).await;
 
     // Only a failure has a cause.

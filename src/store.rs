@@ -200,7 +200,7 @@ impl Store {
             .table_name(self.tables.name(table))
             .set_item(Some(item))
             .condition_expression("attribute_not_exists(#key)")
-            .expression_attribute_names("#key", table.key[0])
+            .expression_attribute_names("#key", table.primary_key[0])
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;

@@ -32,11 +32,11 @@ impl Scope {
     /// and members.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         match table.partition {
-            ["org"] => Self::partition(table.key[0], org),
+            ["org"] => Self::partition(table.primary_key[0], org),
             // Not the index of the keys, because it can lack a key that was just created.
             ["key"] => Self::Attribute("org_id", org.to_owned()),
             // With the `#`, because another organization's id can begin with this one.
-            _ => Self::KeyPrefix(table.key[0], format!("{org}#")),
+            _ => Self::KeyPrefix(table.primary_key[0], format!("{org}#")),
         }
     }
 }
@@ -166,7 +166,7 @@ impl Query {
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if self.limit.is_none() {
             let key = |record: &Value| -> Vec<String> {
-                let key = self.table.key.iter();
+                let key = self.table.primary_key.iter();
                 key.map(|name| record[*name].to_string()).collect()
             };
             records.sort_by_cached_key(key);
@@ -185,7 +185,7 @@ impl Query {
 
     /// The primary key of an item.
     pub(crate) fn key(&self, item: &Item) -> Item {
-        let key = self.table.key.iter();
+        let key = self.table.primary_key.iter();
         let attribute = |name: &&str| Some((name.to_string(), item.get(*name)?.clone()));
         key.filter_map(attribute).collect()
     }

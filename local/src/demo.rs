@@ -64,7 +64,7 @@ async fn insert(
         .table_name(tables.name(table))
         .set_item(Some(serde_dynamo::to_item(record)?))
         .condition_expression("attribute_not_exists(#key)")
-        .expression_attribute_names("#key", table.key[0])
+        .expression_attribute_names("#key", table.primary_key[0])
         .send()
         .await;
     match inserted {

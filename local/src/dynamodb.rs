@@ -180,7 +180,7 @@ impl DynamoDb {
     /// If the record has no key of the table.
     pub fn delete(&self, table: Table, record: &Value) {
         let key: Value = table
-            .key
+            .primary_key
             .iter()
             .map(|name| ((*name).to_owned(), json!({ "S": record[*name] })))
             .collect();

@@ -50,7 +50,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
         .map(|name| format!("/{name}: the schema lacks this attribute"));
     let errors = invalid.chain(undescribed);
     errors
-        .map(|error| format!("{}: {error}: {record}", table.name))
+        .map(|error| format!("{}: {error}: {record}", table.noun))
         .collect()
 }
 

@@ -13,10 +13,10 @@ pub struct Table {
     pub logical_id: &'static str,
     /// The environment variable with the table's name.
     pub variable: &'static str,
-    /// The name of its records, in the plural, as `workspacectl list` uses it.
-    pub name: &'static str,
+    /// The noun for its records, in the plural, as in `workspacectl list`.
+    pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
-    pub key: &'static [&'static str],
+    pub primary_key: &'static [&'static str],
     /// The identifiers that its partition key joins with `#`.
     pub partition: &'static [&'static str],
 }
@@ -25,36 +25,36 @@ pub struct Table {
 #[allow(missing_docs, reason = "a table is named after its records")]
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
-        logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", name: "organizations",
-        key: &["org_id"], partition: &["org"],
+        logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", noun: "organizations",
+        primary_key: &["org_id"], partition: &["org"],
     };
     pub const KEYS: Self = Self {
-        logical_id: "KeysTable", variable: "KEYS_TABLE", name: "keys",
-        key: &["key_id"], partition: &["key"],
+        logical_id: "KeysTable", variable: "KEYS_TABLE", noun: "keys",
+        primary_key: &["key_id"], partition: &["key"],
     };
     pub const MODELS: Self = Self {
-        logical_id: "ModelsTable", variable: "MODELS_TABLE", name: "models",
-        key: &["org_id", "model"], partition: &["org"],
+        logical_id: "ModelsTable", variable: "MODELS_TABLE", noun: "models",
+        primary_key: &["org_id", "model"], partition: &["org"],
     };
     pub const TEAMS: Self = Self {
-        logical_id: "TeamsTable", variable: "TEAMS_TABLE", name: "teams",
-        key: &["project", "team_id"], partition: &["org", "project"],
+        logical_id: "TeamsTable", variable: "TEAMS_TABLE", noun: "teams",
+        primary_key: &["project", "team_id"], partition: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
-        logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", name: "members",
-        key: &["team", "user_id"], partition: &["org", "project", "team"],
+        logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", noun: "members",
+        primary_key: &["team", "user_id"], partition: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
-        logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", name: "voices",
-        key: &["org_id", "bot_id"], partition: &["org"],
+        logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", noun: "voices",
+        primary_key: &["org_id", "bot_id"], partition: &["org"],
     };
     pub const DATA_STORES: Self = Self {
-        logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", name: "data-stores",
-        key: &["org_id", "data_store_id"], partition: &["org"],
+        logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", noun: "data-stores",
+        primary_key: &["org_id", "data_store_id"], partition: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
-        logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", name: "logging-instances",
-        key: &["org_id", "project_id"], partition: &["org"],
+        logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", noun: "logging-instances",
+        primary_key: &["org_id", "project_id"], partition: &["org"],
     };
 
     /// Every table.
@@ -67,7 +67,7 @@ impl Table {
 impl Table {
     /// The primary key of an item, from the values of its attributes.
     pub fn item_key(self, values: &[&str]) -> Item {
-        let attributes = self.key.iter().zip(values);
+        let attributes = self.primary_key.iter().zip(values);
         attributes
             .map(|(name, value)| ((*name).to_owned(), AttributeValue::S((*value).to_owned())))
             .collect()
@@ -79,14 +79,16 @@ impl Table {
 pub struct TableNames(HashMap<&'static str, String>);
 
 impl TableNames {
-    /// Asks `name` for the name of each table.
+    /// Calls `name_of` for each table.
     ///
     /// # Errors
-    /// The first error of `name`.
-    pub fn new<E>(name: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
-        let tables = Table::ALL.iter();
-        let names = tables.map(|table| Ok((table.logical_id, name(*table)?)));
-        names.collect::<Result<_, _>>().map(Self)
+    /// The first error of `name_of`.
+    pub fn new<E>(name_of: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
+        let mut names = HashMap::with_capacity(Table::ALL.len());
+        for table in Table::ALL {
+            names.insert(table.logical_id, name_of(*table)?);
+        }
+        Ok(Self(names))
     }
 
     /// The name of a table.

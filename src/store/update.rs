@@ -69,7 +69,7 @@ impl Store {
         let item: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let (mut key, mut values) = (Item::with_capacity(2), Item::with_capacity(item.len()));
         for (name, value) in item {
-            if update.table.key.contains(&name.as_str()) {
+            if update.table.primary_key.contains(&name.as_str()) {
                 key.insert(name, value);
             } else {
                 values.insert([":", &name].concat(), value);

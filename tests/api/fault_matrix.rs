@@ -170,7 +170,7 @@ impl Cell {
         let mut counts = count(before);
         let written = Sample::of(self.operation, &Values::example()).records;
         for record in written {
-            *counts.get_mut(record.table.name).unwrap() += 1;
+            *counts.get_mut(record.table.noun).unwrap() += 1;
         }
         counts
     }

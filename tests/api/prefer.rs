@@ -30,7 +30,7 @@ async fn the_id_is_that_of_the_stored_record_also_when_it_existed_before() {
         for _ in 0..2 {
             let response = preferring.post(&sample.path, sample.body.clone()).await;
             let record = app.only_record(table).await;
-            assert_id(&response, record[table.key[1]].as_str().unwrap());
+            assert_id(&response, record[table.primary_key[1]].as_str().unwrap());
         }
     }
 

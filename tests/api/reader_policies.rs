@@ -334,7 +334,7 @@ async fn only_a_follower_can_scan_and_read_streams() {
         let response = follower.send("Scan", &scan).await.unwrap();
         assert_finds_records("Scan", &scan, &response);
         let events = follow(&mut follower, table).await;
-        assert!(events > Some(0), "{}: {events:?}", table.name);
+        assert!(events > Some(0), "{}: {events:?}", table.noun);
 
         let mut statements = policy("RecordsFollower");
         statements.retain(|statement| statement.id != "ReadStreams");

@@ -36,7 +36,7 @@ fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
             let mut changed = record.clone();
             let attributes = changed.as_object_mut().unwrap();
             attributes.remove(name.as_str().unwrap()).unwrap();
-            let case = format!("{}: {name}", table.name);
+            let case = format!("{}: {name}", table.noun);
             assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
         }
         let required: BTreeSet<_> = required.iter().map(|name| name.as_str().unwrap()).collect();
@@ -44,7 +44,7 @@ fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
         let keys = attributes.filter(|(_, attribute)| attribute["x-role"] == "key");
         let keys = keys.map(|(name, _)| name.as_str());
         let expected: BTreeSet<_> = keys.chain(["created_at"]).collect();
-        assert_eq!(required, expected, "{}", table.name);
+        assert_eq!(required, expected, "{}", table.noun);
         for (name, value) in record.as_object().unwrap() {
             for other in [
                 json!("x".repeat(3000)),
@@ -54,7 +54,7 @@ fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
             ] {
                 let mut changed = record.clone();
                 changed[name] = other.clone();
-                let case = format!("{}: {name} = {other} instead of {value}", table.name);
+                let case = format!("{}: {name} = {other} instead of {value}", table.noun);
                 assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
             }
         }
@@ -66,7 +66,7 @@ fn every_attribute_is_described_with_its_role_and_an_example() {
     let mut checked = 0;
     for (table, schema, record) in examples() {
         for (name, attribute) in schema["properties"].as_object().unwrap() {
-            let case = format!("{}: {name}", table.name);
+            let case = format!("{}: {name}", table.noun);
             let role = attribute["x-role"].as_str().unwrap();
             let roles = ["key", "content", "audit", "internal"];
             assert!(roles.contains(&role), "{case}");

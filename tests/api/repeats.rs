@@ -87,7 +87,7 @@ async fn records_of_older_and_newer_versions_are_compared_by_their_content() {
         let attributes = original.as_object().unwrap().keys();
         let is_audit_attribute = |name: &&String| {
             stored.content.get(name.as_str()).is_none()
-                && !stored.table.key.contains(&name.as_str())
+                && !stored.table.primary_key.contains(&name.as_str())
         };
         for attribute in attributes.filter(is_audit_attribute) {
             let older = without(&original, attribute);

@@ -316,7 +316,7 @@ fn violations(attempts: &[Attempt], records: &Records) -> Vec<String> {
     });
     let stored = records.iter().flat_map(|record| {
         let rules = record_violations(record, attempts, records).into_iter();
-        rules.map(move |rule| format!("{rule}: {} {}", record.0.name, record.1))
+        rules.map(move |rule| format!("{rule}: {} {}", record.0.noun, record.1))
     });
     let invalid = records
         .iter()

@@ -273,7 +273,7 @@ fn the_template_declares_the_tables_of_the_code_and_their_variables() {
             .iter()
             .map(|attribute| attribute["AttributeName"].as_str().unwrap())
             .collect();
-        assert_eq!(key, table.key, "{id}");
+        assert_eq!(key, table.primary_key, "{id}");
         assert_eq!(variables[table.variable], id);
         assert_eq!(outputs[id]["Value"], id);
         assert_eq!(outputs[format!("{id}Arn")]["Value"], format!("{id}.Arn"));

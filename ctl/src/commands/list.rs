@@ -58,8 +58,8 @@ pub(crate) fn kinds() -> impl Iterator<Item = Table> {
 }
 
 fn kind_parser() -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(kinds().map(|table| table.name)).try_map(|name| {
-        let table = kinds().find(|table| table.name == name);
+    PossibleValuesParser::new(kinds().map(|table| table.noun)).try_map(|name| {
+        let table = kinds().find(|table| table.noun == name);
         table.ok_or("unknown kind")
     })
 }
@@ -68,7 +68,7 @@ fn kind_parser() -> impl TypedValueParser<Value = Table> {
 fn scope_help(noun: &str, identifier: &str) -> String {
     let kinds: Vec<_> = kinds()
         .filter(|table| table.partition.contains(&identifier))
-        .map(|table| table.name)
+        .map(|table| table.noun)
         .collect();
     format!("Only records of this {noun} ({})", kinds.join(", "))
 }
@@ -86,7 +86,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         return Err(UsageError("only members can be filtered by --user".to_owned()).into());
     }
     if !values.is_empty() {
-        options.page.check(table.key[0], &values.join("#"))?;
+        options
+            .page
+            .check(table.primary_key[0], &values.join("#"))?;
     }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {
@@ -101,7 +103,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         if let Some(org) = &org {
             orgs::record::find(deployment, org).await?;
         }
-        eprintln!("there are no such {}", table.name);
+        eprintln!("there are no such {}", table.noun);
     }
     let columns = columns(table, &page.records);
     print_page(&page, &columns, session.json)
@@ -129,7 +131,7 @@ fn identifiers(table: Table, values: [Option<String>; 3]) -> Result<Vec<String>,
         let options: Vec<_> = table.partition.iter().map(|id| format!("--{id}")).collect();
         return Err(UsageError(format!(
             "{} can only be filtered by {}",
-            table.name,
+            table.noun,
             options.join(", ")
         )));
     }
@@ -141,12 +143,12 @@ async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Resu
     Ok(match values {
         [] => Scope::All,
         _ if values.len() == table.partition.len() => {
-            Scope::partition(table.key[0], &values.join("#"))
+            Scope::partition(table.primary_key[0], &values.join("#"))
         }
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             let partitions = partitions_of(deployment, table, org, project).await?;
-            Scope::Partitions(table.key[0], partitions)
+            Scope::Partitions(table.primary_key[0], partitions)
         }
     })
 }
@@ -164,7 +166,7 @@ fn joined(table: Table) -> Option<(&'static str, &'static [&'static str])> {
 /// The names of a record's key, with the parts of a joined one instead of it.
 pub(crate) fn key_columns(table: Table) -> Vec<&'static str> {
     let joined = joined(table);
-    let key = table.key.iter().flat_map(|name| match joined {
+    let key = table.primary_key.iter().flat_map(|name| match joined {
         Some((joined, parts)) if joined == *name => parts.to_vec(),
         _ => vec![*name],
     });
@@ -183,7 +185,7 @@ pub(crate) fn columns<'a>(
         .collect();
     let key = key_columns(table);
     let content = attributes.iter().copied().filter(|name| {
-        !table.key.contains(name)
+        !table.primary_key.contains(name)
             && !key.contains(name)
             && !AUDIT_COLUMNS.contains(name)
             && !name.ends_with("request_id")
@@ -206,7 +208,7 @@ mod tests {
             assert!(
                 ["org", "project", "team"].starts_with(table.partition),
                 "{}",
-                table.name
+                table.noun
             );
         }
     }

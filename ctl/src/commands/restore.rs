@@ -40,8 +40,8 @@ pub(crate) struct Options {
 }
 
 fn kind_parser() -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(Table::ALL.iter().map(|table| table.name)).try_map(|name| {
-        let table = Table::ALL.iter().copied().find(|table| table.name == name);
+    PossibleValuesParser::new(Table::ALL.iter().map(|table| table.noun)).try_map(|name| {
+        let table = Table::ALL.iter().copied().find(|table| table.noun == name);
         table.ok_or("unknown kind")
     })
 }

@@ -100,7 +100,7 @@ impl Records {
         let mut state = self.state.lock().await;
         self.update(&mut state).await?;
         let mut kinds = state.kinds.iter();
-        let Some(kind) = kinds.find(|kind| kind.table.name == name) else {
+        let Some(kind) = kinds.find(|kind| kind.table.noun == name) else {
             return Ok(None);
         };
         let is_selected = |record: &&Value| {
@@ -207,7 +207,7 @@ impl Kind {
         records.sort_by_key(|record| Reverse(changed_at(record)));
         records.truncate(limit);
         json!({
-            "kind": self.table.name,
+            "kind": self.table.noun,
             "key": key_columns(self.table),
             "columns": columns(self.table, records.iter().copied()),
             "total": total,
@@ -218,7 +218,7 @@ impl Kind {
 
 /// The values of an item's primary key.
 fn key(table: Table, item: &Item) -> Vec<String> {
-    let values = table.key.iter().filter_map(|name| item.get(*name));
+    let values = table.primary_key.iter().filter_map(|name| item.get(*name));
     let texts = values.filter_map(|value| value.as_s().ok());
     texts.cloned().collect()
 }

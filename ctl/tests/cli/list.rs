@@ -59,8 +59,8 @@ fn a_scope_selects_exactly_its_records() {
     );
     server.run(&["orgs", "create", "acm"]);
     for table in listed_tables() {
-        assert_eq!(count(&format!("{} --org acm", table.name)), 0);
-        let output = server.output(&["list", table.name, "--org", "ac"]);
+        assert_eq!(count(&format!("{} --org acm", table.noun)), 0);
+        let output = server.output(&["list", table.noun, "--org", "ac"]);
         assert_fails(&output, "there is no organization ac:");
     }
     let output = server.output(&["list", "voices", "--org", "acme", "--project", "apollo"]);

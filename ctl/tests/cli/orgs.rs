@@ -149,8 +149,8 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     let export = lines(&server.run(&["orgs", "export", "acme"]));
 
     for table in workspace_management::store::Table::ALL {
-        let is_own = |(name, _): &&(String, Value)| name == table.name;
-        assert!(export.iter().any(|line| is_own(&line)), "{}", table.name);
+        let is_own = |(name, _): &&(String, Value)| name == table.noun;
+        assert!(export.iter().any(|line| is_own(&line)), "{}", table.noun);
     }
     assert_eq!(export[0].0, "organizations");
     let text = json!(export).to_string();
@@ -187,7 +187,7 @@ fn an_erasure_that_was_killed_is_continued() {
         "there is no organization acme:",
     );
     for table in workspace_management::store::Table::ALL {
-        assert_eq!(server.count(table.logical_id), 0, "{}", table.name);
+        assert_eq!(server.count(table.logical_id), 0, "{}", table.noun);
     }
 }
 

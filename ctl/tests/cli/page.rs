@@ -90,7 +90,7 @@ fn the_page_shows_the_same_records_as_list() {
 
     let kinds: Vec<_> = stored.as_array().unwrap().iter().collect();
     let names: Vec<_> = kinds.iter().map(|kind| &kind["kind"]).collect();
-    let tables: Vec<_> = listed_tables().map(|table| table.name).collect();
+    let tables: Vec<_> = listed_tables().map(|table| table.noun).collect();
     assert_eq!(names, tables);
     for (kind, name) in kinds.iter().zip(tables) {
         let records = Value::from(server.records(&["list", name]));

@@ -317,7 +317,7 @@ impl Service {
     /// Brings the records of an organization into a state, and writes an export of them.
     fn prepare(&self, state: State, records: &[(Table, Value)], org: &str, file: &str) {
         let export = records.iter().map(|(table, record)| {
-            let line = json!({ "table": table.name, "record": record });
+            let line = json!({ "table": table.noun, "record": record });
             format!("{line}\n")
         });
         fs::write(file, export.collect::<String>()).unwrap();

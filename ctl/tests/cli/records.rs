@@ -17,7 +17,7 @@ impl Seen {
     fn add_records(&mut self, server: &Server) {
         for (table, record) in server.valid_records() {
             let names = record.as_object().unwrap().keys().cloned();
-            self.0.entry(table.name).or_default().extend(names);
+            self.0.entry(table.noun).or_default().extend(names);
         }
     }
 }
@@ -68,6 +68,6 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     for table in schemas::tables() {
         let described = schemas::schema(table).unwrap()["properties"].as_object();
         let described: BTreeSet<String> = described.unwrap().keys().cloned().collect();
-        assert_eq!(seen.0[table.name], described, "{}", table.name);
+        assert_eq!(seen.0[table.noun], described, "{}", table.noun);
     }
 }

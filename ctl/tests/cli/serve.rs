@@ -21,8 +21,8 @@ fn the_printed_requests_succeed_and_store_a_record_of_every_kind() {
     server.send_events();
 
     for table in listed_tables() {
-        let records = server.records(&["list", table.name]);
-        assert!(!records.is_empty(), "{}", table.name);
+        let records = server.records(&["list", table.noun]);
+        assert!(!records.is_empty(), "{}", table.noun);
     }
 }
 

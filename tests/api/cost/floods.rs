@@ -106,7 +106,7 @@ async fn largest(operation: Operation) -> Largest {
         assert_eq!(index["Projection"]["ProjectionType"], "KEYS_ONLY");
         let keys = index["KeySchema"].as_sequence().unwrap().iter();
         let keys = keys.map(|key| key["AttributeName"].as_str().unwrap());
-        let keys: BTreeSet<_> = keys.chain(table.key.iter().copied()).collect();
+        let keys: BTreeSet<_> = keys.chain(table.primary_key.iter().copied()).collect();
         units(bytes(
             record
                 .iter()

@@ -205,7 +205,7 @@ async fn every_sample_stores_its_records() {
             stored.insert(table, new.collect::<Vec<_>>());
         }
         for expected in &sample.records {
-            let records = stored.get_mut(expected.table.name).unwrap();
+            let records = stored.get_mut(expected.table.noun).unwrap();
             let index = records
                 .iter()
                 .position(|record| expected.is_key_of(record) && expected.is_content_of(record));

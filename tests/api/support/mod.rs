@@ -265,7 +265,7 @@ impl TestApp {
         let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
         let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
         records.sort_by_key(|record| {
-            let key = table.key.iter();
+            let key = table.primary_key.iter();
             key.map(|name| record[*name].to_string())
                 .collect::<Vec<_>>()
         });
@@ -286,7 +286,7 @@ impl TestApp {
     /// The only record of a table.
     pub async fn only_record(&self, table: Table) -> Value {
         let mut records = self.records(table).await;
-        assert_eq!(records.len(), 1, "{}: {records:?}", table.name);
+        assert_eq!(records.len(), 1, "{}: {records:?}", table.noun);
         records.remove(0)
     }
 
@@ -294,7 +294,7 @@ impl TestApp {
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
         for table in written_tables() {
-            all.insert(table.name, self.records(table).await);
+            all.insert(table.noun, self.records(table).await);
         }
         all
     }
@@ -346,7 +346,11 @@ impl Drop for TestApp {
 }
 
 fn primary_key(table: Table, record: &Value) -> Vec<Value> {
-    table.key.iter().map(|name| record[*name].clone()).collect()
+    table
+        .primary_key
+        .iter()
+        .map(|name| record[*name].clone())
+        .collect()
 }
 
 /// The tables that operations write to.

@@ -175,7 +175,7 @@ async fn write<W: Write>(
         let scope = match (reads, *table) {
             (Reads::Indexed, Table::TEAMS | Table::TEAM_MEMBERS) => {
                 let partitions = partitions_of(deployment, *table, org, None).await?;
-                Scope::Partitions(table.key[0], partitions)
+                Scope::Partitions(table.primary_key[0], partitions)
             }
             _ => Scope::organization(*table, org),
         };
@@ -187,7 +187,7 @@ async fn write<W: Write>(
                 for name in ["secret_sha256", "erasing_id", "erasing_at", "erasing_by"] {
                     item.remove(name);
                 }
-                let line = json!({ "table": table.name, "record": to_json(item) });
+                let line = json!({ "table": table.noun, "record": to_json(item) });
                 writeln!(out, "{}", escape_json(&line.to_string()))
                     .context("cannot write the export")?;
             }

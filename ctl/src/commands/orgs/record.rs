@@ -49,7 +49,7 @@ pub(crate) async fn create(
         .client
         .put_item()
         .table_name(deployment.tables.name(table))
-        .item(table.key[0], text(org))
+        .item(table.primary_key[0], text(org))
         .item("created_at", text(&timestamp(SystemTime::now())))
         .item("created_by", text(&operator.name))
         .item("request_id", run.clone());

@@ -123,7 +123,7 @@ pub(crate) async fn remove(
 async fn similar_users(deployment: &Deployment, org: &str, user: &str) -> Result<BTreeSet<String>> {
     let table = Table::TEAM_MEMBERS;
     let partitions = partitions_of(deployment, table, org, None).await?;
-    let mut query = Query::new(table, Scope::Partitions(table.key[0], partitions));
+    let mut query = Query::new(table, Scope::Partitions(table.primary_key[0], partitions));
     let mut similar = BTreeSet::new();
     while let Some(members) = query.next(deployment).await? {
         for member in members {

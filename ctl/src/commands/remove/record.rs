@@ -81,7 +81,10 @@ pub(super) async fn try_remove(deployment: &Deployment, target: &Target) -> Resu
     let condition = Condition {
         table: target.table,
         key: &key,
-        expression: &format!("attribute_exists({}) AND {expression}", target.table.key[0]),
+        expression: &format!(
+            "attribute_exists({}) AND {expression}",
+            target.table.primary_key[0]
+        ),
         values: &values,
     };
     Ok(match condition.delete(deployment).await? {

@@ -134,7 +134,7 @@ async fn delete_members(
     let (table, team) = (Table::TEAM_MEMBERS, format!("{}#{}", key.project, key.team));
     let mut counter = Counter::new("members deleted");
     loop {
-        let query = Query::new(table, Scope::partition(table.key[0], &team));
+        let query = Query::new(table, Scope::partition(table.primary_key[0], &team));
         match delete_found(deployment, condition, query, &mut counter).await? {
             Some(1..) => {}
             _ => return Ok(counter.finish()),

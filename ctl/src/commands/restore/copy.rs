@@ -100,7 +100,7 @@ impl Restore<'_> {
                 }
             };
             let key: Vec<_> = table
-                .key
+                .primary_key
                 .iter()
                 .map(|name| item_text(&record, name).to_owned())
                 .collect();
@@ -126,7 +126,14 @@ impl Restore<'_> {
         if is_key && !(self.with_keys && record.contains_key("secret_sha256")) {
             return Ok(Err(NO_KEYS));
         }
-        let joined = item_text(record, if is_key { "org_id" } else { table.key[0] });
+        let joined = item_text(
+            record,
+            if is_key {
+                "org_id"
+            } else {
+                table.primary_key[0]
+            },
+        );
         let ids: Vec<String> = joined.split('#').map(str::to_owned).collect();
         let is_valid = |id: &String| Identifier::new(id).is_some();
         if ids.len() != table.partition.len() || !ids.iter().all(is_valid) {
@@ -161,7 +168,7 @@ impl Restore<'_> {
     }
 
     async fn parent(&mut self, table: Table, key: Vec<String>) -> Result<Option<Parent>> {
-        let id = (table.name, key);
+        let id = (table.noun, key);
         if let Some(parent) = self.parents.get(&id) {
             return Ok(parent.clone());
         }
@@ -218,7 +225,7 @@ impl Restore<'_> {
             .item(MARKS[1], text(&self.operator.name))
             .item(MARKS[2], text(&self.operator.run_id))
             .condition_expression("attribute_not_exists(#key)")
-            .expression_attribute_names("#key", table.key[0])
+            .expression_attribute_names("#key", table.primary_key[0])
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         Ok(TransactWriteItem::builder().put(put.build()?).build())
     }

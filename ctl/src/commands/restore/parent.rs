@@ -48,7 +48,7 @@ impl Parent {
         let key: Vec<_> = self.key.iter().map(String::as_str).collect();
         let (unchanged, values) = unchanged(&self.record, &["created_at", "request_id"]);
         // The last attribute, because DynamoDB reserves the name `project`.
-        let name = self.table.key.last().copied().unwrap_or_default();
+        let name = self.table.primary_key.last().copied().unwrap_or_default();
         let mark = mark(self.table);
         let condition = Condition {
             table: self.table,

@@ -180,10 +180,14 @@ impl Batches<'_> {
             let line: Value = serde_json::from_str(&line)
                 .map_err(|_| anyhow!("{place} is not JSON: use a file of `orgs export`"))?;
             let mut all = Table::ALL.iter().copied();
-            let table = all.find(|table| line["table"] == table.name);
+            let table = all.find(|table| line["table"] == table.noun);
             let table = table.with_context(|| format!("{place} has no known table"))?;
             let record = &line["record"];
-            if !table.key.iter().all(|name| record[*name].is_string()) {
+            if !table
+                .primary_key
+                .iter()
+                .all(|name| record[*name].is_string())
+            {
                 bail!("{place} has no record with the key of its table");
             }
             let is_wanted = tables.contains(&table) && kind.is_none_or(|kind| kind == table);

@@ -30,7 +30,7 @@ mod tables;
 mod update;
 
 use cache::Cache;
-pub use retry::{TransientErrorClassifier, failed_conditions};
+pub use retry::{AdditionalRetries, FailedCondition, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use update::Update;
 

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
 use aws_smithy_runtime_api::client::{
     orchestrator::OrchestratorError, retries::classifiers::RetryClassifierPriority,
 };
-use workspace_management::store::TransientErrorClassifier;
+use workspace_management::store::AdditionalRetries;
 
 /// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
 /// other writers and throttling.
@@ -31,7 +31,7 @@ pub(crate) fn client(config: Builder) -> Client {
         .with_initial_backoff(INITIAL_BACKOFF);
     let config = config
         .retry_config(retries)
-        .retry_classifier(TransientErrorClassifier)
+        .retry_classifier(AdditionalRetries)
         .retry_classifier(OperatorClassifier);
     Client::from_conf(config.build())
 }
@@ -61,7 +61,7 @@ impl ClassifyRetry for OperatorClassifier {
     }
 
     fn priority(&self) -> RetryClassifierPriority {
-        RetryClassifierPriority::run_after(TransientErrorClassifier.priority())
+        RetryClassifierPriority::run_after(AdditionalRetries.priority())
     }
 }
 

@@ -49,7 +49,7 @@ use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousOperations,
     service::{Service, TIMEOUT},
-    store::{Store, Table, TransientErrorClassifier},
+    store::{AdditionalRetries, Store, Table},
 };
 
 use self::{
@@ -172,7 +172,7 @@ impl World {
             // So many that a command never fails, unless it should.
             .retry_config(RetryConfig::standard().with_max_attempts(30))
             .timeout_config(timeouts.build())
-            .retry_classifier(TransientErrorClassifier);
+            .retry_classifier(AdditionalRetries);
         let mut deployment = Deployment::local("http://dynamodb");
         deployment.client = Client::from_conf(config.build());
         (deployment, index_reads)

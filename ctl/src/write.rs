@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::{
         TransactWriteItem,
     },
 };
-use workspace_management::store::{Item, Table, failed_conditions};
+use workspace_management::store::{FailedCondition, Item, Table, failed_conditions};
 
 use crate::{deployment::Deployment, progress::Counter, query::Query};
 
@@ -156,15 +156,15 @@ impl Intercept for LostResponse {
     }
 }
 
-/// Sends a transaction. Returns the indexes of the actions whose condition failed, with the existing
-/// items. If there are any, nothing was written.
+/// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was
+/// written.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached or rejects the request.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,
-) -> Result<Vec<(usize, Item)>> {
+) -> Result<Vec<FailedCondition>> {
     let sent = deployment
         .client
         .transact_write_items()

@@ -47,18 +47,15 @@ struct Model<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a model. If it exists with this `id`, nothing changes. With another `id`, it is a conflict.
+/// Adds a model, or leaves the existing one with the same `id` unchanged.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
-    condition: "attribute_not_exists(org_id) OR id = :id AND attribute_exists(created_at) \
-        AND attribute_exists(created_by) AND attribute_exists(request_id) \
-        AND attribute_exists(model_type) AND attribute_exists(model_id)",
-    content: &["id"],
-    names: &[],
+    condition: Some("attribute_not_exists(org_id) OR id = :id"),
+    placeholders: &[],
 };
 
 /// Adds all models, or none if one of them exists with a different `id`.
@@ -69,7 +66,7 @@ pub(crate) async fn add_models(
     request: AddModels,
 ) -> Result<Success> {
     let audit = caller.audit();
-    let records = request.models.iter().map(|selected| Model {
+    let models = request.models.iter().map(|selected| Model {
         org_id: &caller.organization,
         model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
         model_type,
@@ -77,18 +74,22 @@ pub(crate) async fn add_models(
         id: selected.id,
         audit: &audit,
     });
-    let records: Vec<_> = records.collect();
-    let conflicts = store.update(&ADD_MODEL, &records).await?;
+    let models: Vec<Model> = models.collect();
+    let conflicts = store.update(&ADD_MODEL, &models).await?;
     if conflicts.is_empty() {
         return Ok(Success::Done);
     }
+    let entries: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
     let violation = |index| Violation {
         pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
         ..Violation::new(Rule::Conflict, "differs from the existing model's `id`")
     };
-    let indexes = request.models.indexes_as_sent(&conflicts);
     Err(Error::ModelTaken {
         models: conflicts.len(),
-        violations: indexes.map(violation).collect(),
+        violations: request
+            .models
+            .indexes_as_sent(&entries)
+            .map(violation)
+            .collect(),
     })
 }

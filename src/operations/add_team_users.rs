@@ -44,18 +44,15 @@ struct TeamMember<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a member. If the user is a member already, nothing changes.
+/// Adds a member. If the user is a member already, every attribute keeps its value.
 const ADD_MEMBER: Update = Update {
     table: Table::TEAM_MEMBERS,
     expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
-    condition: "attribute_not_exists(team) OR attribute_exists(created_at) \
-        AND attribute_exists(created_by) AND attribute_exists(request_id) \
-        AND attribute_exists(org_id) AND attribute_exists(project_id) AND attribute_exists(team_id)",
-    content: &[],
-    names: &[],
+    condition: None,
+    placeholders: &[],
 };
 
 /// Adds all users to a team, which must exist.
@@ -81,8 +78,7 @@ pub(crate) async fn add_team_users(
         team_id: team,
         audit: &audit,
     });
-    let members: Vec<_> = members.collect();
-    // Without content there are no conflicts.
+    let members: Vec<TeamMember> = members.collect();
     store.update(&ADD_MEMBER, &members).await?;
     Ok(Success::Done)
 }

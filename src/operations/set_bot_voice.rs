@@ -35,7 +35,8 @@ struct BotVoice<'a> {
     audit: Audit,
 }
 
-/// The condition prevents a repeated request from changing `updated_at`.
+/// Sets a voice. The condition fails if the existing one is the same, so that a repeated request does
+/// not change `updated_at`.
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
@@ -43,9 +44,8 @@ const SET_VOICE: Update = Update {
         request_id = if_not_exists(request_id, :request_id), \
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by)",
-    condition: "attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled",
-    content: &["type", "enabled"],
-    names: &[("#type", "type")],
+    condition: Some("attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled"),
+    placeholders: &[("#type", "type")],
 };
 
 /// Sets the voice of a bot in the caller's organization. Bots are not registered, so any id is
@@ -67,7 +67,7 @@ pub(crate) async fn set_bot_voice(
         updated_request_id: audit.request_id.clone(),
         audit,
     };
-    // The condition only fails if the content is the same, so there are no conflicts.
+    // If the condition failed, the voice is as requested.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

@@ -1,4 +1,4 @@
-//! Which failures of DynamoDB are retried, and what they mean for the caller.
+//! Which failed requests to DynamoDB are sent again, and which error the caller gets in the end.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -37,15 +37,16 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 /// The maximum wait between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The error code of a write that lost to a concurrent transaction. The SDK does not retry it.
+/// The error code of a write that lost to a concurrent transaction.
 const TRANSACTION_CONFLICT: &str = "TransactionConflictException";
 
-/// The other error codes after which the same request can succeed later.
-const TRANSIENT_CODES: [&str; 5] = [
+/// The error codes after which the same request can succeed later.
+const TRANSIENT_CODES: [&str; 6] = [
     "ExpiredTokenException", // the next execution environment has new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
+    TRANSACTION_CONFLICT,
     "TransactionInProgressException",
 ];
 
@@ -72,21 +73,44 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         // timeout of an attempt includes the body, and ends it earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
-        .retry_classifier(TransientErrorClassifier)
+        .retry_classifier(AdditionalRetries)
 }
 
-/// The indexes of the actions whose condition failed, with the existing items, if a transaction was
-/// cancelled for that reason.
-pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<(usize, Item)> {
-    let reasons = reasons(error).iter().enumerate();
-    reasons
-        .filter(|(_, reason)| reason.code() == Some(CONDITION_FAILED))
-        .map(|(index, reason)| (index, reason.item().cloned().unwrap_or_default()))
-        .collect()
+/// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
+/// that were cancelled because of one or throttled, and responses that are not HTTP.
+#[derive(Debug)]
+pub struct AdditionalRetries;
+
+impl ClassifyRetry for AdditionalRetries {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let error = context.output_or_error().and_then(Result::err);
+        let connector = error.and_then(OrchestratorError::as_connector_error);
+        let operation = error.and_then(OrchestratorError::as_operation_error);
+        let is_network_failure = connector.is_some_and(|error| !error.is_user());
+        if is_network_failure || operation.is_some_and(lost_to_transaction) {
+            RetryAction::transient_error()
+        } else {
+            RetryAction::NoActionIndicated
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "writes that lost to a transaction, and responses that are not HTTP"
+    }
 }
 
-/// Whether a transaction was cancelled because of other writers or throttling, and no condition
-/// failed.
+/// Whether a write lost to a concurrent transaction, or is a transaction that was cancelled for a
+/// transient reason.
+fn lost_to_transaction(error: &OperationError) -> bool {
+    if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
+        return is_transient_cancellation(error);
+    }
+    let put_code = || error.downcast_ref::<PutItemError>()?.code();
+    let update_code = || error.downcast_ref::<UpdateItemError>()?.code();
+    put_code().or_else(update_code) == Some(TRANSACTION_CONFLICT)
+}
+
+/// Whether a transaction was cancelled only because of other writers or throttling.
 fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
     let mut codes = reasons(error).iter().filter_map(CancellationReason::code);
     let has_failed = codes.clone().any(|code| code == CONDITION_FAILED);
@@ -103,51 +127,29 @@ fn reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
     }
 }
 
-/// Whether a status that comes with an error is not one of DynamoDB's, but one of an intermediary,
-/// such as a proxy: a success, a redirect, 408 or 429.
-fn is_from_intermediary(status: u16) -> bool {
-    matches!(status, 200..400 | 408 | 429)
-}
-
-/// Retries what the SDK does not retry by default: writes that lost to other writers, cancelled
-/// transactions that were throttled, connections that end without a response from DynamoDB, and
-/// responses of intermediaries.
+/// A record whose condition failed, so that it was not written.
 #[derive(Debug)]
-pub struct TransientErrorClassifier;
-
-impl ClassifyRetry for TransientErrorClassifier {
-    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
-        let error = context.output_or_error().and_then(Result::err);
-        let connector = error.and_then(OrchestratorError::as_connector_error);
-        let operation = error.and_then(OrchestratorError::as_operation_error);
-        let status = context
-            .response()
-            .map(|response| response.status().as_u16());
-        let is_transient = |error: &OperationError| {
-            status.is_some_and(is_from_intermediary) || is_transient_write_error(error)
-        };
-        if operation.is_some_and(is_transient) || connector.is_some_and(|error| !error.is_user()) {
-            RetryAction::transient_error()
-        } else {
-            RetryAction::NoActionIndicated
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "transient writes, closed connections and responses of intermediaries"
-    }
+pub struct FailedCondition {
+    /// The index of the record in the request.
+    pub index: usize,
+    /// The existing item. Empty if there is none.
+    pub existing: Item,
 }
 
-/// Whether a write lost to another writer, or its transaction was throttled.
-fn is_transient_write_error(error: &OperationError) -> bool {
-    let transaction = error.downcast_ref::<TransactWriteItemsError>();
-    let update = || error.downcast_ref::<UpdateItemError>()?.code();
-    let put = || error.downcast_ref::<PutItemError>()?.code();
-    transaction.is_some_and(is_transient_cancellation)
-        || update().or_else(put) == Some(TRANSACTION_CONFLICT)
+/// The failed conditions of a transaction that was cancelled for that reason. Otherwise empty.
+pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
+    let reasons = reasons(error).iter().enumerate();
+    reasons
+        .filter(|(_, reason)| reason.code() == Some(CONDITION_FAILED))
+        .map(|(index, reason)| FailedCondition {
+            index,
+            existing: reason.item().cloned().unwrap_or_default(),
+        })
+        .collect()
 }
 
-/// The error of a request after its last attempt.
+/// The error of a request after its last attempt: [`Error::Unavailable`] if the same request can
+/// succeed later.
 impl<E> From<SdkError<E>> for Error
 where
     E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
@@ -158,16 +160,14 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                let (status, error) = (response.raw().status(), response.err());
-                let code = error.code().unwrap_or_default();
-                let transaction =
-                    (error as &dyn StdError).downcast_ref::<TransactWriteItemsError>();
-                status.is_server_error()
-                    || is_from_intermediary(status.as_u16())
-                    || code == TRANSACTION_CONFLICT
+                let error: &(dyn StdError + 'static) = response.err();
+                let transaction = error.downcast_ref::<TransactWriteItemsError>();
+                let code = response.err().code().unwrap_or_default();
+                response.raw().status().is_server_error()
                     || TRANSIENT_CODES.contains(&code)
                     || transaction.is_some_and(is_transient_cancellation)
             }
+            // A timeout, or a response that breaks off.
             _ => true,
         };
         if is_transient {
@@ -229,7 +229,7 @@ mod tests {
             "ConditionalCheckFailed",
         ];
         let failed = failed_conditions(&cancelled(&reasons)).into_iter();
-        assert!(failed.map(|(index, _)| index).eq([1, 3]));
+        assert!(failed.map(|failed| failed.index).eq([1, 3]));
         assert!(failed_conditions(&cancelled(&["None", "TransactionConflict"])).is_empty());
         let throttled = ErrorMetadata::builder().code("ThrottlingException").build();
         assert!(failed_conditions(&TransactWriteItemsError::generic(throttled)).is_empty());
@@ -246,11 +246,9 @@ mod tests {
             (400, "ExpiredTokenException", true),
             (500, "InternalServerError", true),
             (503, "", true),
-            // from an intermediary
-            (200, "", true),
-            (302, "", true),
-            (408, "", true),
-            (429, "", true),
+            // not from DynamoDB
+            (200, "", false),
+            (302, "", false),
             (400, "ValidationException", false),
             (400, "ResourceNotFoundException", false),
             (400, "AccessDeniedException", false),
@@ -300,7 +298,7 @@ mod tests {
         assert!(!is_unavailable(Failure::construction_failure("invalid")));
     }
 
-    fn is_retried(error: OperationError, status: u16) -> bool {
+    fn is_retried(error: OperationError) -> bool {
         let mut context = InterceptorContext::new(Input::erase(()));
         context.enter_serialization_phase();
         let _ = context.take_input();
@@ -308,44 +306,33 @@ mod tests {
         context.enter_before_transmit_phase();
         context.enter_transmit_phase();
         let _ = context.take_request();
-        context.set_response(response(status));
+        context.set_response(response(400));
         context.enter_before_deserialization_phase();
         context.enter_deserialization_phase();
         context.set_output_or_error(Err(OrchestratorError::operation(error)));
-        TransientErrorClassifier.classify_retry(&context) == RetryAction::transient_error()
+        AdditionalRetries.classify_retry(&context) == RetryAction::transient_error()
     }
 
     #[test]
-    fn transient_writes_and_unparseable_responses_are_retried() {
+    fn writes_that_lost_to_a_transaction_are_retried() {
         let conflict = || ErrorMetadata::builder().code(TRANSACTION_CONFLICT).build();
-        assert!(is_retried(
-            OperationError::erase(PutItemError::generic(conflict())),
-            400
-        ));
-        assert!(is_retried(
-            OperationError::erase(UpdateItemError::generic(conflict())),
-            400
-        ));
-        assert!(is_retried(
-            OperationError::erase(cancelled(&["TransactionConflict"])),
-            400
-        ));
-        for status in [200, 302, 408, 429] {
-            assert!(
-                is_retried(OperationError::erase(put("")), status),
-                "{status}"
-            );
-        }
+        assert!(is_retried(OperationError::erase(PutItemError::generic(
+            conflict()
+        ))));
+        assert!(is_retried(OperationError::erase(UpdateItemError::generic(
+            conflict()
+        ))));
+        assert!(is_retried(OperationError::erase(cancelled(&[
+            "TransactionConflict"
+        ]))));
 
         let failed = cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
-        assert!(!is_retried(OperationError::erase(failed), 400));
-        assert!(!is_retried(
-            OperationError::erase(put("ConditionalCheckFailedException")),
-            400
-        ));
-        assert!(!is_retried(
-            OperationError::erase(put("AccessDeniedException")),
-            400
-        ));
+        assert!(!is_retried(OperationError::erase(failed)));
+        assert!(!is_retried(OperationError::erase(put(
+            "ConditionalCheckFailedException"
+        ))));
+        assert!(!is_retried(OperationError::erase(put(
+            "AccessDeniedException"
+        ))));
     }
 }

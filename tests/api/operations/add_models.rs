@@ -155,33 +155,6 @@ async fn a_409_points_at_each_conflicting_entry_of_the_array_as_sent() {
     assert_eq!(app.records(Table::MODELS).await.len(), 3);
 }
 
-/// The condition of the older record fails, which cancels the transaction.
-#[tokio::test]
-async fn a_batch_with_an_older_record_adds_the_others_and_leaves_it_unchanged() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let older = json!({ "org_id": "acme", "model": "chat#a", "id": 1 });
-    app.insert_foreign(Table::MODELS, older.clone()).await;
-
-    let response = acme
-        .post(PATH, models(&[(2, "b"), (1, "a"), (3, "c")]))
-        .await;
-    response.assert_success();
-    let records = app.records(Table::MODELS).await;
-    let response = acme
-        .post(PATH, models(&[(4, "d"), (1, "a"), (9, "c")]))
-        .await;
-
-    response.assert_problem(409, "model_taken");
-    assert_eq!(
-        response.body.unwrap()["errors"][0]["pointer"],
-        "#/aIModelsSelectedToAddToOrg/2/id"
-    );
-    assert_eq!(records.len(), 3, "{records:?}");
-    assert_eq!(records[0], older);
-    assert_eq!(app.records(Table::MODELS).await, records);
-}
-
 #[tokio::test]
 async fn stores_models_of_different_types_separately() {
     let app = TestApp::new().await;

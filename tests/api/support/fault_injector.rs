@@ -51,8 +51,6 @@ pub enum Fault {
     Late,
     /// The response is not HTTP.
     NotHttp,
-    /// An intermediary, such as a proxy, responds with a status and a page.
-    Intermediary(u16),
 }
 
 /// Every fault of the matrix.
@@ -83,10 +81,6 @@ pub const FAULTS: &[Fault] = &[
     Fault::NoResponse,
     Fault::Late,
     Fault::NotHttp,
-    Fault::Intermediary(200),
-    Fault::Intermediary(302),
-    Fault::Intermediary(408),
-    Fault::Intermediary(429),
 ];
 
 /// Faults that a listener causes.
@@ -176,9 +170,6 @@ impl FaultInjector {
             Fault::Status(status, code) | Fault::Cancelled(_, (status, code)) => {
                 let body = json!({ "__type": qualified(code) }).to_string();
                 return Ok(http_response(status, body));
-            }
-            Fault::Intermediary(status) => {
-                return Ok(http_response(status, "<html>It works!</html>".to_owned()));
             }
             Fault::Late => unreachable!("late responses are not failures"),
             Fault::NoTls => "https",

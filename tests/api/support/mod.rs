@@ -172,7 +172,7 @@ impl TestApp {
         self.insert(Table::TEAMS, team).await;
     }
 
-    /// Stores a record that another version or program has written. It need not validate.
+    /// Stores a record that another program has written. It need not validate.
     pub async fn insert_foreign(&self, table: Table, record: Value) {
         let key = (table, primary_key(table, &record));
         self.foreign.lock().unwrap().push(key);

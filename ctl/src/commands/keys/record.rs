@@ -88,16 +88,16 @@ pub(crate) async fn insert(
     let failed = transact(deployment, actions)
         .await
         .context("cannot store the key")?;
-    let Some((index, existing)) = failed.into_iter().next() else {
+    let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
     let org = &new.record.org_id;
-    match index {
-        0 if existing.is_empty() => {
+    match failed.index {
+        0 if failed.existing.is_empty() => {
             bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
         }
         0 => {
-            let state = orgs::record::state(&to_json(existing));
+            let state = orgs::record::state(&to_json(failed.existing));
             bail!("the organization {org} is {state}: it cannot get new keys")
         }
         1 if new.replaces.is_some() => bail!("the key {old} was revoked meanwhile"),

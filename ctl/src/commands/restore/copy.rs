@@ -200,15 +200,15 @@ impl Restore<'_> {
                     .extend(records.iter().filter_map(usable_key));
                 return Ok(());
             }
-            if failed[0].0 < parents.len() {
+            if failed[0].index < parents.len() {
                 self.parents.clear();
                 *self.report.skipped.entry(NO_PARENT).or_default() += records.len();
                 return Ok(());
             }
             // Sends the others again.
-            for (index, existing) in failed.into_iter().rev() {
-                let record = records.remove(index - parents.len());
-                match is_equal(&record, &existing) {
+            for failed in failed.into_iter().rev() {
+                let record = records.remove(failed.index - parents.len());
+                match is_equal(&record, &failed.existing) {
                     true => self.report.existed += 1,
                     false => self.report.differ += 1,
                 }

@@ -22,8 +22,6 @@ pub struct Config {
     pub anonymous_operations: AnonymousOperations,
     /// `KEY_CACHE_SECONDS`: how long API keys are cached. 60 by default; 0 disables the cache.
     pub key_cache: Duration,
-    /// `METRICS_NAMESPACE`: the CloudWatch namespace. Without it, no metrics are written.
-    pub metrics_namespace: Option<String>,
     /// `AWS_LAMBDA_MAX_CONCURRENCY`: how many events Lambda sends at once. 1 by default.
     pub concurrency: usize,
 }
@@ -52,7 +50,6 @@ impl Config {
             dynamodb: client_config(variable)?,
             anonymous_operations,
             key_cache: Duration::from_secs(number(variable, "KEY_CACHE_SECONDS", 60)?),
-            metrics_namespace: variable("METRICS_NAMESPACE"),
             concurrency: number(variable, "AWS_LAMBDA_MAX_CONCURRENCY", 1)?,
         })
     }
@@ -146,7 +143,6 @@ mod tests {
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
         assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
         assert_eq!(config.key_cache, Duration::from_secs(60));
-        assert_eq!(config.metrics_namespace, None);
         assert_eq!(config.concurrency, 1);
         assert_eq!(config.dynamodb.endpoint_url, None);
         assert_eq!(config.dynamodb.certificates, None);
@@ -159,7 +155,6 @@ mod tests {
         let config = read(&[
             ("ANONYMOUS_OPERATIONS", Some("allowed")),
             ("KEY_CACHE_SECONDS", Some("0")),
-            ("METRICS_NAMESPACE", Some("a-stack")),
             ("AWS_LAMBDA_MAX_CONCURRENCY", Some("64")),
             ("AWS_ENDPOINT_URL_DYNAMODB", Some("http://127.0.0.1:8000")),
             ("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1")),
@@ -175,7 +170,6 @@ mod tests {
 
         assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
         assert_eq!(config.key_cache, Duration::ZERO);
-        assert_eq!(config.metrics_namespace.as_deref(), Some("a-stack"));
         assert_eq!(config.concurrency, 64);
         let dynamodb = config.dynamodb;
         assert_eq!(

@@ -7,7 +7,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | [`config`] | reads the environment variables |
-//! | [`service`] | handles an event: timeout, log, metrics |
+//! | [`service`] | handles an event: timeout, log |
 //! | `event`, `response` | parse events from API Gateway and function URLs, and build responses for them |
 //! | `router` | routes a path to its operation |
 //! | [`operation`] | lists the operations, with their names |
@@ -16,7 +16,6 @@
 //! | `body`, [`values`] | turn JSON into a valid request, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with retries and caches |
 //! | `error` | lists the reasons why a request can fail |
-//! | [`metrics`] | writes CloudWatch metrics |
 //!
 //! # One request
 //!
@@ -43,7 +42,6 @@ mod body;
 pub mod config;
 mod error;
 mod event;
-pub mod metrics;
 pub mod operation;
 mod response;
 mod router;

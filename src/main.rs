@@ -14,7 +14,6 @@ use tracing_subscriber::{
 };
 use workspace_management::{
     config::{Config, LogConfig},
-    metrics::Metrics,
     service::Service,
     store::Store,
 };
@@ -44,8 +43,7 @@ fn start() -> Result<(), Error> {
 async fn run(config: Config) -> Result<(), Error> {
     let client_config = config.dynamodb.connect().await?;
     let store = Store::new(client_config, config.tables, config.key_cache);
-    let metrics = config.metrics_namespace.as_deref().map(Metrics::new);
-    let service = Arc::new(Service::new(store, config.anonymous_operations, metrics));
+    let service = Arc::new(Service::new(store, config.anonymous_operations));
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<_>| {
         let service = service.clone();
         async move { Ok::<_, Infallible>(service.handle(event).await) }

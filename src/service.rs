@@ -15,8 +15,7 @@ use crate::{
     auth::{AnonymousOperations, Call},
     error::{Error, Result},
     event::Event,
-    metrics::{Measurement, Metrics},
-    operation::Success,
+    operation::{Operation, Success},
     response::{response, status},
     router::route,
     store::Store,
@@ -32,17 +31,15 @@ const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
 pub struct Service {
     store: Store,
     anonymous_operations: AnonymousOperations,
-    metrics: Option<Metrics>,
     is_warm: AtomicBool,
 }
 
 impl Service {
-    /// Creates a service. Without `metrics`, it writes none.
-    pub fn new(store: Store, anonymous: AnonymousOperations, metrics: Option<Metrics>) -> Self {
+    /// Creates a service that has handled no event yet.
+    pub fn new(store: Store, anonymous_operations: AnonymousOperations) -> Self {
         Self {
             store,
-            anonymous_operations: anonymous,
-            metrics,
+            anonymous_operations,
             is_warm: AtomicBool::new(false),
         }
     }
@@ -75,16 +72,9 @@ impl Service {
                 (Some(call), outcome)
             }
         };
-        let measurement = Measurement {
-            operation: call.as_ref().and_then(|call| call.operation),
-            status: status(&outcome),
-            latency: started.elapsed(),
-            cold_start,
-        };
-        log_request(&event, &context, call.as_ref(), &outcome, &measurement);
-        if let Some(metrics) = &self.metrics {
-            metrics.write(&measurement);
-        }
+        let duration = started.elapsed();
+        let call = call.as_ref();
+        log_request(&event, &context, call, &outcome, duration, cold_start);
         response(&event, &outcome, request_id)
     }
 }
@@ -118,8 +108,10 @@ fn log_request(
     context: &Context,
     call: Option<&Call<'_>>,
     outcome: &Result<Success>,
-    measurement: &Measurement,
+    duration: Duration,
+    cold_start: bool,
 ) {
+    let status = status(outcome);
     let error = outcome.as_ref().err();
     let path_parameter = |name: &str| {
         let mut parameters = call?.path_parameters.iter();
@@ -131,8 +123,8 @@ fn log_request(
     macro_rules! log {
         ($level:ident) => {
             tracing::$level!(
-                operation = measurement.operation.map(|operation| operation.name()),
-                status = measurement.status,
+                operation = call.and_then(|call| call.operation).map(Operation::name),
+                status,
                 code = error.map(|error| error.facts().code),
                 reason = error.and_then(Error::reason),
                 organization = call.and_then(|call| call.organization.as_deref()),
@@ -145,14 +137,14 @@ fn log_request(
                 entries = call.and_then(|call| call.entries),
                 request_id,
                 trace_id = context.xray_trace_id,
-                duration_ms = measurement.latency.as_micros() as f64 / 1000.0,
-                cold_start = measurement.cold_start,
+                duration_ms = duration.as_micros() as f64 / 1000.0,
+                cold_start,
                 cause = error.and_then(Error::cause),
                 "request"
             )
         };
     }
-    if measurement.status >= 500 {
+    if status >= 500 {
         log!(error);
     } else {
         log!(info);

@@ -1,8 +1,8 @@
 //! How many instructions a warm request takes inside the service, for each operation.
 //!
 //! Counts vary by less than 1 % between runs, so they show changes that times cannot.
-//! An HTTP client that responds at once replaces DynamoDB, so the count includes only the service,
-//! its metrics and the SDK. The numbered benchmarks are in the order of `Operation::ALL`.
+//! An HTTP client that responds at once replaces DynamoDB, so the count includes only the service
+//! and the SDK. The numbered benchmarks are in the order of `Operation::ALL`.
 //!
 //! `cargo bench --package instructions` needs valgrind, and `gungraun-runner` in the version of the
 //! `gungraun` crate.
@@ -18,7 +18,7 @@ use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProx
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{events, instant};
-use workspace_management::{metrics::Metrics, operation::Operation, service::Service};
+use workspace_management::{operation::Operation, service::Service};
 
 /// The instructions of the most expensive event when this number was last changed, plus 5 %.
 const MAX_INSTRUCTIONS: u64 = 956_000 / 100 * 105;
@@ -35,7 +35,7 @@ impl Warm {
         let runtime = Builder::new_current_thread().enable_all().build();
         let warm = Self {
             runtime: runtime.expect("a runtime"),
-            service: instant::service(Some(Metrics::new("benchmark"))),
+            service: instant::service(),
             event: RawValue::from_string(events::get(operation).to_owned()).expect("JSON"),
         };
         let response = serde_json::to_value(warm.handle()).expect("JSON");

@@ -58,7 +58,6 @@ impl Function {
         command
             .env_clear()
             .envs(environment(runtime_api.address()))
-            .env("METRICS_NAMESPACE", "benchmark")
             .env("ANONYMOUS_OPERATIONS", "allowed")
             .env("AWS_REGION", "us-east-1")
             .env("AWS_ACCESS_KEY_ID", "local")

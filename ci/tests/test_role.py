@@ -38,6 +38,7 @@ ARNS = {
         f"arn:aws:logs:{ACCOUNT}:log-group:{STACK}-LogGroup-1A2B",
         f"arn:aws:logs:{ACCOUNT}:log-group:/aws/vendedlogs/{STACK}-api-0a1b2c",
     ],
+    "AWS::Logs::MetricFilter": [f"arn:aws:logs:{ACCOUNT}:log-group:{STACK}-LogGroup-1A2B"],
     "AWS::Route53::RecordSet": [f"arn:aws:route53:::hostedzone/{ZONE}"],
 }
 

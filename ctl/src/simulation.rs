@@ -99,7 +99,7 @@ impl World {
                 .retry_partition(new_retry_partition());
             // Caches organizations and teams for as long as a service can.
             let store = Store::new(config, table_names(), Duration::from_secs(3600));
-            Service::new(store, AnonymousOperations::Allowed, None)
+            Service::new(store, AnonymousOperations::Allowed)
         });
         Arc::new(Self {
             tables,

@@ -10,7 +10,7 @@ use workspace_management::service::Service;
 
 static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build();
-    (runtime.expect("a runtime"), instant::service(None))
+    (runtime.expect("a runtime"), instant::service())
 });
 
 /// Sends an event to the service and checks the response. The service turns a panic into a 500.

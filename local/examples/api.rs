@@ -24,7 +24,7 @@ async fn main() -> Result<()> {
 
     // Without a cache, so that a disabled organization and a removed team have an effect at once.
     let store = Store::new(sdk_config(&url), table_names(), Duration::ZERO);
-    let service = Service::new(store, AnonymousOperations::Allowed, None);
+    let service = Service::new(store, AnonymousOperations::Allowed);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}", listener.local_addr()?);
     axum::serve(listener, gateway::routes(Arc::new(service), None)?).await?;

@@ -9,9 +9,7 @@ use aws_smithy_runtime_api::{
 };
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
-use workspace_management::{
-    auth::AnonymousOperations, metrics::Metrics, service::Service, store::Store,
-};
+use workspace_management::{auth::AnonymousOperations, service::Service, store::Store};
 
 use crate::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION, key_record},
@@ -20,10 +18,10 @@ use crate::{
 };
 
 /// A service that caches API keys for an hour.
-pub fn service(metrics: Option<Metrics>) -> Service {
+pub fn service() -> Service {
     let config = sdk_config("http://dynamodb").http_client(http_client(Instant::new()));
     let store = Store::new(config, table_names(), Duration::from_secs(3600));
-    Service::new(store, AnonymousOperations::Allowed, metrics)
+    Service::new(store, AnonymousOperations::Allowed)
 }
 
 /// A DynamoDB that finds the record of the demo key under every key, and accepts every write.
@@ -66,7 +64,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_event_succeeds() {
-        let service = service(None);
+        let service = service();
         for (operation, event) in events::all() {
             let payload = serde_json::from_str(event).expect("JSON");
             let event = LambdaEvent::new(payload, Context::default());

@@ -40,7 +40,7 @@
 //! // 2. The service, with the DynamoDB as the SDK's HTTP client.
 //! let config = tables::sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
 //! let store = Store::new(config, tables::table_names(), Duration::from_secs(60));
-//! let service = Service::new(store, AnonymousOperations::Allowed, None);
+//! let service = Service::new(store, AnonymousOperations::Allowed);
 //!
 //! // 3. An event, and the record that it stores.
 //! let event = serde_json::from_str(events::get(Operation::CreateDataStore))?;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    cloudformation::Stack,
+    cloudformation::{Stack, text},
     cloudwatch::{Alarm, Assumptions, Metric, Samples, State},
 };
 
@@ -422,6 +422,16 @@ fn single_failures_and_silence_raise_no_alarm() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn every_alarm_refers_to_its_instructions() {
+    let alarms = Stack::new(&[]).of_type("AWS::CloudWatch::Alarm");
+    for alarm in alarms.into_values() {
+        let description = text(&alarm.properties["AlarmDescription"]);
+        let reference = "See docs/operations.md, \"Alarms\".";
+        assert!(description.ends_with(reference), "{description}");
     }
 }
 

@@ -221,7 +221,7 @@ fn functions_are_evaluated_for_the_parameters_of_a_stack() {
         ("!If [AnonymousCallersAllowed, 1, 2]", "2"),
         ("Fn::If: [HasCors, 1, !Ref AWS::NoValue]", "null"),
         (
-            "!And [!Condition HasMetrics, !Not [!Condition HasCors]]",
+            "!And [!Condition HasAlarms, !Not [!Condition HasCors]]",
             "true",
         ),
         (

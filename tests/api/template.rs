@@ -246,13 +246,31 @@ fn conditions_compare_parameters_with_text() {
     }
 }
 
-/// Lambda treats a line without a level, such as the metrics, as INFO.
+/// The function itself applies the level.
 #[test]
-fn lambda_drops_no_metrics_at_any_log_level() {
+fn lambda_drops_no_line_of_a_request_at_any_log_level() {
     let resources = Stack::new(&[("LogLevel", "ERROR")]).resources();
     let function = &resources["Function"].properties;
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
     assert_eq!(function["Environment"]["Variables"]["LOG_LEVEL"], "ERROR");
+}
+
+#[test]
+fn the_alarm_on_401_responses_uses_the_metric_of_the_log() {
+    let resources = Stack::new(&[]).resources();
+    let filter = &resources["UnauthenticatedFilter"].properties;
+    assert_eq!(filter["LogGroupName"], "LogGroup");
+    assert_eq!(filter["FilterPattern"], "{ $.status = 401 }");
+    let [metric] = &filter["MetricTransformations"].as_sequence().unwrap()[..] else {
+        panic!("{filter:?}")
+    };
+    // CloudWatch bills a metric for each hour in which it has a value.
+    assert_eq!(metric.get("DefaultValue"), None);
+    assert_eq!(metric["MetricValue"], "1");
+    let alarm = &resources["UnauthenticatedAlarm"].properties;
+    assert_eq!(alarm.get("Dimensions"), None);
+    assert_eq!(alarm["Namespace"], metric["MetricNamespace"]);
+    assert_eq!(alarm["MetricName"], metric["MetricName"]);
 }
 
 #[test]

@@ -14,7 +14,6 @@ mod concurrency;
 mod credentials;
 mod function;
 mod logging;
-mod metrics;
 mod proxy;
 mod resilience;
 mod startup;

@@ -361,7 +361,7 @@ pub fn written_tables() -> impl Iterator<Item = Table> {
 
 pub fn service(config: Builder, tables: TableNames, test_config: TestConfig) -> Service {
     let store = Store::new(config, tables, test_config.key_cache);
-    Service::new(store, test_config.anonymous_operations, None)
+    Service::new(store, test_config.anonymous_operations)
 }
 
 /// Sends an event to a service that has a limited time for it.

@@ -165,7 +165,7 @@ mod tests {
             ("LogRetentionDays", "3653"),
             ("LogLevel", "ERROR"),
             ("ReservedConcurrency", "1000"),
-            ("Metrics", "false"),
+            ("Dashboard", "false"),
             ("AlarmTopic", "arn:aws:sns:us-east-1:123456789012:alarms"),
             (
                 "CertificateArn",
@@ -206,7 +206,7 @@ mod tests {
             ),
             ("LogRetentionDays", "2", days),
             ("LogLevel", "info", "must be one of INFO, WARN, ERROR"),
-            ("Metrics", "yes", "must be one of true, false"),
+            ("Dashboard", "yes", "must be one of true, false"),
             ("AnonymousOperations", "", "must be one of allowed, denied"),
             ("AlarmTopic", "alarms", topic),
             ("AlarmTopic", "arn:aws:sns:us-east-1:1234:alarms", topic),

@@ -1,4 +1,4 @@
-//! The API key: its text form, and the record that is stored for it.
+//! The API key: its text form, the `Authorization` header that contains it, and its record.
 //!
 //! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the key of the
 //! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
@@ -56,6 +56,47 @@ impl<'a> ApiKey<'a> {
     }
 }
 
+/// What the `Authorization` headers of a request contain.
+#[derive(Clone, Copy)]
+pub(crate) enum Credential<'a> {
+    /// Nothing, or a header without a key, which some clients send if none is configured.
+    Missing,
+    Malformed,
+    Key(ApiKey<'a>),
+}
+
+impl<'a> Credential<'a> {
+    /// Parses `Bearer <key>`, with the scheme in any case, or a key without a scheme. `headers` has
+    /// the values of all `Authorization` headers.
+    pub(crate) fn parse(headers: &[&'a str]) -> Self {
+        let value = match headers {
+            [] => "",
+            [value] => value.trim(),
+            _ => return Self::Malformed,
+        };
+        let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
+        let key = match value.split_once(' ') {
+            Some((scheme, key)) if is_bearer(scheme) => key.trim_start(),
+            Some(_) => return Self::Malformed,
+            None if is_bearer(value) => "",
+            None => value,
+        };
+        match ApiKey::parse(key) {
+            Some(key) => Self::Key(key),
+            None if key.is_empty() => Self::Missing,
+            None => Self::Malformed,
+        }
+    }
+
+    /// The id of the key, whether the key is accepted or not.
+    pub(crate) fn key_id(self) -> Option<&'a str> {
+        match self {
+            Self::Key(key) => Some(key.id()),
+            Self::Missing | Self::Malformed => None,
+        }
+    }
+}
+
 /// The record of an API key. `workspacectl` writes it and the function reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
@@ -82,6 +123,11 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
+    /// Whether this is the record of a key with the same secret, and the key is valid.
+    pub(crate) fn accepts(&self, key: ApiKey<'_>, now: SystemTime) -> bool {
+        key.digest().matches(&self.secret_sha256) && self.is_valid_at(now)
+    }
+
     /// Whether the key is neither revoked nor expired. An unreadable date counts as expired.
     pub fn is_valid_at(&self, now: SystemTime) -> bool {
         let expired = self.expires_at.as_deref().is_some_and(|expires_at| {
@@ -192,6 +238,31 @@ mod tests {
         ];
         for (description, text) in rows {
             assert!(ApiKey::parse(&text).is_none(), "{description}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_credential_has_the_bearer_scheme_in_any_case_or_no_scheme() {
+        let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
+        let is_key = |headers: &[&str]| matches!(Credential::parse(headers), Credential::Key(_));
+        for scheme in ["Bearer ", "bearer ", "BEARER   ", "", " "] {
+            assert!(is_key(&[&format!("{scheme}{key} ")]), "{scheme:?}");
+        }
+        for scheme in ["Basic ", "Bearer", "Bearer Bearer "] {
+            assert!(!is_key(&[&format!("{scheme}{key}")]), "{scheme:?}");
+        }
+        assert!(!is_key(&[&key, &key]));
+    }
+
+    #[test]
+    fn a_header_without_a_key_is_not_a_credential() {
+        for headers in [&[][..], &[""], &[" "], &["Bearer"], &["bearer "]] {
+            let credential = Credential::parse(headers);
+            assert!(matches!(credential, Credential::Missing), "{headers:?}");
+        }
+        for headers in [&["Basic"][..], &["Bearer Bearer"], &["", ""]] {
+            let credential = Credential::parse(headers);
+            assert!(matches!(credential, Credential::Malformed), "{headers:?}");
         }
     }
 

@@ -10,6 +10,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
+use crate::api_key::Credential;
+
 /// A request that an event contains.
 pub(crate) struct Request<'a> {
     /// The id that the response, the log and the records show.
@@ -19,8 +21,7 @@ pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     /// The decoded segments of the path.
     pub(crate) path: Vec<Cow<'a, str>>,
-    /// Every value of the `Authorization` header.
-    pub(crate) authorization: Vec<&'a str>,
+    pub(crate) credential: Credential<'a>,
     pub(crate) body: Cow<'a, [u8]>,
 }
 
@@ -79,7 +80,7 @@ impl Event {
             received_at,
             method: self.method()?,
             path: self.segments()?,
-            authorization: self.header_values("authorization"),
+            credential: Credential::parse(&self.header_values("authorization")),
             body: match self.is_base64_encoded {
                 Some(true) => STANDARD.decode(body).ok()?.into(),
                 _ => body.as_bytes().into(),

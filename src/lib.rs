@@ -7,10 +7,11 @@
 //! | module | responsibility |
 //! |---|---|
 //! | [`config`] | reads the environment variables |
-//! | [`service`] | handles an event: timeout, log |
+//! | [`service`] | handles an event, with a timeout |
+//! | `log` | logs one line for each request |
 //! | `event`, `response` | parse events from API Gateway and function URLs, and build responses for them |
 //! | `router` | routes a path to its operation |
-//! | [`operation`] | lists the operations, with their names |
+//! | [`operation`] | lists the operations and the parameters of their paths |
 //! | `operations` | implements them, one file each |
 //! | [`auth`], [`api_key`] | verify the API key and decide what the caller may do |
 //! | `body`, [`values`] | turn JSON into a valid request, or into a list of violations |
@@ -42,6 +43,7 @@ mod body;
 pub mod config;
 mod error;
 mod event;
+mod log;
 pub mod operation;
 mod response;
 mod router;

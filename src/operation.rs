@@ -1,4 +1,4 @@
-//! The operations of the API, and their results.
+//! The operations of the API, the parameters of their paths, and their results.
 
 /// An operation of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,14 +42,17 @@ impl Operation {
     /// Whether callers without an API key may call it, because the contract shows it without an
     /// `Authorization` header. A deployment can require a key all the same.
     pub const fn allows_anonymous(self) -> bool {
-        match self {
-            Self::AddModels | Self::CreateDataStore => true,
-            Self::CreateTeam
-            | Self::AddTeamUsers
-            | Self::SetBotVoice
-            | Self::CreateLoggingInstance => false,
-        }
+        matches!(self, Self::AddModels | Self::CreateDataStore)
     }
+}
+
+/// The names of the parameters in paths.
+pub(crate) mod parameter {
+    pub(crate) const ORG_ID: &str = "org_id";
+    pub(crate) const PROJECT_ID: &str = "project_id";
+    pub(crate) const TEAM_ID: &str = "team_id";
+    pub(crate) const BOT_ID: &str = "id";
+    pub(crate) const MODEL_TYPE: &str = "modelType";
 }
 
 /// The result of an operation that succeeds.

@@ -1,9 +1,15 @@
-//! Routes a path to its operation. This is the whole API on one screen.
+//! Routes a request to its operation. This is the whole API on one screen.
 
 use crate::{
-    auth::Call,
+    auth::{AnonymousOperations, authorize},
+    body,
     error::{Error, Result},
-    operation::{Operation, Success},
+    event::Request,
+    log::RequestLog,
+    operation::{
+        Operation, Success,
+        parameter::{BOT_ID, MODEL_TYPE, ORG_ID, PROJECT_ID, TEAM_ID},
+    },
     operations::{
         add_models::{AddModels, add_models},
         add_team_users::{AddTeamUsers, add_team_users},
@@ -12,55 +18,103 @@ use crate::{
         create_team::create_team,
         set_bot_voice::set_bot_voice,
     },
+    store::Store,
+    values::{Identifier, ModelType, PathSegment},
 };
 
+/// An operation, with the parameters of its path.
+#[rustfmt::skip] // keeps each operation on one line
+enum Route {
+    AddModels { org: Identifier, model_type: ModelType },
+    AddTeamUsers { org: Identifier, project: Identifier, team: Identifier },
+    CreateDataStore { org: Identifier },
+    CreateLoggingInstance { org: Identifier, project: Identifier },
+    CreateTeam { org: Identifier, project: Identifier },
+    SetBotVoice { bot: Identifier },
+}
+
+#[rustfmt::skip] // keeps each path on one line
+fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
+    Ok(match *path {
+        ["api", "v1", "org", org, "addModelsToOrg", model_type] => Route::AddModels {
+            org: parse(ORG_ID, org, log)?,
+            model_type: parse(MODEL_TYPE, model_type, log)?,
+        },
+        ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore {
+            org: parse(ORG_ID, org, log)?,
+        },
+        ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => Route::AddTeamUsers {
+            org: parse(ORG_ID, org, log)?,
+            project: parse(PROJECT_ID, project, log)?,
+            team: parse(TEAM_ID, team, log)?,
+        },
+        ["api", "v1", "project", org, project, "createNewTeamOnProject"] => Route::CreateTeam {
+            org: parse(ORG_ID, org, log)?,
+            project: parse(PROJECT_ID, project, log)?,
+        },
+        ["api", "v1", "project", org, project, "createLoggingInstance"] => Route::CreateLoggingInstance {
+            org: parse(ORG_ID, org, log)?,
+            project: parse(PROJECT_ID, project, log)?,
+        },
+        ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice {
+            bot: parse(BOT_ID, bot, log)?,
+        },
+        _ => return Err(Error::NoSuchPath),
+    })
+}
+
+/// Parses a parameter of the path, and logs it if it is valid.
+fn parse<'a, const MAX: usize>(
+    name: &'static str,
+    segment: &'a str,
+    log: &mut RequestLog<'a>,
+) -> Result<PathSegment<MAX>> {
+    let value = PathSegment::new(segment).ok_or(Error::MalformedPath(name, MAX))?;
+    log.parameters.push((name, segment));
+    Ok(value)
+}
+
 /// Finds the operation for the path of a request, authorizes the caller and runs the operation.
-#[rustfmt::skip] // keeps each step on one line
-pub(crate) async fn route(call: &mut Call<'_>) -> Result<Success> {
-    let store = call.store;
-    // Moved out of `call`, because `authorize` borrows `call` mutably.
-    let path = std::mem::take(&mut call.request.path);
-    let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
-    match *path {
-        ["api", "v1", "org", org, "addModelsToOrg", model_type] => {
-            let org = call.path_parameter("org_id", org)?;
-            let model_type = call.path_parameter("modelType", model_type)?;
-            let caller = call.authorize(Operation::AddModels, Some(&org)).await?;
-            let body: AddModels = call.body()?;
-            call.entries = Some(body.models.iter().len());
-            add_models(store, &caller, &model_type, body).await
+pub(crate) async fn route<'a>(
+    store: &Store,
+    anonymous_operations: AnonymousOperations,
+    request: &'a Request<'_>,
+    log: &mut RequestLog<'a>,
+) -> Result<Success> {
+    let path: Vec<&str> = request.path.iter().map(AsRef::as_ref).collect();
+    let route = find_route(&path, log)?;
+    let (operation, org) = match &route {
+        Route::AddModels { org, .. } => (Operation::AddModels, Some(org)),
+        Route::AddTeamUsers { org, .. } => (Operation::AddTeamUsers, Some(org)),
+        Route::CreateDataStore { org } => (Operation::CreateDataStore, Some(org)),
+        Route::CreateLoggingInstance { org, .. } => (Operation::CreateLoggingInstance, Some(org)),
+        Route::CreateTeam { org, .. } => (Operation::CreateTeam, Some(org)),
+        Route::SetBotVoice { .. } => (Operation::SetBotVoice, None),
+    };
+    log.operation = Some(operation);
+    if request.method != "POST" {
+        return Err(Error::MethodNotAllowed);
+    }
+    let caller = &authorize(store, anonymous_operations, request, operation, org, log).await?;
+    let body = &request.body;
+    match route {
+        Route::AddModels { model_type, .. } => {
+            let request: AddModels = body::parse(body)?;
+            log.entries = Some(request.models.len());
+            add_models(store, caller, &model_type, request).await
         }
-        ["api", "v1", "org", org, "dataStores", "create"] => {
-            let org = call.path_parameter("org_id", org)?;
-            let caller = call.authorize(Operation::CreateDataStore, Some(&org)).await?;
-            create_data_store(store, &caller, call.body()?).await
+        Route::AddTeamUsers { project, team, .. } => {
+            let request: AddTeamUsers = body::parse(body)?;
+            log.entries = Some(request.users.len());
+            add_team_users(store, caller, &project, &team, request).await
         }
-        ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => {
-            let org = call.path_parameter("org_id", org)?;
-            let project = call.path_parameter("project_id", project)?;
-            let team = call.path_parameter("team_id", team)?;
-            let caller = call.authorize(Operation::AddTeamUsers, Some(&org)).await?;
-            let body: AddTeamUsers = call.body()?;
-            call.entries = Some(body.users.iter().len());
-            add_team_users(store, &caller, &project, &team, body).await
+        Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,
+        Route::CreateLoggingInstance { project, .. } => {
+            create_logging_instance(store, caller, &project, body::parse(body)?).await
         }
-        ["api", "v1", "project", org, project, "createNewTeamOnProject"] => {
-            let org = call.path_parameter("org_id", org)?;
-            let project = call.path_parameter("project_id", project)?;
-            let caller = call.authorize(Operation::CreateTeam, Some(&org)).await?;
-            create_team(store, &caller, &project, call.body()?).await
+        Route::CreateTeam { project, .. } => {
+            create_team(store, caller, &project, body::parse(body)?).await
         }
-        ["api", "v1", "project", org, project, "createLoggingInstance"] => {
-            let org = call.path_parameter("org_id", org)?;
-            let project = call.path_parameter("project_id", project)?;
-            let caller = call.authorize(Operation::CreateLoggingInstance, Some(&org)).await?;
-            create_logging_instance(store, &caller, &project, call.body()?).await
-        }
-        ["api", "v1", "bot", "playground", bot, "voice"] => {
-            let bot = call.path_parameter("id", bot)?;
-            let caller = call.authorize(Operation::SetBotVoice, None).await?;
-            set_bot_voice(store, &caller, &bot, call.body()?).await
-        }
-        _ => Err(Error::NoSuchPath),
+        Route::SetBotVoice { bot } => set_bot_voice(store, caller, &bot, body::parse(body)?).await,
     }
 }

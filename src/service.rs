@@ -12,11 +12,12 @@ use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProx
 use serde_json::value::RawValue;
 
 use crate::{
-    auth::{AnonymousOperations, Call},
+    auth::AnonymousOperations,
     error::{Error, Result},
     event::Event,
-    operation::{Operation, Success},
-    response::{response, status},
+    log::RequestLog,
+    operation::Success,
+    response::response,
     router::route,
     store::Store,
 };
@@ -58,23 +59,26 @@ impl Service {
         received_at: SystemTime,
     ) -> ApiGatewayProxyResponse {
         let started = Instant::now();
-        let cold_start = !self.is_warm.swap(true, Ordering::Relaxed);
         let LambdaEvent { payload, context } = event;
         let event = Event::parse(payload.get());
         let request_id = event.request_id().unwrap_or(&context.request_id);
-        let (call, outcome) = match event.request(request_id, received_at) {
-            None => (None, Err(Error::MalformedEvent)),
+        let request = event.request(request_id, received_at);
+        let mut log = RequestLog {
+            request_id,
+            trace_id: context.xray_trace_id.as_deref(),
+            cold_start: !self.is_warm.swap(true, Ordering::Relaxed),
+            ..RequestLog::default()
+        };
+        let outcome = match &request {
+            None => Err(Error::MalformedEvent),
             Some(request) => {
-                let mut call = Call::new(&self.store, self.anonymous_operations, request);
+                log.key_id = request.credential.key_id();
+                let work = route(&self.store, self.anonymous_operations, request, &mut log);
                 // On the heap, because the futures of the SDK are large.
-                let work = Box::pin(route(&mut call));
-                let outcome = with_timeout(work, remaining_time(&context, received_at)).await;
-                (Some(call), outcome)
+                with_timeout(Box::pin(work), remaining_time(&context, received_at)).await
             }
         };
-        let duration = started.elapsed();
-        let call = call.as_ref();
-        log_request(&event, &context, call, &outcome, duration, cold_start);
+        log.write(&outcome, started.elapsed());
         response(&event, &outcome, request_id)
     }
 }
@@ -101,54 +105,6 @@ async fn with_timeout(
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)
-}
-
-fn log_request(
-    event: &Event,
-    context: &Context,
-    call: Option<&Call<'_>>,
-    outcome: &Result<Success>,
-    duration: Duration,
-    cold_start: bool,
-) {
-    let status = status(outcome);
-    let error = outcome.as_ref().err();
-    let path_parameter = |name: &str| {
-        let mut parameters = call?.path_parameters.iter();
-        let found = parameters.find(|(other, _)| *other == name);
-        found.map(|(_, value)| value.as_str())
-    };
-    let request_id = event.request_id().unwrap_or(&context.request_id);
-    // `tracing` requires a constant level.
-    macro_rules! log {
-        ($level:ident) => {
-            tracing::$level!(
-                operation = call.and_then(|call| call.operation).map(Operation::name),
-                status,
-                code = error.map(|error| error.facts().code),
-                reason = error.and_then(Error::reason),
-                organization = call.and_then(|call| call.organization.as_deref()),
-                key_id = call.and_then(|call| call.key_id),
-                org_id = path_parameter("org_id"),
-                project_id = path_parameter("project_id"),
-                team_id = path_parameter("team_id"),
-                bot_id = path_parameter("id"),
-                model_type = path_parameter("modelType"),
-                entries = call.and_then(|call| call.entries),
-                request_id,
-                trace_id = context.xray_trace_id,
-                duration_ms = duration.as_micros() as f64 / 1000.0,
-                cold_start,
-                cause = error.and_then(Error::cause),
-                "request"
-            )
-        };
-    }
-    if status >= 500 {
-        log!(error);
-    } else {
-        log!(info);
-    }
 }
 
 #[cfg(test)]

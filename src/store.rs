@@ -1,7 +1,16 @@
 //! Reads and writes records: the items of the DynamoDB tables.
 //!
-//! A write is repeated if its response is lost. `Store::insert` then returns what the first attempt
-//! stored, and the expressions of an `Update` must be idempotent.
+//! A request needs up to three records before it writes: the API key, the organization and a team.
+//! They are cached, so that a warm request only writes:
+//!
+//! | record | is cached if | for |
+//! |---|---|---|
+//! | API key | the key is accepted | `KEY_CACHE_SECONDS` |
+//! | organization | it is enabled | `KEY_CACHE_SECONDS`, at most 60 s |
+//! | team | it is not being removed | `KEY_CACHE_SECONDS`, at most 60 s |
+//!
+//! A write is repeated if its response is lost. [`Store::insert`] then returns what the first attempt
+//! stored, and the expressions of an [`Update`] must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -18,7 +27,7 @@ use aws_sdk_dynamodb::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    api_key::KeyRecord,
+    api_key::{ApiKey, KeyRecord},
     error::{Error, Result},
     values::Identifier,
 };
@@ -43,21 +52,6 @@ pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-/// The attribute of a disabled organization.
-const DISABLED: &str = "disabled_at";
-
-/// The attribute of a team that is being removed.
-const REMOVING: &str = "removing_id";
-
-/// Whether an item exists and lacks an attribute.
-fn lacks(item: Option<Item>, attribute: &str) -> bool {
-    item.is_some_and(|item| !item.contains_key(attribute))
-}
-
-fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
-    serde_dynamo::from_item(item).map_err(Error::internal)
-}
-
 /// The partition key of a project's teams. Project ids are unique only within their organization.
 pub(crate) fn project_key(organization: &Identifier, project: &Identifier) -> String {
     format!("{}#{}", organization.as_str(), project.as_str())
@@ -66,13 +60,46 @@ pub(crate) fn project_key(organization: &Identifier, project: &Identifier) -> St
 /// An item of DynamoDB: its attributes by their names.
 pub type Item = HashMap<String, AttributeValue>;
 
+fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
+    serde_dynamo::from_item(item).map_err(Error::internal)
+}
+
+/// An API key that is accepted, and what was read with it.
+pub(crate) struct AcceptedKey {
+    pub(crate) record: Arc<KeyRecord>,
+    /// The organization in the path.
+    pub(crate) organization: OrganizationState,
+}
+
+/// The state of an organization, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OrganizationState {
+    /// It was not read with the key: the key or the organization is cached.
+    NotRead,
+    Enabled,
+    /// It is disabled or not registered.
+    Disabled,
+}
+
+impl OrganizationState {
+    fn of(item: Option<Item>) -> Self {
+        match item {
+            Some(item) if !item.contains_key("disabled_at") => Self::Enabled,
+            _ => Self::Disabled,
+        }
+    }
+}
+
 /// Reads and writes the tables.
 pub struct Store {
     client: Client,
     tables: TableNames,
-    api_keys: Cache<Arc<KeyRecord>>,
-    /// Enabled organizations, and teams that are not being removed.
-    existing: Cache<()>,
+    /// Accepted API keys, by their id.
+    keys: Cache<Arc<KeyRecord>>,
+    /// Enabled organizations, by their id.
+    organizations: Cache<()>,
+    /// Teams that are not being removed, by their joined key.
+    teams: Cache<()>,
 }
 
 impl Store {
@@ -81,108 +108,131 @@ impl Store {
     ///
     /// API keys are cached for `cache_ttl`; organizations and teams too, but for at most 60 s.
     pub fn new(config: Builder, tables: TableNames, cache_ttl: Duration) -> Self {
+        let existence_ttl = cache_ttl.min(MAX_EXISTENCE_TTL);
         Self {
             client: Client::from_conf(retry::with_retries(config).build()),
             tables,
-            api_keys: Cache::new(cache_ttl),
-            existing: Cache::new(cache_ttl.min(MAX_EXISTENCE_TTL)),
+            keys: Cache::new(cache_ttl),
+            organizations: Cache::new(existence_ttl),
+            teams: Cache::new(existence_ttl),
         }
     }
 
-    /// The record of an API key, if it passes a check. If neither the key nor the given organization
-    /// is cached, reads both in one request, and also returns whether the organization is enabled.
-    /// Caches the organization only if the key passes and belongs to it.
-    pub(crate) async fn valid_key(
+    /// Finds an API key. Returns `None` if it is not accepted, and then caches nothing.
+    ///
+    /// If neither the key nor the organization in the path is cached, one request reads both.
+    pub(crate) async fn find_key(
         &self,
-        id: &str,
-        organization: Option<&Identifier>,
+        key: ApiKey<'_>,
+        organization_in_path: Option<&Identifier>,
         now: SystemTime,
-        is_valid: impl Fn(&KeyRecord) -> bool,
-    ) -> Result<Option<(Arc<KeyRecord>, Option<bool>)>> {
-        if let Some(record) = self.api_keys.get(id, now) {
-            return Ok(is_valid(&record).then_some((record, None)));
+    ) -> Result<Option<AcceptedKey>> {
+        if let Some(record) = self.keys.get(key.id(), now) {
+            return Ok(record.accepts(key, now).then_some(AcceptedKey {
+                record,
+                organization: OrganizationState::NotRead,
+            }));
         }
-        let is_cached = |id: &&Identifier| self.existing.get(id.as_str(), now).is_some();
-        let uncached = organization.filter(|id| !is_cached(id));
-        let mut keys = vec![(Table::KEYS, vec![id])];
-        keys.extend(uncached.map(|id| (Table::ORGANIZATIONS, vec![id.as_str()])));
-        let mut items = self.read(&keys).await?.into_iter();
-        let (item, organization) = (items.next().flatten(), items.next().flatten());
-        let Some(item) = item else { return Ok(None) };
-        let record: Arc<KeyRecord> = Arc::new(from_item(item)?);
-        self.api_keys.insert(id, record.clone(), now);
-        if !is_valid(&record) {
+        let is_cached = |id: &Identifier| self.organizations.get(id.as_str(), now).is_some();
+        let key_id = vec![key.id()];
+        let (key_item, organization) = match organization_in_path {
+            Some(id) if !is_cached(id) => {
+                let organization_id = vec![id.as_str()];
+                let keys = [
+                    (Table::KEYS, key_id),
+                    (Table::ORGANIZATIONS, organization_id),
+                ];
+                let [key_item, organization_item] = self.read(keys).await?;
+                (key_item, OrganizationState::of(organization_item))
+            }
+            _ => {
+                let [key_item] = self.read([(Table::KEYS, key_id)]).await?;
+                (key_item, OrganizationState::NotRead)
+            }
+        };
+        let Some(key_item) = key_item else {
+            return Ok(None);
+        };
+        let record: KeyRecord = from_item(key_item)?;
+        if !record.accepts(key, now) {
             return Ok(None);
         }
-        let is_enabled = lacks(organization, DISABLED);
-        if is_enabled && uncached.is_some_and(|id| id.as_str() == record.org_id) {
-            self.existing.insert(&record.org_id, (), now);
+        // Only the organization's own keys extend the time for which it is cached.
+        let is_own = organization_in_path.is_some_and(|id| id.as_str() == record.org_id);
+        if is_own && organization == OrganizationState::Enabled {
+            self.organizations.insert(&record.org_id, (), now);
         }
-        Ok(Some((record, uncached.map(|_| is_enabled))))
+        let record = Arc::new(record);
+        self.keys.insert(key.id(), record.clone(), now);
+        Ok(Some(AcceptedKey {
+            record,
+            organization,
+        }))
     }
 
-    /// Whether an organization is registered and not disabled.
+    /// Whether an organization is registered and not disabled. Reads it unless it is cached.
     pub(crate) async fn organization_is_enabled(
         &self,
         organization: &Identifier,
         now: SystemTime,
     ) -> Result<bool> {
-        let key = [organization.as_str()];
-        self.exists(Table::ORGANIZATIONS, &key, DISABLED, now).await
+        let id = organization.as_str();
+        if self.organizations.get(id, now).is_some() {
+            return Ok(true);
+        }
+        let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
+        let is_enabled = OrganizationState::of(item) == OrganizationState::Enabled;
+        if is_enabled {
+            self.organizations.insert(id, (), now);
+        }
+        Ok(is_enabled)
     }
 
-    /// Whether a team exists and is not being removed. `project_key` is its partition key:
-    /// `<organization>#<project>`.
+    /// Whether a team exists and is not being removed. Reads it unless it is cached. `project_key` is
+    /// its partition key: see [`project_key`].
     pub(crate) async fn team_exists(
         &self,
         project_key: &str,
         team: &Identifier,
         now: SystemTime,
     ) -> Result<bool> {
-        let key = [project_key, team.as_str()];
-        self.exists(Table::TEAMS, &key, REMOVING, now).await
-    }
-
-    /// Whether a record exists and lacks a mark.
-    async fn exists(
-        &self,
-        table: Table,
-        key: &[&str],
-        mark: &str,
-        now: SystemTime,
-    ) -> Result<bool> {
-        // Keys of different tables have different numbers of `#`.
-        let id = key.join("#");
-        if self.existing.get(&id, now).is_some() {
+        let joined_key = format!("{project_key}#{}", team.as_str());
+        if self.teams.get(&joined_key, now).is_some() {
             return Ok(true);
         }
-        let item = self.read(&[(table, key.to_vec())]).await?.pop();
-        let exists = lacks(item.flatten(), mark);
+        let key = vec![project_key, team.as_str()];
+        let [item] = self.read([(Table::TEAMS, key)]).await?;
+        let exists = item.is_some_and(|item| !item.contains_key("removing_id"));
         if exists {
-            self.existing.insert(&id, (), now);
+            self.teams.insert(&joined_key, (), now);
         }
         Ok(exists)
     }
 
-    /// Reads records of different tables with strong consistency. Sends one request, and another one
-    /// for what DynamoDB leaves unprocessed: if nothing was processed, DynamoDB returns an error.
-    async fn read(&self, keys: &[(Table, Vec<&str>)]) -> Result<Vec<Option<Item>>> {
-        let mut requests = HashMap::new();
-        for (table, key) in keys {
-            let request = KeysAndAttributes::builder().consistent_read(true);
-            let request = request.keys(table.item_key(key)).build();
-            let request = request.map_err(Error::internal)?;
-            requests.insert(self.tables.name(*table).to_owned(), request);
+    /// Reads one record of each table, with strong consistency, in one request. DynamoDB may leave
+    /// some of them unprocessed, which another request reads.
+    async fn read<const N: usize>(
+        &self,
+        keys: [(Table, Vec<&str>); N],
+    ) -> Result<[Option<Item>; N]> {
+        let mut unprocessed = HashMap::with_capacity(N);
+        for (table, key) in &keys {
+            let request = KeysAndAttributes::builder()
+                .consistent_read(true)
+                .keys(table.item_key(key))
+                .build()
+                .map_err(Error::internal)?;
+            unprocessed.insert(self.tables.name(*table).to_owned(), request);
         }
-        let mut items = HashMap::new();
-        while !requests.is_empty() {
+        let mut found = HashMap::with_capacity(N);
+        // Ends, because DynamoDB returns an error if it processes nothing.
+        while !unprocessed.is_empty() {
             let batch = self.client.batch_get_item();
-            let response = batch.set_request_items(Some(requests)).send().await?;
-            items.extend(response.responses.unwrap_or_default());
-            requests = response.unprocessed_keys.unwrap_or_default();
+            let response = batch.set_request_items(Some(unprocessed)).send().await?;
+            found.extend(response.responses.unwrap_or_default());
+            unprocessed = response.unprocessed_keys.unwrap_or_default();
         }
-        let mut item = |table| items.remove(self.tables.name(table))?.pop();
-        Ok(keys.iter().map(|(table, _)| item(*table)).collect())
+        Ok(keys.map(|(table, _)| found.remove(self.tables.name(table))?.pop()))
     }
 
     /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After
@@ -211,8 +261,9 @@ impl Store {
         else {
             return Err(error.into());
         };
-        let existing = failure.item().cloned();
-        let existing = existing.ok_or_else(|| Error::internal("DynamoDB returned no item"))?;
-        from_item(existing).map(Some)
+        match failure.item() {
+            Some(existing) => from_item(existing.clone()).map(Some),
+            None => Err(Error::internal("DynamoDB returned no item")),
+        }
     }
 }

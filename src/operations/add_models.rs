@@ -65,14 +65,13 @@ pub(crate) async fn add_models(
     model_type: &ModelType,
     request: AddModels,
 ) -> Result<Success> {
-    let audit = caller.audit();
     let models = request.models.iter().map(|selected| Model {
         org_id: &caller.organization,
         model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
         model_type,
         model_id: &selected.modelid,
         id: selected.id,
-        audit: &audit,
+        audit: caller.audit(),
     });
     let models: Vec<Model> = models.collect();
     let conflicts = store.update(&ADD_MODEL, &models).await?;

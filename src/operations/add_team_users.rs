@@ -69,14 +69,13 @@ pub(crate) async fn add_team_users(
         return Err(Error::NoSuchTeam);
     }
     let team_key = format!("{project_key}#{}", team.as_str());
-    let audit = caller.audit();
     let members = request.users.iter().map(|user| TeamMember {
         team: &team_key,
         user_id: &user.userid,
         org_id: &caller.organization,
         project_id: project,
         team_id: team,
-        audit: &audit,
+        audit: caller.audit(),
     });
     let members: Vec<TeamMember> = members.collect();
     store.update(&ADD_MEMBER, &members).await?;

@@ -46,7 +46,7 @@ pub(crate) async fn create_data_store(
         data_store_id,
         data_store_name,
         data_store_description: request.description.unwrap_or_default().into_string(),
-        audit: caller.audit(),
+        audit: caller.audit().clone(),
     };
     let (kind, id) = ("data store", data_store.data_store_id.clone());
     match store.insert(Table::DATA_STORES, &data_store).await? {

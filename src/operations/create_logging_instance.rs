@@ -42,7 +42,7 @@ pub(crate) async fn create_logging_instance(
         org_id: caller.organization.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
         project_name: request.project_name.into_string(),
-        audit: caller.audit(),
+        audit: caller.audit().clone(),
     };
     match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
         Some(existing) if existing.project_name != instance.project_name => {

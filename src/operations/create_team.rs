@@ -56,7 +56,7 @@ pub(crate) async fn create_team(
         team_name,
         team_description: request.description.unwrap_or_default().into_string(),
         removing_id: None,
-        audit: caller.audit(),
+        audit: caller.audit().clone(),
     };
     let (kind, id) = ("team", team.team_id.clone());
     match store.insert(Table::TEAMS, &team).await? {

@@ -28,11 +28,11 @@ struct BotVoice<'a> {
     voice_type: VoiceType,
     enabled: bool,
     /// Equal to `created_*` and `request_id`, until the voice changes.
-    updated_at: String,
-    updated_by: String,
-    updated_request_id: String,
+    updated_at: &'a str,
+    updated_by: &'a str,
+    updated_request_id: &'a str,
     #[serde(flatten)]
-    audit: Audit,
+    audit: &'a Audit,
 }
 
 /// Sets a voice. The condition fails if the existing one is the same, so that a repeated request does
@@ -62,9 +62,9 @@ pub(crate) async fn set_bot_voice(
         bot_id: bot,
         voice_type: request.voice_type,
         enabled: request.enabled,
-        updated_at: audit.created_at.clone(),
-        updated_by: audit.created_by.clone(),
-        updated_request_id: audit.request_id.clone(),
+        updated_at: &audit.created_at,
+        updated_by: &audit.created_by,
+        updated_request_id: &audit.request_id,
         audit,
     };
     // If the condition failed, the voice is as requested.

@@ -44,8 +44,8 @@ impl<R: Clone> Cache<R> {
         }
     }
 
-    /// Caches a record. The time must be one before its read was sent, so that no entry is used longer
-    /// than the time to live after it was read.
+    /// Caches a record. `read_at` must be taken before the read is sent, so that no entry outlives its
+    /// time to live.
     pub(super) fn insert(&self, key: &str, record: R, read_at: SystemTime) {
         if self.ttl.is_zero() {
             return;

@@ -29,12 +29,44 @@ impl Store {
         update: &Update,
         records: &[R],
     ) -> Result<Vec<FailedCondition>> {
-        let actions = records.iter().map(|record| self.action(update, record));
-        let actions: Vec<UpdateAction> = actions.collect::<Result<_>>()?;
-        match <[UpdateAction; 1]>::try_from(actions) {
+        if let [record] = records {
             // Costs half as much as a transaction.
-            Ok([action]) => self.update_one(action).await,
-            Err(actions) => self.update_in_transaction(actions).await,
+            return self.update_one(self.action(update, record)?).await;
+        }
+        let mut transaction = self.client.transact_write_items();
+        for record in records {
+            let action = TransactWriteItem::builder().update(self.action(update, record)?);
+            transaction = transaction.transact_items(action.build());
+        }
+        let Err(error) = transaction.send().await else {
+            return Ok(vec![]);
+        };
+        match error.as_service_error().map(failed_conditions) {
+            Some(failed) if !failed.is_empty() => Ok(failed),
+            _ => Err(error.into()),
+        }
+    }
+
+    async fn update_one(&self, action: UpdateAction) -> Result<Vec<FailedCondition>> {
+        let update = self
+            .client
+            .update_item()
+            .table_name(action.table_name)
+            .set_key(Some(action.key))
+            .update_expression(action.update_expression)
+            .set_condition_expression(action.condition_expression)
+            .set_expression_attribute_names(action.expression_attribute_names)
+            .set_expression_attribute_values(action.expression_attribute_values)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let Err(error) = update.send().await else {
+            return Ok(vec![]);
+        };
+        match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
+                let existing = failure.item().cloned().unwrap_or_default();
+                Ok(vec![FailedCondition { index: 0, existing }])
+            }
+            _ => Err(error.into()),
         }
     }
 
@@ -61,54 +93,5 @@ impl Store {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)
-    }
-
-    async fn update_one(&self, action: UpdateAction) -> Result<Vec<FailedCondition>> {
-        let result = self
-            .client
-            .update_item()
-            .table_name(action.table_name)
-            .set_key(Some(action.key))
-            .update_expression(action.update_expression)
-            .set_condition_expression(action.condition_expression)
-            .set_expression_attribute_names(action.expression_attribute_names)
-            .set_expression_attribute_values(action.expression_attribute_values)
-            .set_return_values_on_condition_check_failure(
-                action.return_values_on_condition_check_failure,
-            )
-            .send()
-            .await;
-        let Err(error) = result else {
-            return Ok(vec![]);
-        };
-        match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
-                let existing = failure.item().cloned().unwrap_or_default();
-                Ok(vec![FailedCondition { index: 0, existing }])
-            }
-            _ => Err(error.into()),
-        }
-    }
-
-    async fn update_in_transaction(
-        &self,
-        actions: Vec<UpdateAction>,
-    ) -> Result<Vec<FailedCondition>> {
-        let actions = actions
-            .into_iter()
-            .map(|action| TransactWriteItem::builder().update(action).build());
-        let result = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(actions.collect()))
-            .send()
-            .await;
-        let Err(error) = result else {
-            return Ok(vec![]);
-        };
-        match error.as_service_error().map(failed_conditions) {
-            Some(failed) if !failed.is_empty() => Ok(failed),
-            _ => Err(error.into()),
-        }
     }
 }

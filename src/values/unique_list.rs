@@ -28,6 +28,11 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter()
     }
 
+    /// The number of entries, without duplicates.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The indexes, in the array as it was sent, of some of the entries and their duplicates.
     pub(crate) fn indexes_as_sent(&self, entries: &[usize]) -> impl Iterator<Item = usize> {
         let sent = self.sent.iter().enumerate();

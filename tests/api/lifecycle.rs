@@ -146,8 +146,9 @@ async fn a_slow_read_does_not_make_an_entry_live_longer() {
 #[tokio::test]
 async fn a_key_that_is_not_accepted_caches_nothing() {
     let app = TestApp::new().await;
-    let revoked = |key: &mut KeyRecord| key.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
-    let revoked = app.with_key(&app.issue_key("acme", revoked).await);
+    let revoke = |key: &mut KeyRecord| key.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
+    let key = app.issue_key("acme", revoke).await;
+    let revoked = app.with_key(&key);
     app.register("globex").await;
     let globex = app.client_with_new_key("globex").await;
 
@@ -160,6 +161,9 @@ async fn a_key_that_is_not_accepted_caches_nothing() {
 
     let response = create_data_store(&app.anonymous()).await;
     response.assert_problem(404, "no_such_organization");
+    app.register("acme").await;
+    app.insert_key(&key, "acme", |_| {}).await;
+    create_data_store(&revoked).await.assert_success();
 }
 
 /// A DynamoDB that leaves some tables of the first `BatchGetItem` unprocessed, as the SDK's HTTP

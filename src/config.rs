@@ -4,7 +4,6 @@ use std::{env, str::FromStr, time::Duration};
 
 use aws_config::Region;
 use aws_sdk_dynamodb::config::Credentials;
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
     auth::AnonymousOperations,
@@ -12,7 +11,7 @@ use crate::{
     store::{TableNames, client::ClientConfig},
 };
 
-/// The configuration of the function, except for its log. An empty variable counts as not set.
+/// The configuration of the function. An empty variable counts as not set.
 pub struct Config {
     /// The names of the tables: `TEAMS_TABLE` and so on. Required.
     pub tables: TableNames,
@@ -88,30 +87,6 @@ fn number<N: FromStr>(
         let error = |_| format!("{name} must be a whole number, not {value:?}.").into();
         value.parse().map_err(error)
     })
-}
-
-/// The configuration of the log. Reading it cannot fail, so that errors in [`Config`] are logged.
-pub struct LogConfig {
-    /// `LOG_LEVEL`: the least severe level that is logged. INFO by default.
-    pub level: LevelFilter,
-    /// `AWS_LAMBDA_LOG_FORMAT`: `Text`, or JSON by default.
-    pub is_text: bool,
-}
-
-impl LogConfig {
-    /// Reads the configuration from the environment.
-    pub fn from_env() -> Self {
-        Self::read(variable)
-    }
-
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        Self {
-            level: variable("LOG_LEVEL")
-                .and_then(|level| level.parse().ok())
-                .unwrap_or(LevelFilter::INFO),
-            is_text: variable("AWS_LAMBDA_LOG_FORMAT").as_deref() == Some("Text"),
-        }
-    }
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -248,32 +223,5 @@ mod tests {
             let value = value.map(|value| format!("{value:?}"));
             assert!(value.is_none_or(|value| error.contains(&value)), "{error}");
         }
-    }
-
-    #[test]
-    fn the_log_has_a_level_and_a_format() {
-        let read = |level: &'static str, format: &'static str| {
-            LogConfig::read(|name| match name {
-                "LOG_LEVEL" => Some(level.to_owned()),
-                "AWS_LAMBDA_LOG_FORMAT" => Some(format.to_owned()),
-                _ => None,
-            })
-        };
-
-        for (level, filter) in [
-            ("TRACE", LevelFilter::TRACE),
-            ("DEBUG", LevelFilter::DEBUG),
-            ("INFO", LevelFilter::INFO),
-            ("WARN", LevelFilter::WARN),
-            ("ERROR", LevelFilter::ERROR),
-            ("nonsense", LevelFilter::INFO),
-        ] {
-            assert_eq!(read(level, "JSON").level, filter, "{level}");
-        }
-        assert!(read("INFO", "Text").is_text);
-        assert!(!read("INFO", "JSON").is_text);
-        let default = LogConfig::read(|_| None);
-        assert_eq!(default.level, LevelFilter::INFO);
-        assert!(!default.is_text);
     }
 }

@@ -12,14 +12,10 @@ use tracing_subscriber::{
     layer::{Layer as _, SubscriberExt as _},
     util::SubscriberInitExt as _,
 };
-use workspace_management::{
-    config::{Config, LogConfig},
-    service::Service,
-    store::Store,
-};
+use workspace_management::{config::Config, service::Service, store::Store};
 
 fn main() -> ExitCode {
-    start_log(&LogConfig::from_env());
+    start_log();
     match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -51,18 +47,13 @@ async fn run(config: Config) -> Result<(), Error> {
     .await
 }
 
-/// Logs to standard output. Libraries log at most warnings: below that level they log whole events
-/// and requests, with API keys and bodies.
-fn start_log(config: &LogConfig) {
+/// Logs lines of JSON to standard output. Libraries log at most warnings: below that level they log
+/// whole events and requests, with API keys and bodies.
+fn start_log() {
     let levels = Targets::new()
-        .with_default(config.level.min(LevelFilter::WARN))
-        .with_target(env!("CARGO_CRATE_NAME"), config.level);
-    let log = layer().with_ansi(false).with_target(false);
-    let log = if config.is_text {
-        log.boxed()
-    } else {
-        log.json().flatten_event(true).boxed()
-    };
+        .with_default(LevelFilter::WARN)
+        .with_target(env!("CARGO_CRATE_NAME"), LevelFilter::INFO);
+    let log = layer().json().flatten_event(true).with_target(false);
     tracing_subscriber::registry()
         .with(log.with_filter(levels))
         .init();

@@ -87,7 +87,7 @@ Examples:
   workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
   workspacectl --stack workspace-management doctor
-  workspacectl --stack workspace-management set LogLevel=WARN";
+  workspacectl --stack workspace-management set MemorySize=512";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -35,13 +35,12 @@ const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The trace id that every invocation has.
 pub const TRACE_ID: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
 
-/// The environment variables that Lambda sets for a function that logs JSON.
-pub fn environment(runtime_api: &str) -> [(&'static str, &str); 5] {
+/// The environment variables that Lambda sets for a function.
+pub fn environment(runtime_api: &str) -> [(&'static str, &str); 4] {
     [
         ("AWS_LAMBDA_FUNCTION_NAME", "workspace-management"),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
-        ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
         ("AWS_LAMBDA_RUNTIME_API", runtime_api),
     ]
 }

@@ -246,13 +246,11 @@ fn conditions_compare_parameters_with_text() {
     }
 }
 
-/// The function itself applies the level.
+/// The line of a request has the level INFO or ERROR.
 #[test]
-fn lambda_drops_no_line_of_a_request_at_any_log_level() {
-    let resources = Stack::new(&[("LogLevel", "ERROR")]).resources();
-    let function = &resources["Function"].properties;
+fn lambda_drops_no_line_of_a_request() {
+    let function = &template()["Resources"]["Function"]["Properties"];
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
-    assert_eq!(function["Environment"]["Variables"]["LOG_LEVEL"], "ERROR");
 }
 
 #[test]

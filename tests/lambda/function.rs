@@ -39,7 +39,6 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
         .args(words)
         .env_clear()
         .envs(environment(runtime_api))
-        .env("LOG_LEVEL", "TRACE")
         .envs(aws_variables())
         .env("AWS_ENDPOINT_URL_DYNAMODB", &app.endpoint)
         .env("ANONYMOUS_OPERATIONS", "allowed")

@@ -104,7 +104,7 @@ fn assignment(text: &str) -> Result<Assignment, &'static str> {
             name: name.to_owned(),
             value: value.to_owned(),
         }),
-        _ => Err("give a parameter and its value, such as LogLevel=WARN"),
+        _ => Err("give a parameter and its value, such as MemorySize=512"),
     }
 }
 

@@ -238,7 +238,7 @@ impl Outcome {
 
 #[test]
 fn only_the_given_parameter_changes() {
-    let outcome = STACK.set(&["LogLevel=WARN", "--stack", "stack"]);
+    let outcome = STACK.set(&["KeyCacheSeconds=0", "--stack", "stack"]);
 
     outcome.assert_succeeds("the stack stack was updated");
     let update = outcome.update();
@@ -253,7 +253,7 @@ fn only_the_given_parameter_changes() {
         let name = value("ParameterKey").unwrap();
         let (new, previous) = (value("ParameterValue"), value("UsePreviousValue"));
         let expected = match &**name {
-            "LogLevel" => (Some("WARN"), None),
+            "KeyCacheSeconds" => (Some("0"), None),
             _ => (None, Some("true")),
         };
         let actual = (new.map(String::as_str), previous.map(String::as_str));
@@ -265,7 +265,7 @@ fn only_the_given_parameter_changes() {
 
 #[test]
 fn the_capabilities_of_the_stack_and_of_its_transform_are_sent() {
-    let outcome = STACK.set(&["LogLevel=WARN", "--stack", "stack"]);
+    let outcome = STACK.set(&["KeyCacheSeconds=0", "--stack", "stack"]);
 
     let capabilities = outcome.update().iter();
     let capabilities: BTreeSet<_> = capabilities
@@ -278,7 +278,7 @@ fn the_capabilities_of_the_stack_and_of_its_transform_are_sent() {
 
 #[test]
 fn the_values_before_and_after_are_printed() {
-    let arguments = ["LogLevel=WARN", "MemorySize=256", "--stack", "stack"];
+    let arguments = ["KeyCacheSeconds=0", "MemorySize=256", "--stack", "stack"];
     let outcome = STACK.set(&arguments);
     let table = String::from_utf8(outcome.output.stdout).unwrap();
     let lines: Vec<Vec<_>> = table
@@ -287,7 +287,7 @@ fn the_values_before_and_after_are_printed() {
         .collect();
     let expected = [
         ["NAME", "BEFORE", "AFTER"],
-        ["LogLevel", "INFO", "WARN"],
+        ["KeyCacheSeconds", "60", "0"],
         ["MemorySize", "256", "256"],
     ];
     assert_eq!(lines, expected);
@@ -295,7 +295,7 @@ fn the_values_before_and_after_are_printed() {
     let outcome = STACK.set(&[&arguments[..], &["--json"]].concat());
     let rows: Value = serde_json::from_slice(&outcome.output.stdout).unwrap();
     let expected = json!([
-        { "name": "LogLevel", "before": "INFO", "after": "WARN", "changed": true },
+        { "name": "KeyCacheSeconds", "before": "60", "after": "0", "changed": true },
         { "name": "MemorySize", "before": "256", "after": "256", "changed": false },
     ]);
     assert_eq!(rows, expected);
@@ -303,7 +303,7 @@ fn the_values_before_and_after_are_printed() {
 
 #[test]
 fn values_that_the_stack_has_already_do_not_update_it() {
-    let outcome = STACK.set(&["LogLevel=INFO", "AlarmTopic=", "--stack", "stack"]);
+    let outcome = STACK.set(&["KeyCacheSeconds=60", "AlarmTopic=", "--stack", "stack"]);
 
     outcome.assert_succeeds("the stack was not updated");
     assert_eq!(outcome.actions(), ["DescribeStacks", "GetTemplate"]);
@@ -325,12 +325,23 @@ fn a_change_without_an_effect_succeeds() {
 fn invalid_arguments_send_no_request() {
     let rows: [(&[&str], &str); 6] = [
         (&["--stack", "stack"], "NAME=VALUE"),
-        (&["LogLevel", "--stack", "stack"], "such as LogLevel=WARN"),
-        (&["=WARN", "--stack", "stack"], "such as LogLevel=WARN"),
-        (&["LogLevel=WARN"], "name the stack to change with --stack"),
         (
-            &["LogLevel=WARN", "LogLevel=INFO", "--stack", "stack"],
-            "LogLevel is given more than once",
+            &["KeyCacheSeconds", "--stack", "stack"],
+            "such as MemorySize=512",
+        ),
+        (&["=512", "--stack", "stack"], "such as MemorySize=512"),
+        (
+            &["KeyCacheSeconds=0"],
+            "name the stack to change with --stack",
+        ),
+        (
+            &[
+                "KeyCacheSeconds=0",
+                "KeyCacheSeconds=60",
+                "--stack",
+                "stack",
+            ],
+            "KeyCacheSeconds is given more than once",
         ),
         (
             &["Architecture=arm64", "--stack", "stack"],
@@ -354,12 +365,12 @@ fn invalid_arguments_send_no_request() {
 fn values_that_the_template_forbids_update_nothing() {
     for (argument, message) in [
         (
-            "Loglevel=DEBUG",
-            "the stack has no parameter Loglevel: use one of ",
+            "Keycacheseconds=0",
+            "the stack has no parameter Keycacheseconds: use one of ",
         ),
         (
-            "LogLevel=debug",
-            "invalid value \"debug\" for LogLevel: must be one of INFO, ",
+            "Dashboard=yes",
+            "invalid value \"yes\" for Dashboard: must be one of true, ",
         ),
         (
             "AlarmTopic=x",
@@ -422,7 +433,7 @@ fn no_wait_exits_when_the_update_has_started() {
         after: &["UPDATE_ROLLBACK_COMPLETE"],
         ..STACK
     };
-    let outcome = stack.set(&["LogLevel=WARN", "--stack", "stack", "--no-wait"]);
+    let outcome = stack.set(&["KeyCacheSeconds=0", "--stack", "stack", "--no-wait"]);
 
     outcome.assert_succeeds("the update of the stack stack has started");
     assert_eq!(outcome.actions().last(), Some(&"UpdateStack"));
@@ -434,7 +445,7 @@ fn a_stack_that_is_being_updated_is_not_changed() {
         before: "UPDATE_IN_PROGRESS",
         ..STACK
     };
-    let outcome = stack.set(&["LogLevel=WARN", "--stack", "stack"]);
+    let outcome = stack.set(&["KeyCacheSeconds=0", "--stack", "stack"]);
 
     assert_fails(&outcome.output, "its status is UPDATE_IN_PROGRESS");
     assert_eq!(outcome.actions(), ["DescribeStacks"]);
@@ -443,7 +454,7 @@ fn a_stack_that_is_being_updated_is_not_changed() {
 #[test]
 fn an_unreachable_cloudformation_fails() {
     let (_, requests) = mpsc::channel();
-    let arguments = ["LogLevel=WARN", "--stack", "stack"];
+    let arguments = ["KeyCacheSeconds=0", "--stack", "stack"];
     let outcome = run(&arguments, &unused_url(), &requests);
 
     assert_fails(&outcome.output, "stack stack: cannot read the stack: ");

@@ -146,7 +146,7 @@ mod tests {
     fn every_default_of_the_template_is_accepted() {
         let parameters = Parameters::parse(TEMPLATE).unwrap();
         let declarations = parameters.0.as_mapping().unwrap();
-        assert!(declarations.contains_key("LogLevel"));
+        assert!(declarations.contains_key("MemorySize"));
         for (name, declaration) in declarations {
             let (name, default) = (name.as_str().unwrap(), text(&declaration["Default"]));
             let Some(default) = default else { continue };
@@ -163,7 +163,7 @@ mod tests {
             ("MemorySize", "10240"),
             ("KeyCacheSeconds", "0"),
             ("LogRetentionDays", "3653"),
-            ("LogLevel", "ERROR"),
+            ("AnonymousOperations", "denied"),
             ("ReservedConcurrency", "1000"),
             ("Dashboard", "false"),
             ("AlarmTopic", "arn:aws:sns:us-east-1:123456789012:alarms"),
@@ -205,7 +205,7 @@ mod tests {
                 "must be a number of at least -1",
             ),
             ("LogRetentionDays", "2", days),
-            ("LogLevel", "info", "must be one of INFO, WARN, ERROR"),
+            ("Architecture", "ARM64", "must be one of x86_64, arm64"),
             ("Dashboard", "yes", "must be one of true, false"),
             ("AnonymousOperations", "", "must be one of allowed, denied"),
             ("AlarmTopic", "alarms", topic),

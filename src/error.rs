@@ -135,7 +135,7 @@ pub(crate) struct Violation {
     pub(crate) rule: Rule,
     /// The limit of the rule, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) limit: Option<u64>,
+    pub(crate) limit: Option<i64>,
     /// The rule, as the rest of a sentence that starts with the value, such as `is required`.
     pub(crate) detail: String,
 }
@@ -151,7 +151,7 @@ impl Violation {
         }
     }
 
-    pub(crate) fn with_limit(self, limit: u64) -> Self {
+    pub(crate) fn with_limit(self, limit: i64) -> Self {
         Self {
             limit: Some(limit),
             ..self

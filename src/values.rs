@@ -94,7 +94,7 @@ fn too_long(text: &str, max: usize) -> Option<Violation> {
     let length = text.chars().count();
     (length > max).then(|| {
         let detail = format!("must have at most {max} characters, but has {length}");
-        Violation::new(Rule::MaxLength, detail).with_limit(max as u64)
+        Violation::new(Rule::MaxLength, detail).with_limit(max as i64)
     })
 }
 
@@ -137,29 +137,31 @@ impl Description {
     }
 }
 
-/// The `id` of a model: an integer from 0 to 2^53 - 1, the range in which every JSON
+/// The `id` of a model: an integer from -(2^53 - 1) to 2^53 - 1, the range in which every JSON
 /// implementation is exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub(crate) struct ModelNumber(u64);
+pub(crate) struct ModelNumber(i64);
 
 impl Deserr<Violations> for ModelNumber {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
-        const MAX: u64 = (1 << 53) - 1;
-        // Exact up to MAX. 3.0 is an integer, as in JSON Schema.
+        const MAX: i64 = (1 << 53) - 1;
+        // Exact from -MAX to MAX. 3.0 is an integer, as in JSON Schema.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,
             Value::Float(number) if number.fract() == 0.0 => number,
             other => return Err(type_mismatch(&other, ValueKind::Integer, at)),
         };
-        let (rule, limit, words) = match number {
-            ..0.0 => (Rule::Minimum, 0, "at least"),
-            _ if number > MAX as f64 => (Rule::Maximum, MAX, "at most"),
-            _ => return Ok(Self(number as u64)),
+        let (rule, limit, words) = if number < -MAX as f64 {
+            (Rule::Minimum, -MAX, "at least")
+        } else if number > MAX as f64 {
+            (Rule::Maximum, MAX, "at most")
+        } else {
+            return Ok(Self(number as i64));
         };
         let violation = Violation::new(rule, format!("must be {words} {limit}"));
         Err(Violations::one(at, violation.with_limit(limit)))

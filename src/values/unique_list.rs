@@ -56,7 +56,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
         }
         if length > max {
             let detail = format!("must have at most {max} entries, but has {length}");
-            let violation = Violation::new(Rule::MaxItems, detail).with_limit(max as u64);
+            let violation = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
             return Err(Violations::one(at, violation));
         }
         // With the index at which each entry was sent first.

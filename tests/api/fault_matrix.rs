@@ -224,7 +224,7 @@ async fn a_failed_condition_changes_nothing() {
         for (name, value) in stored.content.as_object().unwrap() {
             other[name] = match value {
                 Value::String(text) => json!(format!("another {text}")),
-                Value::Number(number) => json!(number.as_u64().unwrap() + 1),
+                Value::Number(number) => json!(number.as_i64().unwrap() + 1),
                 value => panic!("{value} has no counterpart here: add one"),
             };
         }

@@ -345,7 +345,7 @@ fn every_property_has_a_description_an_example_and_bounds() {
                 _ => &["maxLength"],
             };
             for bound in bounds {
-                assert!(value[bound].is_u64(), "{name} has no {bound}");
+                assert!(value[bound].is_i64(), "{name} has no {bound}");
             }
             properties += 1;
         }

@@ -262,7 +262,7 @@ fn violations_of_each_rule() -> Vec<(&'static str, Value, &'static str, Value)> 
         let models = ids.iter().map(|id| json!({ "id": id, "modelid": "m" }));
         json!({ "aIModelsSelectedToAddToOrg": Value::from_iter(models) })
     };
-    let max_id: u64 = (1 << 53) - 1;
+    let max_id: i64 = (1 << 53) - 1;
     vec![
         ("required", json!({}), TEAM, Value::Null),
         ("type", json!({ "teamName": 1 }), TEAM, Value::Null),
@@ -272,7 +272,12 @@ fn violations_of_each_rule() -> Vec<(&'static str, Value, &'static str, Value)> 
         ("pattern", team("!"), TEAM, Value::Null),
         ("minItems", models(&[]), MODELS, json!(1)),
         ("maxItems", models(&vec![json!(1); 101]), MODELS, json!(100)),
-        ("minimum", models(&[json!(-1)]), MODELS, json!(0)),
+        (
+            "minimum",
+            models(&[json!(-max_id - 1)]),
+            MODELS,
+            json!(-max_id),
+        ),
         (
             "maximum",
             models(&[json!(max_id + 1)]),
@@ -320,7 +325,7 @@ async fn a_body_has_at_most_400_violations() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
     let modelid = format!(" {}\n", "x".repeat(200));
-    let models = vec![json!({ "id": -1, "modelid": modelid }); 100];
+    let models = vec![json!({ "id": i64::MIN, "modelid": modelid }); 100];
 
     let response = acme
         .post(MODELS, json!({ "aIModelsSelectedToAddToOrg": models }))

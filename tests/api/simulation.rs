@@ -64,7 +64,7 @@ fn random_request(rng: &mut Rng) -> (Operation, Sample) {
         entries: entries
             .into_iter()
             // Mostly the same number for the same name, so that batches succeed too.
-            .map(|entry| (entry.to_string(), rng.u64(0..8) / 7))
+            .map(|entry| (entry.to_string(), rng.i64(0..8) / 7))
             .collect(),
         team: choose(rng, &["red", "blue"]).to_owned(),
     };

@@ -25,7 +25,7 @@ pub struct Values {
     pub description: String,
     pub flag: bool,
     /// The entries of an array: a name and a number.
-    pub entries: Vec<(String, u64)>,
+    pub entries: Vec<(String, i64)>,
     /// The id of a team in the project `apollo` of `acme`.
     pub team: String,
 }
@@ -37,7 +37,7 @@ impl Values {
             name: "Papers".to_owned(),
             description: "Reads papers".to_owned(),
             flag: true,
-            entries: vec![("ada".to_owned(), 1), ("grace".to_owned(), 2)],
+            entries: vec![("ada".to_owned(), 1), ("grace".to_owned(), -2)],
             team: "research-team".to_owned(),
         }
     }
@@ -135,7 +135,7 @@ fn changed_bodies(body: &Value) -> Vec<(String, Value)> {
             .map(|(index, entry)| (index.to_string(), entry))
             .collect(),
         Value::String(text) => return vec![(String::new(), json!(format!("{text}x")))],
-        Value::Number(number) => return vec![(String::new(), json!(number.as_u64().unwrap() + 1))],
+        Value::Number(number) => return vec![(String::new(), json!(number.as_i64().unwrap() + 1))],
         Value::Bool(flag) => return vec![(String::new(), json!(!flag))],
         Value::Null => panic!("a sample contains null"),
     };

@@ -1,5 +1,6 @@
 //! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
-//! organization.
+//! organization. Its folders contain variants: `rest` an event of a REST API, and `with_key` events
+//! with an API key that the operation does not require.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -1,8 +1,12 @@
 //! Events from every source that can send a request, and events that contain none.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::support::{TestApp, TestResponse, event, operation_event, parse};
@@ -308,6 +312,44 @@ async fn an_event_without_a_request_is_rejected_and_the_next_one_succeeds() {
     }
 }
 
+fn events_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("events")
+}
+
+#[test]
+fn the_event_of_each_operation_has_the_headers_that_the_interface_shows() {
+    for operation in Operation::ALL {
+        let event = operation_event(*operation);
+
+        let headers = &event["headers"];
+        assert_eq!(headers["content-type"], "*/*", "{operation:?}");
+        let has_key = headers["authorization"].is_string();
+        assert_eq!(has_key, !operation.allows_anonymous(), "{operation:?}");
+        // An HTTP API sends a body of the type `*/*` in base64.
+        assert_eq!(event["isBase64Encoded"], true, "{operation:?}");
+    }
+}
+
+#[test]
+fn operations_that_allow_anonymous_callers_have_a_second_event_with_a_key() {
+    for operation in Operation::ALL {
+        let file = events_folder().join(format!("with_key/{}.json", operation.name()));
+        assert_eq!(file.exists(), operation.allows_anonymous(), "{operation:?}");
+        if file.exists() {
+            let mut event = parse(&fs::read_to_string(file).unwrap());
+            let without_key = operation_event(*operation);
+            let key = event["headers"]
+                .as_object_mut()
+                .unwrap()
+                .remove("authorization");
+            assert_eq!(key, Some(json!(format!("Bearer {DEMO_KEY}"))));
+            event["requestContext"]["requestId"] =
+                without_key["requestContext"]["requestId"].clone();
+            assert_eq!(event, without_key, "{operation:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_event_in_the_events_folder_succeeds() {
     let app = TestApp::new().await;
@@ -317,8 +359,8 @@ async fn every_event_in_the_events_folder_succeeds() {
     }
     let before = app.all_records().await;
 
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("events");
-    let folders = [folder.clone(), folder.join("rest")];
+    let folder = events_folder();
+    let folders = [folder.clone(), folder.join("rest"), folder.join("with_key")];
     let files = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap());

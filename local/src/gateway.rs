@@ -36,20 +36,21 @@ const MAX_HEADER_BYTES: usize = 10_240;
 /// The request id of an event that [`http_event`] builds.
 pub const REQUEST_ID: &str = "gateway-request";
 
-/// The event of an HTTP API (payload format 2.0) for a request without a query string. A body that
-/// is not UTF-8 is Base64-encoded.
+/// The event of an HTTP API (payload format 2.0) for a request without a query string. The names of
+/// headers are in lower case. A body is Base64-encoded unless its content type is that of a text. A
+/// body that is not UTF-8 is always encoded, because a string in JSON cannot contain it.
 pub fn http_event(
     method: &str,
     path: &str,
     headers: &BTreeMap<String, String>,
     body: Option<&[u8]>,
 ) -> Value {
-    let text = body.map(str::from_utf8).transpose();
-    let is_base64_encoded = text.is_err();
-    let body = text.map_or_else(
-        |_| body.map(|body| STANDARD.encode(body)),
-        |text| text.map(str::to_owned),
-    );
+    let content_type = headers.get("content-type").map_or("", String::as_str);
+    let text = body
+        .filter(|_| is_text(content_type))
+        .and_then(|body| String::from_utf8(body.to_vec()).ok());
+    let is_base64_encoded = body.is_some() && text.is_none();
+    let body = text.or_else(|| body.map(|body| STANDARD.encode(body)));
     json!({
         "version": "2.0",
         "routeKey": "$default",
@@ -68,6 +69,19 @@ pub fn http_event(
         "body": body,
         "isBase64Encoded": is_base64_encoded,
     })
+}
+
+/// Whether a content type is one of those whose bodies an HTTP API passes as text. AWS does not
+/// document them. They were observed on AWS: <https://github.com/ministackorg/ministack/pull/766>.
+fn is_text(content_type: &str) -> bool {
+    let (media_type, _) = content_type.split_once(';').unwrap_or((content_type, ""));
+    let media_type = media_type.trim().to_ascii_lowercase();
+    let names = [
+        "application/json",
+        "application/javascript",
+        "application/xml",
+    ];
+    media_type.starts_with("text/") || names.contains(&&*media_type)
 }
 
 /// Routes that send every request to the service, as the event of an HTTP API. The pages of an origin
@@ -196,13 +210,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_body_that_is_not_utf8_is_base64_encoded() {
-        let body = |body: &[u8]| {
-            let event = http_event("POST", "/path", &BTreeMap::new(), Some(body));
+    fn a_body_is_base64_encoded_unless_its_type_is_that_of_a_text() {
+        let sent = |content_type: Option<&str>, body: Option<&[u8]>| {
+            let header = |value: &str| ("content-type".to_owned(), value.to_owned());
+            let headers = content_type.map(header).into_iter().collect();
+            let event = http_event("POST", "/path", &headers, body);
             (event["body"].clone(), event["isBase64Encoded"].clone())
         };
-        assert_eq!(body(b""), (json!(""), json!(false)));
-        assert_eq!(body("é".as_bytes()), (json!("é"), json!(false)));
-        assert_eq!(body(b"\xff"), (json!("/w=="), json!(true)));
+        for text in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/xml",
+            "application/javascript",
+            "text/plain",
+        ] {
+            let event = sent(Some(text), Some("é".as_bytes()));
+            assert_eq!(event, (json!("é"), json!(false)), "{text}");
+            let not_utf8 = sent(Some(text), Some(b"\xff"));
+            assert_eq!(not_utf8, (json!("/w=="), json!(true)), "{text}");
+        }
+        for binary in [
+            None,
+            Some(""),
+            Some("*/*"),
+            Some("application/octet-stream"),
+            Some("application/x-www-form-urlencoded"),
+        ] {
+            let event = sent(binary, Some("é".as_bytes()));
+            assert_eq!(event, (json!("w6k="), json!(true)), "{binary:?}");
+            assert_eq!(
+                sent(binary, None),
+                (json!(null), json!(false)),
+                "{binary:?}"
+            );
+        }
     }
 }

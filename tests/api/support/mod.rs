@@ -386,14 +386,16 @@ pub fn invocation(
     LambdaEvent::new(to_raw_value(event).unwrap(), context)
 }
 
-/// An event of an HTTP API, with a body of text.
+/// An event of an HTTP API, with a body of text, whatever its content type.
 pub fn event(
     method: &str,
     path: &str,
     headers: &BTreeMap<String, String>,
     body: Option<&str>,
 ) -> Value {
-    http_event(method, path, headers, body.map(str::as_bytes))
+    let mut event = http_event(method, path, headers, None);
+    event["body"] = json!(body);
+    event
 }
 
 /// The event of an operation in `events/`.

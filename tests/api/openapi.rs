@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use workspace_management::operation::Operation;
+use workspace_management::{auth::AnonymousOperations, operation::Operation};
 
 use crate::{
-    support::{TestApp, TestResponse},
+    support::{TestApp, TestConfig, TestResponse},
     template::{declared_route, template},
 };
 
@@ -85,6 +85,11 @@ fn the_contract_has_the_routes_and_parameters_of_the_template() {
 async fn the_contract_shows_which_operations_allow_anonymous_callers() {
     let contract = contract();
     let app = TestApp::new().await;
+    let denying_app = TestApp::with_config(TestConfig {
+        anonymous_operations: AnonymousOperations::Denied,
+        ..TestConfig::default()
+    })
+    .await;
 
     for operation in Operation::ALL {
         let (path, description) = find(&contract, *operation);
@@ -99,6 +104,11 @@ async fn the_contract_shows_which_operations_allow_anonymous_callers() {
         let response = app.anonymous().post(&path, json!({})).await;
         let expected = if allows_anonymous { 422 } else { 401 };
         assert_eq!(response.status, expected, "{operation:?}");
+        let response = denying_app.anonymous().post(&path, json!({})).await;
+        assert_eq!(response.status, 401, "{operation:?}");
+        let text = description["description"].as_str().unwrap();
+        let says_so = text.contains("A deployment can deny anonymous callers.");
+        assert_eq!(says_so, allows_anonymous, "{operation:?}");
     }
 }
 

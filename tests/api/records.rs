@@ -3,9 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use workspace_local::{fixtures, schemas};
+use workspace_local::{events, fixtures, schemas};
 use workspace_management::store::Table;
+
+use crate::{
+    operations::{Sample, Values},
+    support::{TestApp, parse},
+};
 
 /// The tables, each with its schema and a record that has every attribute.
 fn examples() -> impl Iterator<Item = (Table, &'static Value, Value)> {
@@ -82,6 +88,67 @@ fn every_attribute_is_described_with_its_role_and_an_example() {
         }
     }
     assert!(checked > 50, "{checked}");
+}
+
+/// The parameters in the path of an operation's event, and the fields of its body. Of an array,
+/// those of the first entry.
+fn sent_fields(event: &Value) -> Vec<(String, Value)> {
+    let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let entry = body.as_object().unwrap().values().find_map(Value::as_array);
+    let fields = entry.map_or(&body, |entries| &entries[0]);
+    let fields = fields.as_object().unwrap().clone();
+    let parameters = event["pathParameters"].as_object().unwrap().iter();
+    parameters
+        .map(|(name, value)| (format!("{{{name}}}"), value.clone()))
+        .chain(fields)
+        .collect()
+}
+
+/// A row in the table of fields in `docs/records.md`.
+struct FieldRow {
+    attribute: &'static str,
+    role: &'static str,
+}
+
+fn field_row(field: &str, kind: &str) -> Option<FieldRow> {
+    let (field, kind) = (format!("`{field}`"), format!("`{kind}`"));
+    let documentation = include_str!("../../docs/records.md");
+    documentation.lines().find_map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let [_, name, kinds, attribute, role, _] = cells[..] else {
+            return None;
+        };
+        (name == field && kinds.contains(&kind)).then_some(FieldRow { attribute, role })
+    })
+}
+
+#[tokio::test]
+async fn the_documentation_says_where_each_field_of_a_request_is_stored() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+
+    for (operation, event) in events::all() {
+        let event = parse(event);
+        app.send(event.clone()).await.assert_success();
+        let table = Sample::of(operation, &Values::example()).records[0].table;
+        let schema = schemas::schema(table).unwrap();
+        let kind = schema["$id"].as_str().unwrap().rsplit(':').next().unwrap();
+        let mut stored = app.records(table).await;
+        for (field, value) in sent_fields(&event) {
+            let row = field_row(&field, kind);
+            let row =
+                row.unwrap_or_else(|| panic!("docs/records.md: no row for {field} of a {kind}"));
+            let attribute = row.attribute.split('`').nth(1).unwrap();
+            stored.retain(|record| record[attribute] == value);
+            assert!(!stored.is_empty(), "no {kind} has the {attribute} {value}");
+            let role = schema["properties"][attribute]["x-role"].as_str().unwrap();
+            assert!(
+                row.role.starts_with(&format!("`{role}`")),
+                "{kind}: {field}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -82,17 +82,23 @@ pub(crate) async fn authorize(
     organization: Option<&Identifier>,
     log: &mut RequestLog<'_>,
 ) -> Result<Caller> {
-    let allows_anonymous =
-        operation.allows_anonymous() && anonymous_operations == AnonymousOperations::Allowed;
-    match (request.credential, organization) {
-        (Credential::Key(key), _) => {
+    match request.credential {
+        Credential::Key(key) => {
             authorize_key(store, key, request, operation, organization, log).await
         }
-        (Credential::Missing, Some(organization)) if allows_anonymous => {
-            authorize_anonymous(store, request, organization, log).await
+        Credential::Malformed => Err(Error::KeyNotAccepted),
+        Credential::Missing => {
+            let is_allowed = operation.allows_anonymous()
+                && anonymous_operations == AnonymousOperations::Allowed;
+            let organization = organization.filter(|_| is_allowed).ok_or(Error::NoKey)?;
+            let now = request.received_at;
+            if !store.organization_is_enabled(organization, now).await? {
+                return Err(Error::NoSuchOrganization);
+            }
+            log.organization = Some(organization.as_str().to_owned());
+            log.key_id = Some(ANONYMOUS);
+            Ok(Caller::new(organization.clone(), ANONYMOUS, request))
         }
-        (Credential::Missing, _) => Err(Error::NoKey),
-        (Credential::Malformed, _) => Err(Error::KeyNotAccepted),
     }
 }
 
@@ -125,21 +131,6 @@ async fn authorize_key(
         return Err(Error::OperationNotAllowed(operation.name()));
     }
     Ok(Caller::new(organization, &key.key_id, request))
-}
-
-async fn authorize_anonymous(
-    store: &Store,
-    request: &Request<'_>,
-    organization: &Identifier,
-    log: &mut RequestLog<'_>,
-) -> Result<Caller> {
-    let now = request.received_at;
-    if !store.organization_is_enabled(organization, now).await? {
-        return Err(Error::NoSuchOrganization);
-    }
-    log.organization = Some(organization.as_str().to_owned());
-    log.key_id = Some(ANONYMOUS);
-    Ok(Caller::new(organization.clone(), ANONYMOUS, request))
 }
 
 #[cfg(test)]

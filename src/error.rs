@@ -4,10 +4,9 @@ use std::error::Error as StdError;
 
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 
-/// The challenge of a 401 (RFC 6750, section 3).
+/// The challenges of a 401 without and with a credential (RFC 6750, section 3).
 const CHALLENGE: &str = r#"Bearer realm="workspace-management""#;
 
-/// The challenge of a 401 whose request has a credential.
 const INVALID_TOKEN: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// Why a request was rejected or failed.
@@ -16,11 +15,9 @@ const INVALID_TOKEN: &str = r#"Bearer realm="workspace-management", error="inval
 /// that the caller reads. The cause, if there is one, is the `source` and is only logged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The event is not an HTTP request, or its body is marked as base64 but does not decode.
     #[error("The event is not an HTTP request, or its body is not valid base64.")]
     MalformedEvent,
-    /// A path parameter is empty, too long, a dot segment, or contains a character that is not
-    /// allowed. Has the parameter's name and its maximum length.
+    /// A path parameter is not valid. Has its name and its maximum length.
     #[error(
         "The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ - and must not be `.` or `..`."
     )]
@@ -28,14 +25,12 @@ pub(crate) enum Error {
     /// The body is not JSON, with a sentence that says why.
     #[error("The request body is not JSON. {0}")]
     NotJson(String),
-    /// The request has no API key.
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     NoKey,
     /// The API key is malformed, unknown, expired or revoked. The text is the same for each, so that
     /// it does not reveal whether a key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     KeyNotAccepted,
-    /// The API key belongs to another organization.
     #[error("This API key belongs to another organization than the one in the path.")]
     OtherOrganization,
     /// The organization of the API key is disabled or was erased.
@@ -44,7 +39,6 @@ pub(crate) enum Error {
     /// The API key is not allowed to call the operation of this name.
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
-    /// No operation has this path.
     #[error(
         "No operation exists at this path. Paths are case-sensitive and have no trailing slash."
     )]
@@ -55,7 +49,6 @@ pub(crate) enum Error {
     /// The team was not created, or is being removed.
     #[error("This team does not exist in the project.")]
     NoSuchTeam,
-    /// The path belongs to an operation, but the method is not POST.
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
     /// A team with this id is being removed.
@@ -188,7 +181,6 @@ impl Error {
             Self::MalformedEvent         => (400, "malformed_event", "Malformed event", None),
             Self::MalformedPath(..)      => (400, "malformed_path", "Malformed path", None),
             Self::NotJson(_)             => (400, "not_json", "Not JSON", None),
-            // RFC 6750, section 3.1: the challenge has no error code if no key was sent.
             Self::NoKey                  => (401, "unauthenticated", "API key required", Some((WWW_AUTHENTICATE, CHALLENGE))),
             Self::KeyNotAccepted         => (401, "unauthenticated", "API key required", Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
             Self::OtherOrganization      => (403, "other_organization", "Other organization", None),

@@ -40,7 +40,7 @@ pub(crate) struct Event {
     multi_value_headers: Option<HashMap<String, Vec<String>>>,
     body: Option<String>,
     is_base64_encoded: Option<bool>,
-    request_context: Option<RequestContext>,
+    request_context: RequestContext,
 }
 
 #[derive(Default, Deserialize)]
@@ -49,12 +49,13 @@ struct RequestContext {
     request_id: Option<String>,
     stage: Option<String>,
     /// In payload 2.0.
-    http: Option<Http>,
+    http: Http,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Http {
-    method: String,
+    method: Option<String>,
 }
 
 impl Event {
@@ -65,7 +66,7 @@ impl Event {
 
     /// The request's id, if the source sends one.
     pub(crate) fn request_id(&self) -> Option<&str> {
-        self.request_context.as_ref()?.request_id.as_deref()
+        self.request_context.request_id.as_deref()
     }
 
     /// The request. `None` if the event contains none, or if its body is not valid base64.
@@ -74,11 +75,12 @@ impl Event {
         id: &'a str,
         received_at: SystemTime,
     ) -> Option<Request<'a>> {
+        let method = &self.request_context.http.method;
         let body = self.body.as_deref().unwrap_or_default();
         Some(Request {
             id,
             received_at,
-            method: self.method()?,
+            method: method.as_ref().or(self.http_method.as_ref())?,
             path: self.segments()?,
             credential: Credential::parse(&self.header_values("authorization")),
             body: match self.is_base64_encoded {
@@ -86,14 +88,6 @@ impl Event {
                 _ => body.as_bytes().into(),
             },
         })
-    }
-
-    fn method(&self) -> Option<&str> {
-        let context = self.request_context.as_ref();
-        match context.and_then(|context| context.http.as_ref()) {
-            Some(http) => Some(&http.method),
-            None => self.http_method.as_deref(),
-        }
     }
 
     /// The percent-decoded segments of the path, without the stage that some sources add.
@@ -107,9 +101,7 @@ impl Event {
         let mut segments: Vec<_> = path.split('/').map(decode).collect();
         // A path without a stage keeps its first segment, even if the stage is named `api`.
         let has_no_stage = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
-        let context = self.request_context.as_ref();
-        let stage = context.and_then(|context| context.stage.as_deref());
-        if !has_no_stage && stage == Some(&*segments[0]) {
+        if !has_no_stage && self.request_context.stage.as_deref() == Some(&*segments[0]) {
             segments.remove(0);
         }
         Some(segments)

@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::{
     error::{Error, Result},
     operation::{Operation, Success, parameter},
-    response::status,
 };
 
 /// What the log shows of a request. Each part is set as soon as it is known, so that the line of a
@@ -32,15 +31,16 @@ pub(crate) struct RequestLog<'a> {
 impl RequestLog<'_> {
     /// Writes the line. The level of a 5xx is ERROR, of all others INFO.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
-        let status = status(outcome);
         let error = outcome.as_ref().err();
+        let facts = error.map(Error::facts);
+        let status = facts.as_ref().map_or(204, |facts| facts.status);
         // `tracing` requires a constant level.
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
                     operation = self.operation.map(Operation::name),
                     status,
-                    code = error.map(|error| error.facts().code),
+                    code = facts.as_ref().map(|facts| facts.code),
                     reason = error.and_then(Error::reason),
                     organization = self.organization,
                     key_id = self.key_id,

@@ -8,17 +8,10 @@ use lambda_http::{
 use serde::Serialize;
 
 use crate::{
-    error::{Error, Result, Violation},
+    error::{Error, Facts, Result, Violation},
     event::Event,
     operation::Success,
 };
-
-/// The HTTP status of an outcome.
-pub(crate) fn status(outcome: &Result<Success>) -> u16 {
-    outcome
-        .as_ref()
-        .map_or_else(|error| error.facts().status, |_| 204)
-}
 
 /// The response to a request, in a form that HTTP APIs, function URLs and REST APIs read.
 pub(crate) fn response(
@@ -27,27 +20,31 @@ pub(crate) fn response(
     request_id: &str,
 ) -> ApiGatewayProxyResponse {
     let mut response = ApiGatewayProxyResponse::default();
-    response.status_code = status(outcome).into();
     let headers = &mut response.headers;
     if let Ok(request_id) = HeaderValue::from_str(request_id) {
         headers.insert("x-request-id", request_id);
     }
     match outcome {
-        Ok(Success::Created { id }) if event.prefers_headers_only() => {
-            if let Ok(id) = HeaderValue::from_str(id) {
+        Ok(success) => {
+            response.status_code = 204;
+            if let Success::Created { id } = success
+                && event.prefers_headers_only()
+                && let Ok(id) = HeaderValue::from_str(id)
+            {
                 let applied = HeaderValue::from_static("return=headers-only");
                 headers.insert("x-resource-id", id);
                 headers.insert("preference-applied", applied);
             }
         }
-        Ok(_) => {}
         Err(error) => {
+            let facts = error.facts();
+            response.status_code = facts.status.into();
             let problem_json = HeaderValue::from_static("application/problem+json");
             headers.insert(CONTENT_TYPE, problem_json);
-            if let Some((name, value)) = error.facts().header {
+            if let Some((name, value)) = &facts.header {
                 headers.insert(name, HeaderValue::from_static(value));
             }
-            let problem = serde_json::to_string(&Problem::new(error, request_id));
+            let problem = serde_json::to_string(&Problem::new(error, facts, request_id));
             response.body = problem.ok().map(Body::Text);
         }
     }
@@ -77,8 +74,7 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    fn new(error: &'a Error, request_id: &'a str) -> Self {
-        let facts = error.facts();
+    fn new(error: &'a Error, facts: Facts, request_id: &'a str) -> Self {
         Self {
             r#type: format!("urn:workspace-management:problem:{}", facts.code),
             title: facts.title,

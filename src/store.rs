@@ -21,10 +21,9 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     config::Builder,
-    operation::put_item::PutItemError,
-    types::{AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure},
+    types::{AttributeValue, KeysAndAttributes},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use crate::{
     api_key::{ApiKey, KeyRecord},
@@ -36,12 +35,12 @@ mod cache;
 pub mod client;
 mod retry;
 mod tables;
-mod update;
+mod write;
 
 use cache::Cache;
 pub use retry::{AdditionalRetries, FailedCondition, failed_conditions};
 pub use tables::{Table, TableNames};
-pub(crate) use update::Update;
+pub(crate) use write::Update;
 
 /// The maximum time for which an organization or a team is cached. It can accept requests for this
 /// long after it was disabled or marked for removal.
@@ -74,7 +73,7 @@ pub(crate) struct AcceptedKey {
 /// The state of an organization, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OrganizationState {
-    /// It was not read with the key: the key or the organization is cached.
+    /// It was not read: the key is cached, or the path has no organization.
     NotRead,
     Enabled,
     /// It is disabled or not registered.
@@ -120,7 +119,7 @@ impl Store {
 
     /// Finds an API key. Returns `None` if it is not accepted, and then caches nothing.
     ///
-    /// If neither the key nor the organization in the path is cached, one request reads both.
+    /// Unless the key is cached, one request reads it together with the organization in the path.
     pub(crate) async fn find_key(
         &self,
         key: ApiKey<'_>,
@@ -133,10 +132,9 @@ impl Store {
                 organization: OrganizationState::NotRead,
             }));
         }
-        let is_cached = |id: &Identifier| self.organizations.get(id.as_str(), now).is_some();
         let key_id = vec![key.id()];
         let (key_item, organization) = match organization_in_path {
-            Some(id) if !is_cached(id) => {
+            Some(id) => {
                 let organization_id = vec![id.as_str()];
                 let keys = [
                     (Table::KEYS, key_id),
@@ -145,7 +143,7 @@ impl Store {
                 let [key_item, organization_item] = self.read(keys).await?;
                 (key_item, OrganizationState::of(organization_item))
             }
-            _ => {
+            None => {
                 let [key_item] = self.read([(Table::KEYS, key_id)]).await?;
                 (key_item, OrganizationState::NotRead)
             }
@@ -233,37 +231,5 @@ impl Store {
             unprocessed = response.unprocessed_keys.unwrap_or_default();
         }
         Ok(keys.map(|(table, _)| found.remove(self.tables.name(table))?.pop()))
-    }
-
-    /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After
-    /// a lost response, the existing record can be the one that this call wrote. Sends one request,
-    /// apart from retries.
-    pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
-        &self,
-        table: Table,
-        record: &R,
-    ) -> Result<Option<R>> {
-        let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let result = self
-            .client
-            .put_item()
-            .table_name(self.tables.name(table))
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#key)")
-            .expression_attribute_names("#key", table.primary_key[0])
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .send()
-            .await;
-        let Err(error) = result else {
-            return Ok(None);
-        };
-        let Some(PutItemError::ConditionalCheckFailedException(failure)) = error.as_service_error()
-        else {
-            return Err(error.into());
-        };
-        match failure.item() {
-            Some(existing) => from_item(existing.clone()).map(Some),
-            None => Err(Error::internal("DynamoDB returned no item")),
-        }
     }
 }

@@ -1,12 +1,12 @@
-//! Updates of one record or of several, all or none.
+//! Writes records. DynamoDB returns the existing record if the condition of a write fails.
 
 use aws_sdk_dynamodb::{
-    operation::update_item::UpdateItemError,
+    operation::{put_item::PutItemError, update_item::UpdateItemError},
     types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update as UpdateAction},
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{FailedCondition, Item, Store, Table, retry::failed_conditions};
+use super::{FailedCondition, Item, Store, Table, from_item, retry::failed_conditions};
 use crate::error::{Error, Result};
 
 /// An update of a record, as DynamoDB's expressions.
@@ -22,6 +22,38 @@ pub(crate) struct Update {
 }
 
 impl Store {
+    /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After
+    /// a lost response, the existing record can be the one that this call wrote. Sends one request,
+    /// apart from retries.
+    pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
+        &self,
+        table: Table,
+        record: &R,
+    ) -> Result<Option<R>> {
+        let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
+        let result = self
+            .client
+            .put_item()
+            .table_name(self.tables.name(table))
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#key)")
+            .expression_attribute_names("#key", table.primary_key[0])
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .send()
+            .await;
+        let Err(error) = result else {
+            return Ok(None);
+        };
+        let Some(PutItemError::ConditionalCheckFailedException(failure)) = error.as_service_error()
+        else {
+            return Err(error.into());
+        };
+        match failure.item() {
+            Some(existing) => from_item(existing.clone()).map(Some),
+            None => Err(Error::internal("DynamoDB returned no item")),
+        }
+    }
+
     /// Applies an update to 1 to 100 records, all or none, in one request. Returns the records whose
     /// condition failed. If there are any, nothing was written.
     pub(crate) async fn update<R: Serialize>(

@@ -1,6 +1,6 @@
 //! Reads the configuration from environment variables. No other module of the crate does.
 
-use std::{env, str::FromStr, time::Duration};
+use std::{env, time::Duration};
 
 use aws_config::Region;
 use aws_sdk_dynamodb::config::Credentials;
@@ -21,8 +21,6 @@ pub struct Config {
     pub anonymous_operations: AnonymousOperations,
     /// `KEY_CACHE_SECONDS`: how long API keys are cached. 60 by default; 0 disables the cache.
     pub key_cache: Duration,
-    /// `AWS_LAMBDA_MAX_CONCURRENCY`: how many events Lambda sends at once. 1 by default.
-    pub concurrency: usize,
 }
 
 impl Config {
@@ -43,13 +41,18 @@ impl Config {
                 return Err(format!("ANONYMOUS_OPERATIONS {rule}, not {other:?}.").into());
             }
         };
+        let key_cache_seconds = match variable("KEY_CACHE_SECONDS") {
+            None => 60,
+            Some(value) => value
+                .parse()
+                .map_err(|_| format!("KEY_CACHE_SECONDS must be a whole number, not {value:?}."))?,
+        };
         let tables = TableNames::new(|table| variable(table.variable).ok_or(table.variable));
         Ok(Self {
             tables: tables.map_err(|name| format!("{name} is required but not set."))?,
             dynamodb: client_config(variable)?,
             anonymous_operations,
-            key_cache: Duration::from_secs(number(variable, "KEY_CACHE_SECONDS", 60)?),
-            concurrency: number(variable, "AWS_LAMBDA_MAX_CONCURRENCY", 1)?,
+            key_cache: Duration::from_secs(key_cache_seconds),
         })
     }
 }
@@ -75,17 +78,6 @@ fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientCon
             let token = variable("AWS_SESSION_TOKEN");
             Credentials::new(id, secret, token, None, "environment")
         }),
-    })
-}
-
-fn number<N: FromStr>(
-    variable: &impl Fn(&str) -> Option<String>,
-    name: &str,
-    default: N,
-) -> Result<N, BoxError> {
-    variable(name).map_or(Ok(default), |value| {
-        let error = |_| format!("{name} must be a whole number, not {value:?}.").into();
-        value.parse().map_err(error)
     })
 }
 
@@ -118,7 +110,6 @@ mod tests {
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
         assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
         assert_eq!(config.key_cache, Duration::from_secs(60));
-        assert_eq!(config.concurrency, 1);
         assert_eq!(config.dynamodb.endpoint_url, None);
         assert_eq!(config.dynamodb.certificates, None);
         assert!(config.dynamodb.credentials.is_none());
@@ -130,7 +121,6 @@ mod tests {
         let config = read(&[
             ("ANONYMOUS_OPERATIONS", Some("allowed")),
             ("KEY_CACHE_SECONDS", Some("0")),
-            ("AWS_LAMBDA_MAX_CONCURRENCY", Some("64")),
             ("AWS_ENDPOINT_URL_DYNAMODB", Some("http://127.0.0.1:8000")),
             ("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1")),
             ("AWS_USE_FIPS_ENDPOINT", Some("true")),
@@ -145,7 +135,6 @@ mod tests {
 
         assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
         assert_eq!(config.key_cache, Duration::ZERO);
-        assert_eq!(config.concurrency, 64);
         let dynamodb = config.dynamodb;
         assert_eq!(
             dynamodb.endpoint_url.as_deref(),
@@ -191,11 +180,6 @@ mod tests {
                 "must be a whole number",
             ),
             ("KEY_CACHE_SECONDS", Some("-1"), "must be a whole number"),
-            (
-                "AWS_LAMBDA_MAX_CONCURRENCY",
-                Some("many"),
-                "must be a whole number",
-            ),
             ("AWS_REGION", None, "is required but not set"),
             (
                 "AWS_ENDPOINT_URL",

@@ -2,7 +2,7 @@
 //! events to the service.
 #![recursion_limit = "256"] // for the SDK's deeply nested futures
 
-use std::{convert::Infallible, panic, process::ExitCode, sync::Arc};
+use std::{convert::Infallible, panic, process::ExitCode};
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use tokio::runtime;
@@ -27,22 +27,19 @@ fn main() -> ExitCode {
 
 fn start() -> Result<(), Error> {
     let config = Config::from_env()?;
-    // One thread is enough for one event at a time. Lambda Managed Instances send several.
-    let mut runtime = if config.concurrency > 1 {
-        runtime::Builder::new_multi_thread()
-    } else {
-        runtime::Builder::new_current_thread()
-    };
-    runtime.enable_all().build()?.block_on(run(config))
+    // Lambda sends one event at a time, so one thread is enough.
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(config))
 }
 
 async fn run(config: Config) -> Result<(), Error> {
     let client_config = config.dynamodb.connect().await?;
     let store = Store::new(client_config, config.tables, config.key_cache);
-    let service = Arc::new(Service::new(store, config.anonymous_operations));
-    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<_>| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.handle(event).await) }
+    let service = &Service::new(store, config.anonymous_operations);
+    lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
+        Ok::<_, Infallible>(service.handle(event).await)
     }))
     .await
 }

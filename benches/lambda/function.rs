@@ -97,32 +97,18 @@ impl Function {
     pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Invocation> {
         self.runtime_api.discard_polls();
         let sent = Instant::now();
-        self.send(0, event);
-        let (_, received) = self.response().await?;
-        let polled = self.runtime_api.polled().await?;
-        Ok(Invocation {
-            response: received - sent,
-            until_next_poll: polled - sent,
-        })
-    }
-
-    /// Queues an event.
-    pub(crate) fn send(&self, id: u64, event: &Arc<str>) {
-        self.runtime_api.send(id, event.clone());
-    }
-
-    /// Waits for the next response. Returns the id of its event, and when it arrived.
-    ///
-    /// # Errors
-    /// If the response is not a 204.
-    pub(crate) async fn response(&mut self) -> Result<(u64, Instant)> {
+        self.runtime_api.send("invocation", event.clone());
         let result = self.runtime_api.result().await?;
         ensure!(
             result.body.starts_with(b"{\"statusCode\":204"),
             "the response is not a 204: {}",
             String::from_utf8_lossy(&result.body)
         );
-        Ok((result.request_id.parse()?, result.at))
+        let polled = self.runtime_api.polled().await?;
+        Ok(Invocation {
+            response: result.at - sent,
+            until_next_poll: polled - sent,
+        })
     }
 
     /// The CPU time of all threads since the start.

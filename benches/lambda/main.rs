@@ -24,7 +24,6 @@ mod report;
 mod sizes;
 mod soak;
 mod start;
-mod throughput;
 
 use std::{env, path::Path};
 
@@ -66,7 +65,6 @@ async fn main() -> Result<()> {
     }
     start::measure(&bench, starts, &mut report).await?;
     operations::measure(&bench, &mut report).await?;
-    throughput::measure(&bench, &mut report).await?;
     growth::measure(&bench, &mut report).await?;
     sizes::measure(&bench, &mut report)?;
     if can_limit_cpu.is_ok() {

@@ -87,14 +87,6 @@ impl<'a> Credential<'a> {
             None => Self::Malformed,
         }
     }
-
-    /// The id of the key, whether the key is accepted or not.
-    pub(crate) fn key_id(self) -> Option<&'a str> {
-        match self {
-            Self::Key(key) => Some(key.id()),
-            Self::Missing | Self::Malformed => None,
-        }
-    }
 }
 
 /// The record of an API key. `workspacectl` writes it and the function reads it.
@@ -152,14 +144,7 @@ pub struct SecretDigest(String);
 
 impl SecretDigest {
     fn of(secret: &str) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let bytes = Sha256::digest(secret);
-        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        Self(
-            digits
-                .map(|digit| char::from(DIGITS[usize::from(digit)]))
-                .collect(),
-        )
+        Self(hex::encode(Sha256::digest(secret)))
     }
 
     /// Compares two digests in constant time.

@@ -9,7 +9,6 @@ use deserr::{
     DeserializeError, Deserr, ErrorKind, IntoValue, MergeWithError, Value, ValueKind,
     ValuePointerRef,
 };
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{Error, Result, Rule, Violation};
 
@@ -45,17 +44,17 @@ fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
 pub(crate) struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// One violation, at a place in the body.
-    pub(crate) fn one(at: ValuePointerRef, violation: Violation) -> Self {
-        Self::all(at, vec![violation])
-    }
-
-    /// Violations, all at one place in the body.
-    pub(crate) fn all(at: ValuePointerRef, mut violations: Vec<Violation>) -> Self {
-        for violation in &mut violations {
-            violation.pointer = pointer(at);
-        }
-        Self(violations)
+    /// Violations at one place in the body.
+    pub(crate) fn new(
+        at: ValuePointerRef,
+        violations: impl IntoIterator<Item = Violation>,
+    ) -> Self {
+        let pointer = pointer(at);
+        let place = |violation| Violation {
+            pointer: pointer.clone(),
+            ..violation
+        };
+        Self(violations.into_iter().map(place).collect())
     }
 
     /// These violations and others.
@@ -83,14 +82,14 @@ impl DeserializeError for Violations {
         let found = match error {
             ErrorKind::MissingField { field } => {
                 let violation = Violation::new(Rule::Required, "is required");
-                Self::one(at.push_key(field), violation)
+                Self::new(at.push_key(field), [violation])
             }
             ErrorKind::IncorrectValueKind { actual, accepted } => {
                 let expected = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, expected, at)
             }
             // Our types cause no other error: unknown members are allowed.
-            _ => Self::one(at, Violation::new(Rule::Type, "is not allowed")),
+            _ => Self::new(at, [Violation::new(Rule::Type, "is not allowed")]),
         };
         Self::merge(earlier, found, at)
     }
@@ -113,48 +112,22 @@ pub(crate) fn type_mismatch<V: IntoValue>(
     };
     let (expected, actual) = (name(accepted), name(actual.kind()));
     let detail = format!("must be {expected}, but is {actual}");
-    Violations::one(at, Violation::new(Rule::Type, detail))
+    Violations::new(at, [Violation::new(Rule::Type, detail)])
 }
 
-/// The characters to percent-encode: all but the unreserved ones (RFC 3986, section 2.3).
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
-/// A place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6).
+/// A place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). It needs no
+/// escapes, because violations are reported only for members of the contract.
 fn pointer(at: ValuePointerRef) -> String {
     match at {
         ValuePointerRef::Origin => "#".to_owned(),
         ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
-        ValuePointerRef::Key { key, prev } => {
-            let key = key.replace('~', "~0").replace('/', "~1");
-            let key = utf8_percent_encode(&key, ESCAPED);
-            format!("{}/{key}", pointer(*prev))
-        }
+        ValuePointerRef::Key { key, prev } => format!("{}/{key}", pointer(*prev)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pointer_escapes_names_for_json_pointers_and_uris() {
-        let root = ValuePointerRef::Origin;
-        assert_eq!(pointer(root), "#");
-        let users = root.push_key("usersAddingToTeam");
-        let third = users.push_index(3);
-        assert_eq!(
-            pointer(third.push_key("userid")),
-            "#/usersAddingToTeam/3/userid"
-        );
-        assert_eq!(pointer(root.push_key("a/b~c d")), "#/a~1b~0c%20d");
-        assert_eq!(pointer(root.push_key("é%\"")), "#/%C3%A9%25%22");
-        assert_eq!(pointer(root.push_key("-._~")), "#/-._~0");
-        assert_eq!(pointer(root.push_key("")), "#/");
-    }
 
     #[derive(Debug, Deserr)]
     #[deserr(error = Violations)]

@@ -58,19 +58,12 @@ impl Config {
 }
 
 fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientConfig, BoxError> {
-    let endpoint_variables = ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"];
-    let mut endpoints = endpoint_variables.iter();
-    let endpoint = endpoints.find_map(|name| Some((name, variable(name)?)));
-    let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-    if let Some((name, url)) = endpoint.as_ref().filter(|(_, url)| !is_url(url)) {
-        return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
-    }
     let is_true = |name| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let access_key = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     Ok(ClientConfig {
         region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
-        endpoint_url: endpoint.map(|(_, url)| url),
+        endpoint_url: endpoint_url(variable)?,
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
         certificates: variable("AWS_CA_BUNDLE").or_else(|| variable("SSL_CERT_FILE")),
@@ -79,6 +72,21 @@ fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientCon
             Credentials::new(id, secret, token, None, "environment")
         }),
     })
+}
+
+fn endpoint_url(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<String>, BoxError> {
+    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
+        match variable(name) {
+            None => {}
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+                return Ok(Some(url));
+            }
+            Some(url) => {
+                return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Why a request can fail: every error with its status, code, title and header.
 
-use std::error::Error as StdError;
+use std::{error::Error as StdError, iter};
 
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 
@@ -236,12 +236,8 @@ impl Error {
 
     /// The chain of causes in one line, for the log. `None` if the error has no cause.
     pub(crate) fn cause(&self) -> Option<String> {
-        let mut link = self.source()?;
-        let mut chain = link.to_string();
-        while let Some(next) = link.source() {
-            chain += &format!(": {next}");
-            link = next;
-        }
-        Some(chain)
+        let causes = iter::successors(self.source(), |cause| (*cause).source());
+        let chain: Vec<_> = causes.map(ToString::to_string).collect();
+        (!chain.is_empty()).then(|| chain.join(": "))
     }
 }

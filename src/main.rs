@@ -2,21 +2,21 @@
 //! events to the service.
 #![recursion_limit = "256"] // for the SDK's deeply nested futures
 
-use std::{convert::Infallible, panic, process::ExitCode};
+use std::{convert::Infallible, panic, process::ExitCode, time::SystemTime};
 
-use lambda_runtime::{Error, LambdaEvent, service_fn};
-use tokio::runtime;
+use lambda_http::{Error, LambdaEvent, service_fn};
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     fmt::layer,
-    layer::{Layer as _, SubscriberExt as _},
-    util::SubscriberInitExt as _,
+    prelude::*,
 };
 use workspace_management::{config::Config, service::Service, store::Store};
 
-fn main() -> ExitCode {
+// Lambda sends one event at a time, so one thread is enough.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
     start_log();
-    match start() {
+    match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(cause = %error, "fatal error, shutting down");
@@ -25,21 +25,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn start() -> Result<(), Error> {
+async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    // Lambda sends one event at a time, so one thread is enough.
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(run(config))
-}
-
-async fn run(config: Config) -> Result<(), Error> {
     let client_config = config.dynamodb.connect().await?;
     let store = Store::new(client_config, config.tables, config.key_cache);
     let service = &Service::new(store, config.anonymous_operations);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
-        Ok::<_, Infallible>(service.handle(event).await)
+        Ok::<_, Infallible>(service.handle(event, SystemTime::now()).await)
     }))
     .await
 }

@@ -12,6 +12,7 @@ use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProx
 use serde_json::value::RawValue;
 
 use crate::{
+    api_key::Credential,
     auth::AnonymousOperations,
     error::{Error, Result},
     event::Event,
@@ -45,15 +46,10 @@ impl Service {
         }
     }
 
-    /// Handles an event from an HTTP API, a function URL (payload 2.0) or a REST API
-    /// (payload 1.0). Logs one line.
-    pub async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> ApiGatewayProxyResponse {
-        self.handle_at(event, SystemTime::now()).await
-    }
-
-    /// Handles an event that is received at a given time. Tests pass a time in the future instead
+    /// Handles an event from an HTTP API or a function URL (payload 2.0) or from a REST API (payload
+    /// 1.0), and logs one line. `received_at` is the current time; tests pass one in the future instead
     /// of waiting for it.
-    pub async fn handle_at(
+    pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
@@ -72,7 +68,9 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                log.key_id = request.credential.key_id();
+                if let Credential::Key(key) = request.credential {
+                    log.key_id = Some(key.id());
+                }
                 let work = route(&self.store, self.anonymous_operations, request, &mut log);
                 // On the heap, because the futures of the SDK are large.
                 with_timeout(Box::pin(work), remaining_time(&context, received_at)).await

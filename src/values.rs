@@ -164,7 +164,7 @@ impl Deserr<Violations> for ModelNumber {
             return Ok(Self(number as i64));
         };
         let violation = Violation::new(rule, format!("must be {words} {limit}"));
-        Err(Violations::one(at, violation.with_limit(limit)))
+        Err(Violations::new(at, [violation.with_limit(limit)]))
     }
 }
 
@@ -178,7 +178,7 @@ macro_rules! from_json_string {
             ) -> Result<Self, Violations> {
                 match value {
                     Value::String(text) => {
-                        Self::parse(&text).map_err(|violations| Violations::all(at, violations))
+                        Self::parse(&text).map_err(|violations| Violations::new(at, violations))
                     }
                     other => Err(type_mismatch(&other, ValueKind::String, at)),
                 }

@@ -9,7 +9,7 @@
 
 #![allow(missing_docs, reason = "gungraun's macros generate items without docs")]
 
-use std::hint::black_box;
+use std::{hint::black_box, time::SystemTime};
 
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
@@ -45,7 +45,8 @@ impl Warm {
 
     fn handle(&self) -> ApiGatewayProxyResponse {
         let event = LambdaEvent::new(self.event.clone(), Context::default());
-        self.runtime.block_on(self.service.handle(event))
+        self.runtime
+            .block_on(self.service.handle(event, SystemTime::now()))
     }
 }
 

@@ -192,7 +192,7 @@ impl World {
         context.deadline = deadline.expect("a time").as_millis() as u64;
         let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);
         let service = &self.services[rng.usize(0..2)];
-        let response = json!(service.handle_at(event, received_at).await);
+        let response = json!(service.handle(event, received_at).await);
         Attempt {
             content: String::new(),
             request_id,

@@ -1,6 +1,6 @@
 //! The service that the fuzz targets call, and the checks of its responses.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::SystemTime};
 
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, value::RawValue};
@@ -19,7 +19,7 @@ static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
 /// If the response is neither a 204 nor a complete problem with a 4xx status.
 pub fn send(event: Box<RawValue>) {
     let (runtime, service) = &*SERVICE;
-    let response = runtime.block_on(service.handle(LambdaEvent::new(event, Context::default())));
+    let response = runtime.block_on(service.handle(LambdaEvent::new(event, Context::default()), SystemTime::now()));
     let response = serde_json::to_value(response).expect("JSON");
     let status = response["statusCode"].as_u64().expect("a status");
     if status == 204 {

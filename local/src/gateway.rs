@@ -155,7 +155,11 @@ async fn forward(State(service): State<Arc<Service>>, request: Request) -> Respo
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as u64);
     let response = match to_raw_value(&event) {
-        Ok(payload) => serde_json::to_value(service.handle(LambdaEvent { payload, context }).await),
+        Ok(payload) => serde_json::to_value(
+            service
+                .handle(LambdaEvent { payload, context }, SystemTime::now())
+                .await,
+        ),
         Err(error) => Err(error),
     };
     match response.and_then(serde_json::from_value::<FunctionResponse>) {

@@ -57,6 +57,8 @@ impl HttpConnector for Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use lambda_runtime::{Context, LambdaEvent};
 
     use super::*;
@@ -68,7 +70,7 @@ mod tests {
         for (operation, event) in events::all() {
             let payload = serde_json::from_str(event).expect("JSON");
             let event = LambdaEvent::new(payload, Context::default());
-            let response = json!(service.handle(event).await);
+            let response = json!(service.handle(event, SystemTime::now()).await);
             assert_eq!(response["statusCode"], 204, "{operation:?}: {response}");
         }
     }

@@ -17,7 +17,7 @@
 //! A test of the whole service takes three steps:
 //!
 //! ```
-//! use std::time::Duration;
+//! use std::time::{Duration, SystemTime};
 //!
 //! use lambda_runtime::{Context, LambdaEvent};
 //! use workspace_local::{
@@ -44,7 +44,7 @@
 //!
 //! // 3. An event, and the record that it stores.
 //! let event = serde_json::from_str(events::get(Operation::CreateDataStore))?;
-//! service.handle(LambdaEvent::new(event, Context::default())).await;
+//! service.handle(LambdaEvent::new(event, Context::default()), SystemTime::now()).await;
 //! assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
 //! # anyhow::Ok(())
 //! # })?;

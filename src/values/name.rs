@@ -59,8 +59,7 @@ fn id_of(name: &str) -> String {
     if is_latin(name) && (1..=MAX).contains(&slug.len()) {
         return slug;
     }
-    let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(name).into();
-    let hash = format!("{a:02x}{b:02x}{c:02x}{d:02x}");
+    let hash = hex::encode(&Sha256::digest(name)[..4]);
     let start = slug.get(..MAX_BEFORE_HASH).unwrap_or(&slug);
     match start.trim_end_matches('-') {
         // The characters have no transliteration.

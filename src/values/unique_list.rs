@@ -52,12 +52,12 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
         let (length, max) = (sequence.len(), Self::MAX);
         if length == 0 {
             let violation = Violation::new(Rule::MinItems, "must have at least 1 entry");
-            return Err(Violations::one(at, violation.with_limit(1)));
+            return Err(Violations::new(at, [violation.with_limit(1)]));
         }
         if length > max {
             let detail = format!("must have at most {max} entries, but has {length}");
             let violation = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
-            return Err(Violations::one(at, violation));
+            return Err(Violations::new(at, [violation]));
         }
         // With the index at which each entry was sent first.
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
@@ -79,7 +79,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 Some(other) => {
                     let detail = format!("conflicts with the entry at index {}", entries[other].0);
                     let violation = Violation::new(Rule::Conflict, detail);
-                    violations.push(Violations::one(at, violation));
+                    violations.push(Violations::new(at, [violation]));
                 }
             }
         }

@@ -132,7 +132,7 @@ async fn a_slow_read_does_not_make_an_entry_live_longer() {
     let start = SystemTime::now();
     let send = async |at: SystemTime| {
         let event = invocation(&event, at, Duration::from_secs(10));
-        json!(service.handle_at(event, at).await)["statusCode"].clone()
+        json!(service.handle(event, at).await)["statusCode"].clone()
     };
     assert_eq!(send(start).await, 204);
     disable(&app).await;

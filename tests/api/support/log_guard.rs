@@ -54,7 +54,7 @@ pub async fn send_checking_log(
     };
     let now = SystemTime::now();
     let request = async {
-        let response = service.handle_at(invocation(event, now, time_limit), now);
+        let response = service.handle(invocation(event, now, time_limit), now);
         let response = json!(response.await);
         GUARD.with(|guard| {
             let leaks = &guard.borrow().leaks;

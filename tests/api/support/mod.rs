@@ -325,7 +325,7 @@ impl TestApp {
     /// Sends an event and returns the response as Lambda gets it.
     pub async fn send_raw(&self, event: Value) -> Value {
         let event = invocation(&event, self.now(), TIMEOUT);
-        json!(self.service.handle_at(event, self.now()).await)
+        json!(self.service.handle(event, self.now()).await)
     }
 }
 
@@ -368,7 +368,7 @@ pub fn service(config: Builder, tables: TableNames, test_config: TestConfig) -> 
 pub async fn send(service: &Service, event: &Value, time_limit: Duration) -> TestResponse {
     let now = SystemTime::now();
     let response = service
-        .handle_at(invocation(event, now, time_limit), now)
+        .handle(invocation(event, now, time_limit), now)
         .await;
     TestResponse::read(json!(response))
 }

@@ -8,34 +8,33 @@
 //! |---|---|
 //! | [`config`] | reads the environment variables |
 //! | [`service`] | handles an event, with a timeout |
-//! | `log` | logs one line for each request |
-//! | `event`, `response` | parse events from API Gateway and function URLs, and build responses for them |
-//! | `router` | routes a path to its operation |
-//! | [`operation`] | lists the operations and the parameters of their paths |
-//! | `operations` | implements them, one file each |
-//! | [`auth`], [`api_key`] | verify the API key and decide what the caller may do |
+//! | `event`, `response` | translate between AWS's JSON and requests or outcomes |
+//! | `log` | writes one line for each request |
+//! | `router` | matches the path, authorizes the caller and runs the operation |
+//! | [`operation`] | names the operations and the parameters of their paths |
+//! | `operations` | implements the operations, one file each |
+//! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn JSON into a valid request, or into a list of violations |
-//! | [`store`] | reads and writes records in DynamoDB, with retries and caches |
-//! | `error` | lists the reasons why a request can fail |
+//! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
+//! | `error` | lists the errors, with their status, code and title |
 //!
 //! # One request
 //!
 //! `POST /api/v1/project/acme/apollo/createNewTeamOnProject` with the body
-//! `{"teamName": "Research Team"}` passes through these steps:
+//! `{"teamName": "Research Team"}` takes these steps:
 //!
-//! 1. API Gateway invokes the function with an event. [`service::Service::handle`] parses it
-//!    (`event.rs`) and starts the timeout.
-//! 2. `route` matches the path to `create_team`, with the organization `acme` and the project
+//! 1. API Gateway invokes the function with an event. `Service::handle` parses it and starts the
+//!    timeout.
+//! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
-//! 3. `auth` reads the record of the API key, from the cache if possible. It checks the hash of the
-//!    secret and the expiry, that the key belongs to `acme`, and that it may call `create_team`. The
-//!    result is a `Caller`.
-//! 4. `body` parses the JSON. Invalid JSON ends the request with a 400, and violations with a 422.
-//! 5. `create_team` writes the team `research-team`, unless it exists. If the existing team has the
-//!    same name and description, the request counts as a repeated one and succeeds. If one of them
-//!    differs, it gets a 409.
-//! 6. `response.rs` turns the outcome into a 204 without a body, or into a problem document
-//!    with the status of the error.
+//! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
+//!    expiry, that the key belongs to `acme`, that `acme` is enabled, and that the key may call
+//!    `create_team`. The result is a `Caller`.
+//! 4. `body` parses the JSON. Invalid JSON is a 400, and an invalid value is a 422.
+//! 5. `create_team` writes the team `research-team` unless it exists. An existing team with the same
+//!    name and description is a success, because a client may repeat its request. Another name or
+//!    description is a 409.
+//! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
 pub mod api_key;
 pub mod auth;

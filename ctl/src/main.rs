@@ -45,17 +45,16 @@ use crate::{
 
 /// Run workspace-management locally, register organizations, and manage API keys.
 ///
-/// Every command except `serve`, `completions` and `set` works on the tables of
-/// one deployment, the first of these that applies:
+/// Most commands need a deployment, chosen in this order:
 ///
-///   1. the CloudFormation stack given with --stack or in WORKSPACECTL_STACK
-///   2. the tables named by the Lambda function's environment variables
+///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
+///   2. the tables in the environment variables of the Lambda function
 ///      (TEAMS_TABLE and so on)
-///   3. the local service that `serve` has started, with its DynamoDB at
-///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
+///   3. the local service of `serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
+///      or http://127.0.0.1:8000
 ///
-/// The first two use the AWS SDK's default region and credential chain. `set`
-/// always works on a stack.
+/// A stack and tables need the AWS SDK's default region and credentials. `set`
+/// needs a stack. `serve` and `completions` need no deployment.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 struct Cli {
@@ -64,14 +63,14 @@ struct Cli {
     /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
     json: bool,
-    /// Show all causes of an error, and warnings of libraries
+    /// Show all causes of an error, and library warnings
     #[arg(long, global = true)]
     verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
 
-const STACK_HELP: &str = "Work on this CloudFormation stack [env: WORKSPACECTL_STACK]";
+const STACK_HELP: &str = "Use this CloudFormation stack [env: WORKSPACECTL_STACK]";
 
 const HELP: &str = "\
 Data is printed to standard output, everything else to standard error.
@@ -106,13 +105,13 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Change parameters of a stack, without its template and code
+    /// Change a stack's parameters but not its template or code
     #[command(after_help = set::EXAMPLES)]
     Set(set::Options),
     /// Remove a team, a member, a model, a data store, a voice or a logging instance
     #[command(subcommand, after_help = remove::EXAMPLES)]
     Remove(remove::Command),
-    /// Copy records back from a restored table or an export. Overwrites nothing
+    /// Copy missing records back from a restored table or an export
     #[command(after_help = restore::EXAMPLES)]
     Restore(restore::Options),
     /// Register, list, disable, export and erase organizations

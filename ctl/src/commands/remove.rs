@@ -48,7 +48,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         confirmation: Confirmation,
     },
-    /// Remove a team and its members. It first waits until functions no longer use the team
+    /// Remove a team and its members, after a wait until no function uses the team
     #[command(
         after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs"
     )]

@@ -27,14 +27,14 @@ Examples:
 /// The options of `restore`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The name of a table that was restored from a backup, or a file of `orgs export`
+    /// A table restored from a backup, or a file written by `orgs export`
     #[arg(long, value_name = "TABLE|FILE")]
     from: String,
-    /// The kind of the records [default: what each line of the file says]
+    /// The kind of the records. Required for a table; each line of a file names its kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser())]
     to: Option<Table>,
-    /// Also restore API keys, which can then be used unless they are expired or revoked. Exports do
-    /// not contain what is needed for this
+    /// Also restore API keys from a table. They work again unless they are expired or revoked. An
+    /// export has no key that works
     #[arg(long)]
     keys: bool,
 }

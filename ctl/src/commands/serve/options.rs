@@ -17,28 +17,27 @@ const KEY_CACHE: u64 = 60;
 /// Where to listen, who may send requests, and where to keep the data.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The address to listen on, for both ports
+    /// The IP address of both ports
     #[arg(long, default_value_t = HOST, value_name = "ADDRESS")]
     pub(super) host: IpAddr,
-    /// The port of the API; 0 selects a free one
+    /// The port of the API, or 0 for a free one
     #[arg(long, default_value_t = 3000)]
     pub(super) port: u16,
-    /// The port of DynamoDB; 0 selects a free one
+    /// The port of DynamoDB, or 0 for a free one
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     pub(super) dynamodb_port: u16,
-    /// How long to cache API keys, as with the parameter KeyCacheSeconds
+    /// How long the service caches API keys, like the template's KeyCacheSeconds
     #[arg(long, value_name = "SECONDS", default_value_t = KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=3600))]
     pub(super) key_cache: u64,
-    /// Whether callers without an API key may add models and create data stores, as with the
-    /// parameter AnonymousOperations
+    /// Whether callers without an API key may add models and create data stores, like the template's
+    /// AnonymousOperations
     #[arg(long, value_name = "POLICY", default_value = "allowed")]
     anonymous: Anonymous,
-    /// An origin whose pages may call the API, as with the parameter CorsAllowOrigins, such as
-    /// http://localhost:5173
+    /// Allow the pages of an origin, such as http://localhost:5173, to call the API
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(super) cors: Option<String>,
-    /// A name of this machine that clients use, in addition to IP addresses, localhost and
-    /// host.docker.internal. Can be repeated
+    /// Accept requests for another host name than localhost and host.docker.internal. Can be
+    /// repeated
     #[arg(long = "allow-host", value_name = "NAME", value_parser = host_name)]
     pub(super) allowed_hosts: Vec<String>,
     /// Keep the data in this SQLite file [default: in memory]

@@ -21,7 +21,8 @@ const CHECKSUM_LENGTH: usize = 6;
 /// A well-formed API key. It is not verified yet.
 #[derive(Clone, Copy)]
 pub struct ApiKey<'a> {
-    id: &'a str,
+    /// The id. It is not secret: records and logs contain it.
+    pub id: &'a str,
     secret: &'a str,
 }
 
@@ -45,14 +46,10 @@ impl<'a> ApiKey<'a> {
         key + &sum
     }
 
-    /// The id. It is not secret: records and logs contain it.
-    pub fn id(&self) -> &'a str {
-        self.id
-    }
-
-    /// The digest of the secret, as the record contains it.
-    pub fn digest(&self) -> SecretDigest {
-        SecretDigest::of(self.secret)
+    /// The SHA-256 hash of the secret in lower-case hexadecimal, as the record contains it. A slow hash
+    /// would add nothing, because the secret has 256 random bits.
+    pub fn secret_sha256(&self) -> String {
+        hex::encode(Sha256::digest(self.secret))
     }
 }
 
@@ -99,8 +96,8 @@ pub struct KeyRecord {
     /// The operator's name for the key.
     #[serde(default)]
     pub label: String,
-    /// The digest of the secret.
-    pub secret_sha256: SecretDigest,
+    /// The hash of the secret: see [`ApiKey::secret_sha256`].
+    pub secret_sha256: String,
     /// The names of the operations that the key may call. `None` means every operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
@@ -117,7 +114,9 @@ pub struct KeyRecord {
 impl KeyRecord {
     /// Whether this is the record of a key with the same secret, and the key is valid.
     pub(crate) fn accepts(&self, key: ApiKey<'_>, now: SystemTime) -> bool {
-        key.digest().matches(&self.secret_sha256) && self.is_valid_at(now)
+        let hash = key.secret_sha256();
+        let has_same_secret = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes());
+        bool::from(has_same_secret) && self.is_valid_at(now)
     }
 
     /// Whether the key is neither revoked nor expired. An unreadable date counts as expired.
@@ -133,23 +132,6 @@ impl KeyRecord {
         self.operations
             .as_ref()
             .is_none_or(|allowed| allowed.iter().any(|name| name == operation.name()))
-    }
-}
-
-/// The SHA-256 hash of a secret, in lower-case hexadecimal. A slow hash would add nothing, because
-/// the secret has 256 random bits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SecretDigest(String);
-
-impl SecretDigest {
-    fn of(secret: &str) -> Self {
-        Self(hex::encode(Sha256::digest(secret)))
-    }
-
-    /// Compares two digests in constant time.
-    pub fn matches(&self, other: &Self) -> bool {
-        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
     }
 }
 
@@ -180,7 +162,7 @@ mod tests {
 
     #[test]
     fn parse_returns_the_id_of_a_well_formed_key() {
-        assert_eq!(ApiKey::parse(DEMO_KEY).unwrap().id(), "acmeDemoKey1");
+        assert_eq!(ApiKey::parse(DEMO_KEY).unwrap().id, "acmeDemoKey1");
     }
 
     #[test]
@@ -192,8 +174,8 @@ mod tests {
             assert_eq!((key.id.len(), key.secret.len()), (ID_LENGTH, SECRET_LENGTH));
         }
         let [one, other] = [1, 2].map(|byte| ApiKey::generate([1; 8], [[7; 16], [byte; 16]]));
-        let digest = |text| ApiKey::parse(text).unwrap().digest();
-        assert!(!digest(&one).matches(&digest(&other)));
+        let hash = |text| ApiKey::parse(text).unwrap().secret_sha256();
+        assert_ne!(hash(&one), hash(&other));
     }
 
     #[test]
@@ -252,12 +234,21 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_the_sha_256_hash_in_lower_case_hexadecimal() {
+    fn a_record_accepts_only_the_key_with_its_secret() {
+        let key = ApiKey::parse(DEMO_KEY).unwrap();
+        let other_secret = ApiKey {
+            secret: "abc",
+            ..key
+        };
         // FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(SecretDigest::of("abc").0, abc);
-        assert!(SecretDigest::of("abc").matches(&SecretDigest(abc.to_owned())));
-        assert!(!SecretDigest::of("abd").matches(&SecretDigest(abc.to_owned())));
+        assert_eq!(other_secret.secret_sha256(), abc);
+        let record = KeyRecord {
+            secret_sha256: abc.to_owned(),
+            ..record()
+        };
+        assert!(record.accepts(other_secret, SystemTime::UNIX_EPOCH));
+        assert!(!record.accepts(key, SystemTime::UNIX_EPOCH));
     }
 
     #[test]
@@ -273,7 +264,7 @@ mod tests {
             key_id: "acmeDemoKey1".to_owned(),
             org_id: "acme".to_owned(),
             label: String::new(),
-            secret_sha256: SecretDigest::of("secret"),
+            secret_sha256: String::new(),
             operations: None,
             created_at: "2026-01-01T00:00:00Z".to_owned(),
             expires_at: None,

@@ -10,17 +10,18 @@ use crate::{
     event::Request,
     log::RequestLog,
     operation::Operation,
-    store::{OrganizationState, Store, timestamp},
+    store::{AcceptedKey, OrganizationState, Store, timestamp},
     values::Identifier,
 };
 
 /// The `created_by` of records that anonymous callers create.
 const ANONYMOUS: &str = "anonymous";
 
-/// Whether anonymous callers may call the operations that allow them.
+/// Whether the operations for which the contract makes the API key optional accept requests without
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousOperations {
-    /// Allowed for registered organizations, as in the contract (`openapi.yaml`).
+    /// For registered organizations.
     Allowed,
     /// Every operation requires an API key.
     Denied,
@@ -56,7 +57,8 @@ impl Caller {
     }
 }
 
-/// When, by whom and in which request a record was created.
+/// When, by whom and in which request a record was created. The default allows for records from which
+/// another program removed an attribute.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
@@ -88,9 +90,11 @@ pub(crate) async fn authorize(
         }
         Credential::Malformed => Err(Error::KeyNotAccepted),
         Credential::Missing => {
-            let is_allowed = operation.allows_anonymous()
-                && anonymous_operations == AnonymousOperations::Allowed;
-            let organization = organization.filter(|_| is_allowed).ok_or(Error::NoKey)?;
+            let is_denied = anonymous_operations == AnonymousOperations::Denied;
+            if is_denied || !operation.allows_anonymous() {
+                return Err(Error::NoKey);
+            }
+            let organization = organization.ok_or(Error::NoKey)?;
             let now = request.received_at;
             if !store.organization_is_enabled(organization, now).await? {
                 return Err(Error::NoSuchOrganization);
@@ -112,25 +116,28 @@ async fn authorize_key(
 ) -> Result<Caller> {
     let now = request.received_at;
     let found = store.find_key(key, organization_in_path, now).await?;
-    let found = found.ok_or(Error::KeyNotAccepted)?;
-    let key = found.record;
-    log.organization = Some(key.org_id.clone());
-    let organization = Identifier::new(&key.org_id)
+    let AcceptedKey {
+        record,
+        state_in_path,
+    } = found.ok_or(Error::KeyNotAccepted)?;
+    log.organization = Some(record.org_id.clone());
+    let organization = Identifier::new(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
     if organization_in_path.is_some_and(|in_path| *in_path != organization) {
         return Err(Error::OtherOrganization);
     }
-    let is_enabled = match found.organization {
+    // The organization in the path, if there is one, is the organization of the key.
+    let is_enabled = match state_in_path {
         OrganizationState::NotRead => store.organization_is_enabled(&organization, now).await?,
         state => state == OrganizationState::Enabled,
     };
     if !is_enabled {
         return Err(Error::OrganizationDisabled);
     }
-    if !key.allows(operation) {
+    if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));
     }
-    Ok(Caller::new(organization, &key.key_id, request))
+    Ok(Caller::new(organization, &record.key_id, request))
 }
 
 #[cfg(test)]

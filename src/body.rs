@@ -66,10 +66,7 @@ impl Violations {
 
 impl MergeWithError<Violations> for Violations {
     fn merge(earlier: Option<Self>, found: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
-        ControlFlow::Continue(match earlier {
-            Some(earlier) => earlier.and(found),
-            None => found,
-        })
+        ControlFlow::Continue(earlier.unwrap_or(Self(vec![])).and(found))
     }
 }
 

@@ -11,6 +11,9 @@ use crate::{
     store::{TableNames, client::ClientConfig},
 };
 
+/// Returns the value of an environment variable. `None` if it is empty or not set.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// The configuration of the function. An empty variable counts as not set.
 pub struct Config {
     /// The names of the tables: `TEAMS_TABLE` and so on. Required.
@@ -32,7 +35,7 @@ impl Config {
         Self::read(&variable)
     }
 
-    fn read(variable: &impl Fn(&str) -> Option<String>) -> Result<Self, BoxError> {
+    fn read(variable: Lookup) -> Result<Self, BoxError> {
         let anonymous_operations = match variable("ANONYMOUS_OPERATIONS").as_deref() {
             Some("allowed") => AnonymousOperations::Allowed,
             None | Some("denied") => AnonymousOperations::Denied,
@@ -41,12 +44,10 @@ impl Config {
                 return Err(format!("ANONYMOUS_OPERATIONS {rule}, not {other:?}.").into());
             }
         };
-        let key_cache_seconds = match variable("KEY_CACHE_SECONDS") {
-            None => 60,
-            Some(value) => value
-                .parse()
-                .map_err(|_| format!("KEY_CACHE_SECONDS must be a whole number, not {value:?}."))?,
-        };
+        let seconds = variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
+        let key_cache_seconds = seconds
+            .parse()
+            .map_err(|_| format!("KEY_CACHE_SECONDS must be a whole number, not {seconds:?}."))?;
         let tables = TableNames::new(|table| variable(table.variable).ok_or(table.variable));
         Ok(Self {
             tables: tables.map_err(|name| format!("{name} is required but not set."))?,
@@ -57,13 +58,14 @@ impl Config {
     }
 }
 
-fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientConfig, BoxError> {
+fn client_config(variable: Lookup) -> Result<ClientConfig, BoxError> {
     let is_true = |name| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let access_key = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     Ok(ClientConfig {
         region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
-        endpoint_url: endpoint_url(variable)?,
+        endpoint_url: url(variable, "AWS_ENDPOINT_URL_DYNAMODB")?
+            .or(url(variable, "AWS_ENDPOINT_URL")?),
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
         certificates: variable("AWS_CA_BUNDLE").or_else(|| variable("SSL_CERT_FILE")),
@@ -74,19 +76,13 @@ fn client_config(variable: &impl Fn(&str) -> Option<String>) -> Result<ClientCon
     })
 }
 
-fn endpoint_url(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<String>, BoxError> {
-    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
-        match variable(name) {
-            None => {}
-            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-                return Ok(Some(url));
-            }
-            Some(url) => {
-                return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
-            }
+fn url(variable: Lookup, name: &str) -> Result<Option<String>, BoxError> {
+    match variable(name) {
+        Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+            Err(format!("{name} must be an http or https URL, not {url:?}.").into())
         }
+        url => Ok(url),
     }
-    Ok(None)
 }
 
 fn variable(name: &str) -> Option<String> {

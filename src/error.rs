@@ -78,13 +78,13 @@ pub(crate) enum Error {
     OtherProjectName(String),
     /// Models exist with other `id`s.
     #[error(
-        "{models} model{} with another `id`. Nothing was added.",
-        if *.models == 1 { " already exists" } else { "s already exist" }
+        "{count} model{} with another `id`. Nothing was added.",
+        if *.count == 1 { " already exists" } else { "s already exist" }
     )]
     ModelTaken {
-        /// How many.
-        models: usize,
-        /// One for each of their entries in the body.
+        /// How many models.
+        count: usize,
+        /// One for each entry of these models in the body.
         violations: Vec<Violation>,
     },
     /// The body is too large, with the maximum size in bytes.
@@ -110,6 +110,8 @@ pub(crate) struct Facts {
     pub(crate) code: &'static str,
     /// The title for people (RFC 9457, section 3.1).
     pub(crate) title: &'static str,
+    /// How the existing record differs, if that is why the request was rejected.
+    pub(crate) reason: Option<&'static str>,
     /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
     pub(crate) header: Option<(HeaderName, &'static str)>,
 }
@@ -177,43 +179,31 @@ impl Error {
     /// What the response to a request that failed contains, apart from the text.
     #[rustfmt::skip] // keeps each error on one line
     pub(crate) fn facts(&self) -> Facts {
-        let (status, code, title, header) = match self {
-            Self::MalformedEvent         => (400, "malformed_event", "Malformed event", None),
-            Self::MalformedPath(..)      => (400, "malformed_path", "Malformed path", None),
-            Self::NotJson(_)             => (400, "not_json", "Not JSON", None),
-            Self::NoKey                  => (401, "unauthenticated", "API key required", Some((WWW_AUTHENTICATE, CHALLENGE))),
-            Self::KeyNotAccepted         => (401, "unauthenticated", "API key required", Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
-            Self::OtherOrganization      => (403, "other_organization", "Other organization", None),
-            Self::OrganizationDisabled   => (403, "organization_disabled", "Organization disabled", None),
-            Self::OperationNotAllowed(_) => (403, "operation_not_allowed", "Operation not allowed", None),
-            Self::NoSuchPath             => (404, "no_such_path", "No such path", None),
-            Self::NoSuchOrganization     => (404, "no_such_organization", "No such organization", None),
-            Self::NoSuchTeam             => (404, "no_such_team", "No such team", None),
-            Self::MethodNotAllowed       => (405, "method_not_allowed", "Method not allowed", Some((ALLOW, "POST"))),
+        let (status, code, title, reason, header) = match self {
+            Self::MalformedEvent          => (400, "malformed_event", "Malformed event", None, None),
+            Self::MalformedPath(..)       => (400, "malformed_path", "Malformed path", None, None),
+            Self::NotJson(_)              => (400, "not_json", "Not JSON", None, None),
+            Self::NoKey                   => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, CHALLENGE))),
+            Self::KeyNotAccepted          => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
+            Self::OtherOrganization       => (403, "other_organization", "Other organization", None, None),
+            Self::OrganizationDisabled    => (403, "organization_disabled", "Organization disabled", None, None),
+            Self::OperationNotAllowed(_)  => (403, "operation_not_allowed", "Operation not allowed", None, None),
+            Self::NoSuchPath              => (404, "no_such_path", "No such path", None, None),
+            Self::NoSuchOrganization      => (404, "no_such_organization", "No such organization", None, None),
+            Self::NoSuchTeam              => (404, "no_such_team", "No such team", None, None),
+            Self::MethodNotAllowed        => (405, "method_not_allowed", "Method not allowed", None, Some((ALLOW, "POST"))),
             // A removal waits 90 s before it deletes anything.
-            Self::BeingRemoved { .. }    => (409, "being_removed", "Being removed", Some((RETRY_AFTER, "60"))),
-            Self::OtherName { .. }
-            | Self::OtherDescription { .. }
-            | Self::OtherProjectName(_)  => (409, "name_taken", "Name taken", None),
-            Self::ModelTaken { .. }      => (409, "model_taken", "Model taken", None),
-            Self::BodyTooLarge(_)        => (413, "body_too_large", "Body too large", None),
-            Self::InvalidBody(_)         => (422, "invalid_body", "Invalid body", None),
-            Self::Internal(_)            => (500, "internal", "Internal error", None),
-            Self::Unavailable(_)         => (503, "unavailable", "Unavailable", Some((RETRY_AFTER, "1"))),
+            Self::BeingRemoved { .. }     => (409, "being_removed", "Being removed", Some("being_removed"), Some((RETRY_AFTER, "60"))),
+            Self::OtherName { .. }        => (409, "name_taken", "Name taken", Some("other_name"), None),
+            Self::OtherDescription { .. } => (409, "name_taken", "Name taken", Some("other_description"), None),
+            Self::OtherProjectName(_)     => (409, "name_taken", "Name taken", Some("other_project_name"), None),
+            Self::ModelTaken { .. }       => (409, "model_taken", "Model taken", Some("other_id"), None),
+            Self::BodyTooLarge(_)         => (413, "body_too_large", "Body too large", None, None),
+            Self::InvalidBody(_)          => (422, "invalid_body", "Invalid body", None, None),
+            Self::Internal(_)             => (500, "internal", "Internal error", None, None),
+            Self::Unavailable(_)          => (503, "unavailable", "Unavailable", None, Some((RETRY_AFTER, "1"))),
         };
-        Facts { status, code, title, header }
-    }
-
-    /// Why the existing record conflicts, if that is why the request was rejected.
-    pub(crate) fn reason(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::BeingRemoved { .. } => "being_removed",
-            Self::OtherName { .. } => "other_name",
-            Self::OtherDescription { .. } => "other_description",
-            Self::OtherProjectName(_) => "other_project_name",
-            Self::ModelTaken { .. } => "other_id",
-            _ => return None,
-        })
+        Facts { status, code, title, reason, header }
     }
 
     /// The id of the existing record, if it has one that the path does not contain.

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | [`config`] | reads the environment variables |
 //! | [`service`] | handles an event, with a timeout |
-//! | `event`, `response` | translate between AWS's JSON and requests or outcomes |
+//! | `event` | parses AWS's event into a request |
+//! | `response` | builds AWS's response from an outcome |
 //! | `log` | writes one line for each request |
 //! | `router` | matches the path, authorizes the caller and runs the operation |
 //! | [`operation`] | names the operations and the parameters of their paths |
@@ -21,7 +22,7 @@
 //! # One request
 //!
 //! `POST /api/v1/project/acme/apollo/createNewTeamOnProject` with the body
-//! `{"teamName": "Research Team"}` takes these steps:
+//! `{"teamName": "Research Team", "teamDescription": "Reads papers"}` takes these steps:
 //!
 //! 1. API Gateway invokes the function with an event. `Service::handle` parses it and starts the
 //!    timeout.
@@ -32,8 +33,8 @@
 //!    `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON is a 400, and an invalid value is a 422.
 //! 5. `create_team` writes the team `research-team` unless it exists. An existing team with the same
-//!    name and description is a success, because a client may repeat its request. Another name or
-//!    description is a 409.
+//!    name and description is a success, because a client may repeat its request. An existing team
+//!    with this id but another name, such as `Research team`, or another description is a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
 pub mod api_key;

@@ -1,6 +1,6 @@
 //! The log: one line for each request.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     error::{Error, Result},
@@ -19,13 +19,13 @@ pub(crate) struct RequestLog<'a> {
     /// The operation that the path names.
     pub(crate) operation: Option<Operation>,
     /// The valid parameters of the path, with their names.
-    pub(crate) parameters: Vec<(&'static str, &'a str)>,
+    pub(crate) parameters: BTreeMap<&'static str, &'a str>,
     /// The organization of the API key or of the anonymous caller.
     pub(crate) organization: Option<String>,
     /// The id of the API key that was sent, whether it is accepted or not, or `anonymous`.
     pub(crate) key_id: Option<&'a str>,
     /// The number of entries in the body, without duplicates, if it is a list.
-    pub(crate) entries: Option<usize>,
+    pub(crate) body_entries: Option<usize>,
 }
 
 impl RequestLog<'_> {
@@ -41,15 +41,15 @@ impl RequestLog<'_> {
                     operation = self.operation.map(Operation::name),
                     status,
                     code = facts.as_ref().map(|facts| facts.code),
-                    reason = error.and_then(Error::reason),
+                    reason = facts.as_ref().and_then(|facts| facts.reason),
                     organization = self.organization,
                     key_id = self.key_id,
-                    org_id = self.parameter(parameter::ORG_ID),
-                    project_id = self.parameter(parameter::PROJECT_ID),
-                    team_id = self.parameter(parameter::TEAM_ID),
-                    bot_id = self.parameter(parameter::BOT_ID),
-                    model_type = self.parameter(parameter::MODEL_TYPE),
-                    entries = self.entries,
+                    org_id = self.parameters.get(parameter::ORG_ID),
+                    project_id = self.parameters.get(parameter::PROJECT_ID),
+                    team_id = self.parameters.get(parameter::TEAM_ID),
+                    bot_id = self.parameters.get(parameter::BOT_ID),
+                    model_type = self.parameters.get(parameter::MODEL_TYPE),
+                    entries = self.body_entries,
                     request_id = self.request_id,
                     trace_id = self.trace_id,
                     duration_ms = duration.as_micros() as f64 / 1000.0,
@@ -64,10 +64,5 @@ impl RequestLog<'_> {
         } else {
             line!(info);
         }
-    }
-
-    fn parameter(&self, name: &str) -> Option<&str> {
-        let mut parameters = self.parameters.iter();
-        parameters.find_map(|(other, value)| (*other == name).then_some(*value))
     }
 }

@@ -5,11 +5,8 @@
 use std::{convert::Infallible, panic, process::ExitCode, time::SystemTime};
 
 use lambda_http::{Error, LambdaEvent, service_fn};
-use tracing_subscriber::{
-    filter::{LevelFilter, Targets},
-    fmt::layer,
-    prelude::*,
-};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::{fmt, prelude::*};
 use workspace_management::{config::Config, service::Service, store::Store};
 
 // Lambda sends one event at a time, so one thread is enough.
@@ -42,7 +39,7 @@ fn start_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target(env!("CARGO_CRATE_NAME"), LevelFilter::INFO);
-    let log = layer().json().flatten_event(true).with_target(false);
+    let log = fmt::layer().json().flatten_event(true).with_target(false);
     tracing_subscriber::registry()
         .with(log.with_filter(levels))
         .init();

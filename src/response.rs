@@ -44,8 +44,7 @@ pub(crate) fn response(
             if let Some((name, value)) = &facts.header {
                 headers.insert(name, HeaderValue::from_static(value));
             }
-            let problem = serde_json::to_string(&Problem::new(error, facts, request_id));
-            response.body = problem.ok().map(Body::Text);
+            response.body = problem_document(error, &facts, request_id);
         }
     }
     response
@@ -73,24 +72,23 @@ struct Problem<'a> {
     errors: &'a [Violation],
 }
 
-impl<'a> Problem<'a> {
-    fn new(error: &'a Error, facts: Facts, request_id: &'a str) -> Self {
-        Self {
-            r#type: format!("urn:workspace-management:problem:{}", facts.code),
-            title: facts.title,
-            status: facts.status,
-            detail: error.to_string(),
-            code: facts.code,
-            request_id,
-            reason: error.reason(),
-            resource_id: error.resource_id(),
-            parameter: match error {
-                Error::MalformedPath(parameter, _) => Some(parameter),
-                _ => None,
-            },
-            errors: error.violations(),
-        }
-    }
+fn problem_document(error: &Error, facts: &Facts, request_id: &str) -> Option<Body> {
+    let problem = Problem {
+        r#type: format!("urn:workspace-management:problem:{}", facts.code),
+        title: facts.title,
+        status: facts.status,
+        detail: error.to_string(),
+        code: facts.code,
+        request_id,
+        reason: facts.reason,
+        resource_id: error.resource_id(),
+        parameter: match error {
+            Error::MalformedPath(parameter, _) => Some(parameter),
+            _ => None,
+        },
+        errors: error.violations(),
+    };
+    serde_json::to_string(&problem).ok().map(Body::Text)
 }
 
 #[cfg(test)]

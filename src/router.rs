@@ -63,14 +63,15 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     })
 }
 
-/// Parses a parameter of the path, and logs it if it is valid.
+/// Parses a parameter of the path, and logs it if it is valid. The type of the parameter determines
+/// its maximum length.
 fn parse<'a, const MAX: usize>(
     name: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,
 ) -> Result<PathSegment<MAX>> {
     let value = PathSegment::new(segment).ok_or(Error::MalformedPath(name, MAX))?;
-    log.parameters.push((name, segment));
+    log.parameters.insert(name, segment);
     Ok(value)
 }
 
@@ -97,15 +98,16 @@ pub(crate) async fn route<'a>(
     }
     let caller = &authorize(store, anonymous_operations, request, operation, org, log).await?;
     let body = &request.body;
+    // The organization is in `caller`.
     match route {
         Route::AddModels { model_type, .. } => {
             let request: AddModels = body::parse(body)?;
-            log.entries = Some(request.models.len());
+            log.body_entries = Some(request.models.iter().len());
             add_models(store, caller, &model_type, request).await
         }
         Route::AddTeamUsers { project, team, .. } => {
             let request: AddTeamUsers = body::parse(body)?;
-            log.entries = Some(request.users.len());
+            log.body_entries = Some(request.users.iter().len());
             add_team_users(store, caller, &project, &team, request).await
         }
         Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,

@@ -69,7 +69,7 @@ impl Service {
             None => Err(Error::MalformedEvent),
             Some(request) => {
                 if let Credential::Key(key) = request.credential {
-                    log.key_id = Some(key.id());
+                    log.key_id = Some(key.id);
                 }
                 let work = route(&self.store, self.anonymous_operations, request, &mut log);
                 // On the heap, because the futures of the SDK are large.

@@ -44,7 +44,7 @@ pub(crate) use write::Update;
 
 /// The maximum time for which an organization or a team is cached. It can accept requests for this
 /// long after it was disabled or marked for removal.
-pub const MAX_EXISTENCE_TTL: Duration = Duration::from_secs(60);
+pub const MAX_ORGANIZATION_TTL: Duration = Duration::from_secs(60);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -63,11 +63,11 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// An API key that is accepted, and what was read with it.
+/// An API key that is accepted.
 pub(crate) struct AcceptedKey {
     pub(crate) record: Arc<KeyRecord>,
-    /// The organization in the path.
-    pub(crate) organization: OrganizationState,
+    /// The state of the organization in the path.
+    pub(crate) state_in_path: OrganizationState,
 }
 
 /// The state of an organization, as far as it is known.
@@ -97,7 +97,7 @@ pub struct Store {
     keys: Cache<Arc<KeyRecord>>,
     /// Enabled organizations, by their id.
     organizations: Cache<()>,
-    /// Teams that are not being removed, by their joined key.
+    /// Teams that are not being removed, by `<organization>#<project>#<team>`.
     teams: Cache<()>,
 }
 
@@ -107,13 +107,13 @@ impl Store {
     ///
     /// API keys are cached for `cache_ttl`; organizations and teams too, but for at most 60 s.
     pub fn new(config: Builder, tables: TableNames, cache_ttl: Duration) -> Self {
-        let existence_ttl = cache_ttl.min(MAX_EXISTENCE_TTL);
+        let organization_ttl = cache_ttl.min(MAX_ORGANIZATION_TTL);
         Self {
             client: Client::from_conf(retry::with_retries(config).build()),
             tables,
             keys: Cache::new(cache_ttl),
-            organizations: Cache::new(existence_ttl),
-            teams: Cache::new(existence_ttl),
+            organizations: Cache::new(organization_ttl),
+            teams: Cache::new(organization_ttl),
         }
     }
 
@@ -126,25 +126,21 @@ impl Store {
         organization_in_path: Option<&Identifier>,
         now: SystemTime,
     ) -> Result<Option<AcceptedKey>> {
-        if let Some(record) = self.keys.get(key.id(), now) {
+        if let Some(record) = self.keys.get(key.id, now) {
             return Ok(record.accepts(key, now).then_some(AcceptedKey {
                 record,
-                organization: OrganizationState::NotRead,
+                state_in_path: OrganizationState::NotRead,
             }));
         }
-        let key_id = vec![key.id()];
-        let (key_item, organization) = match organization_in_path {
+        let key_row = (Table::KEYS, vec![key.id]);
+        let (key_item, state_in_path) = match organization_in_path {
             Some(id) => {
-                let organization_id = vec![id.as_str()];
-                let keys = [
-                    (Table::KEYS, key_id),
-                    (Table::ORGANIZATIONS, organization_id),
-                ];
-                let [key_item, organization_item] = self.read(keys).await?;
+                let organization_row = (Table::ORGANIZATIONS, vec![id.as_str()]);
+                let [key_item, organization_item] = self.read([key_row, organization_row]).await?;
                 (key_item, OrganizationState::of(organization_item))
             }
             None => {
-                let [key_item] = self.read([(Table::KEYS, key_id)]).await?;
+                let [key_item] = self.read([key_row]).await?;
                 (key_item, OrganizationState::NotRead)
             }
         };
@@ -155,16 +151,16 @@ impl Store {
         if !record.accepts(key, now) {
             return Ok(None);
         }
-        // Only the organization's own keys extend the time for which it is cached.
+        // Another organization's key does not use this organization, so it must not keep it cached.
         let is_own = organization_in_path.is_some_and(|id| id.as_str() == record.org_id);
-        if is_own && organization == OrganizationState::Enabled {
+        if is_own && state_in_path == OrganizationState::Enabled {
             self.organizations.insert(&record.org_id, (), now);
         }
         let record = Arc::new(record);
-        self.keys.insert(key.id(), record.clone(), now);
+        self.keys.insert(key.id, record.clone(), now);
         Ok(Some(AcceptedKey {
             record,
-            organization,
+            state_in_path,
         }))
     }
 
@@ -194,30 +190,31 @@ impl Store {
         team: &Identifier,
         now: SystemTime,
     ) -> Result<bool> {
-        let joined_key = format!("{project_key}#{}", team.as_str());
-        if self.teams.get(&joined_key, now).is_some() {
+        let cache_key = format!("{project_key}#{}", team.as_str());
+        if self.teams.get(&cache_key, now).is_some() {
             return Ok(true);
         }
-        let key = vec![project_key, team.as_str()];
-        let [item] = self.read([(Table::TEAMS, key)]).await?;
+        let row = (Table::TEAMS, vec![project_key, team.as_str()]);
+        let [item] = self.read([row]).await?;
+        // `workspacectl` sets the attribute while it removes the team.
         let exists = item.is_some_and(|item| !item.contains_key("removing_id"));
         if exists {
-            self.teams.insert(&joined_key, (), now);
+            self.teams.insert(&cache_key, (), now);
         }
         Ok(exists)
     }
 
-    /// Reads one record of each table, with strong consistency, in one request. DynamoDB may leave
-    /// some of them unprocessed, which another request reads.
+    /// Reads rows of different tables, by their primary keys, with strong consistency. Sends one
+    /// request, and further ones for rows that DynamoDB leaves unprocessed.
     async fn read<const N: usize>(
         &self,
-        keys: [(Table, Vec<&str>); N],
+        rows: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut unprocessed = HashMap::with_capacity(N);
-        for (table, key) in &keys {
+        for (table, primary_key) in &rows {
             let request = KeysAndAttributes::builder()
                 .consistent_read(true)
-                .keys(table.item_key(key))
+                .keys(table.item_key(primary_key))
                 .build()
                 .map_err(Error::internal)?;
             unprocessed.insert(self.tables.name(*table).to_owned(), request);
@@ -230,6 +227,7 @@ impl Store {
             found.extend(response.responses.unwrap_or_default());
             unprocessed = response.unprocessed_keys.unwrap_or_default();
         }
-        Ok(keys.map(|(table, _)| found.remove(self.tables.name(table))?.pop()))
+        let mut take_item = |table| found.remove(self.tables.name(table))?.pop();
+        Ok(rows.map(|(table, _)| take_item(table)))
     }
 }

@@ -19,7 +19,6 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 ///
 /// `#` is not allowed, so it is a safe separator between identifiers in a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
 pub struct PathSegment<const MAX: usize>(String);
 
 /// The id of an organization, project, team or bot.
@@ -45,7 +44,6 @@ impl<const MAX: usize> PathSegment<MAX> {
 /// A line of text: 1 to `MAX` characters without control characters and line separators. It does
 /// not start or end with white space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
 pub(crate) struct SingleLine<const MAX: usize>(String);
 
 /// A `userid`. At 4 bytes a character, it fits into the 1,024 bytes of a DynamoDB sort key.
@@ -74,10 +72,6 @@ impl<const MAX: usize> SingleLine<MAX> {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-
-    fn into_string(self) -> String {
-        self.0
     }
 }
 
@@ -140,7 +134,6 @@ impl Description {
 /// The `id` of a model: an integer from -(2^53 - 1) to 2^53 - 1, the range in which every JSON
 /// implementation is exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
 pub(crate) struct ModelNumber(i64);
 
 impl Deserr<Violations> for ModelNumber {

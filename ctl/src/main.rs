@@ -48,8 +48,8 @@ use crate::{
 /// Most commands need a deployment, chosen in this order:
 ///
 ///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
-///   2. the tables in the environment variables of the Lambda function
-///      (TEAMS_TABLE and so on)
+///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
+///      for the Lambda function
 ///   3. the local service of `serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
 ///      or http://127.0.0.1:8000
 ///

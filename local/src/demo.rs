@@ -41,10 +41,10 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
 pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
     let key = ApiKey::parse(key).expect("a well-formed API key");
     KeyRecord {
-        key_id: key.id().to_owned(),
+        key_id: key.id.to_owned(),
         org_id: organization.to_owned(),
         label: label.to_owned(),
-        secret_sha256: key.digest(),
+        secret_sha256: key.secret_sha256(),
         operations: None,
         created_at: timestamp(SystemTime::now()),
         expires_at: None,

@@ -47,7 +47,8 @@ struct Model<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a model, or leaves the existing one with the same `id` unchanged.
+/// Adds a model. If it exists with the same `id`, nothing changes. If it exists with another `id`, the
+/// condition fails.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
@@ -78,16 +79,16 @@ pub(crate) async fn add_models(
     if conflicts.is_empty() {
         return Ok(Success::Done);
     }
-    let entries: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
+    let unique_indexes: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
     let violation = |index| Violation {
         pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
         ..Violation::new(Rule::Conflict, "differs from the existing model's `id`")
     };
     Err(Error::ModelTaken {
-        models: conflicts.len(),
+        count: conflicts.len(),
         violations: request
             .models
-            .indexes_as_sent(&entries)
+            .indexes_as_sent(&unique_indexes)
             .map(violation)
             .collect(),
     })

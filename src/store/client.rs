@@ -1,7 +1,7 @@
 //! Connects to DynamoDB.
 //!
-//! The SDK's default configuration would read files, gather entropy for 33 ms and parse every root
-//! certificate of the system. The function takes region and credentials from Lambda's environment
+//! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library and
+//! parse every root certificate of the system. The function takes region and credentials from Lambda's environment
 //! variables instead, and uses `ring` with only Amazon's root certificates.
 
 use std::{fs, time::Duration};
@@ -39,8 +39,8 @@ pub struct ClientConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) certificates: Option<String>,
-    /// Without them, the SDK uses its default chain (profile, web identity, container; SnapStart
-    /// uses the last one) and refreshes credentials before they expire.
+    /// Without them, the SDK uses its default chain (profile, web identity, or container, which
+    /// SnapStart uses) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -58,6 +58,7 @@ impl ClientConfig {
         // One connector for everything: by default the SDK creates several, each of which parses
         // the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
+        // Other endpoints have other names. Their connection is opened by the first request.
         let default_url =
             (uses_amazon_roots(&self.region) && !self.use_fips && !self.use_dual_stack)
                 .then(|| format!("https://dynamodb.{}.amazonaws.com", self.region));
@@ -88,11 +89,10 @@ impl ClientConfig {
 /// Whether the endpoints of a region use Amazon's root certificates: the public regions and
 /// GovCloud.
 fn uses_amazon_roots(region: &Region) -> bool {
-    let prefixes = [
-        "af-", "ap-", "ca-", "eu-", "il-", "me-", "mx-", "sa-", "us-",
-    ];
     let region = region.as_ref();
-    prefixes.iter().any(|prefix| region.starts_with(prefix)) && !region.contains("-iso")
+    let area = region.split('-').next().unwrap_or_default();
+    let areas = ["af", "ap", "ca", "eu", "il", "me", "mx", "sa", "us"];
+    areas.contains(&area) && !region.contains("-iso")
 }
 
 /// Opens a connection with an unsigned `GET /`, DynamoDB's health check.

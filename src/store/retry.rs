@@ -77,7 +77,7 @@ pub(super) fn with_retries(config: Builder) -> Builder {
 }
 
 /// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
-/// that were cancelled because of one or throttled, and responses that are not HTTP.
+/// that were cancelled because of another transaction or throttling, and responses that are not HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 
@@ -86,6 +86,7 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector = error.and_then(OrchestratorError::as_connector_error);
         let operation = error.and_then(OrchestratorError::as_operation_error);
+        // The SDK itself retries timeouts and I/O errors. What remains are responses that are not HTTP.
         let is_network_failure = connector.is_some_and(|error| !error.is_user());
         if is_network_failure || operation.is_some_and(lost_to_transaction) {
             RetryAction::transient_error()
@@ -119,18 +120,16 @@ fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
 
 /// The reasons for which a transaction was cancelled, in the order of its actions.
 fn reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
-    match error {
-        TransactWriteItemsError::TransactionCanceledException(cancelled) => {
-            cancelled.cancellation_reasons()
-        }
-        _ => &[],
-    }
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+        return &[];
+    };
+    cancelled.cancellation_reasons()
 }
 
 /// A record whose condition failed, so that it was not written.
 #[derive(Debug)]
 pub struct FailedCondition {
-    /// The index of the record in the request.
+    /// The index of the record in the transaction.
     pub index: usize,
     /// The existing item. Empty if there is none.
     pub existing: Item,
@@ -246,12 +245,12 @@ mod tests {
             (400, "ExpiredTokenException", true),
             (500, "InternalServerError", true),
             (503, "", true),
-            // not from DynamoDB
-            (200, "", false),
-            (302, "", false),
             (400, "ValidationException", false),
             (400, "ResourceNotFoundException", false),
             (400, "AccessDeniedException", false),
+            // a page of a proxy
+            (200, "", false),
+            (302, "", false),
             (413, "", false),
         ] {
             let error = SdkError::service_error(put(code), response(status));

@@ -17,7 +17,7 @@ pub struct Table {
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key: &'static [&'static str],
-    /// The identifiers that its partition key joins with `#`.
+    /// What its partition key consists of, joined with `#`: ids in the terms of `workspacectl`.
     pub partition: &'static [&'static str],
 }
 
@@ -84,11 +84,12 @@ impl TableNames {
     /// # Errors
     /// The first error of `name_of`.
     pub fn new<E>(name_of: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
-        let mut names = HashMap::with_capacity(Table::ALL.len());
-        for table in Table::ALL {
-            names.insert(table.logical_id, name_of(*table)?);
-        }
-        Ok(Self(names))
+        let name = |table: &Table| Ok((table.logical_id, name_of(*table)?));
+        Table::ALL
+            .iter()
+            .map(name)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The name of a table.

@@ -44,13 +44,12 @@ impl Store {
         let Err(error) = result else {
             return Ok(None);
         };
-        let Some(PutItemError::ConditionalCheckFailedException(failure)) = error.as_service_error()
-        else {
-            return Err(error.into());
-        };
-        match failure.item() {
-            Some(existing) => from_item(existing.clone()).map(Some),
-            None => Err(Error::internal("DynamoDB returned no item")),
+        match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(failure)) => match failure.item() {
+                Some(existing) => from_item(existing.clone()).map(Some),
+                None => Err(Error::internal("DynamoDB returned no item")),
+            },
+            _ => Err(error.into()),
         }
     }
 

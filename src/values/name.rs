@@ -20,7 +20,7 @@ impl DisplayName {
     }
 
     pub(crate) fn into_string(self) -> String {
-        self.0.into_string()
+        self.0.0
     }
 }
 

@@ -7,7 +7,8 @@ use crate::{
     error::{Rule, Violation},
 };
 
-/// 1 to 100 entries of an array, without duplicates. DynamoDB allows 100 actions in a transaction.
+/// 1 to 100 entries of an array. Repeated entries are dropped; different entries with the same key are
+/// a violation. DynamoDB allows 100 actions in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
     entries: Vec<T>,
@@ -28,15 +29,11 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter()
     }
 
-    /// The number of entries, without duplicates.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// The indexes, in the array as it was sent, of some of the entries and their duplicates.
-    pub(crate) fn indexes_as_sent(&self, entries: &[usize]) -> impl Iterator<Item = usize> {
+    /// Translates indexes of the list into indexes of the array as it was sent, in which an entry can
+    /// occur several times.
+    pub(crate) fn indexes_as_sent(&self, unique_indexes: &[usize]) -> impl Iterator<Item = usize> {
         let sent = self.sent.iter().enumerate();
-        sent.filter(|(_, entry)| entries.contains(entry))
+        sent.filter(|(_, unique_index)| unique_indexes.contains(unique_index))
             .map(|(index, _)| index)
     }
 }

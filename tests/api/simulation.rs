@@ -156,7 +156,7 @@ impl Caller {
         let (mut headers, mut creator) = (BTreeMap::new(), "anonymous".to_owned());
         if !(operation.allows_anonymous() && self.number == 2) {
             headers.insert("authorization".to_owned(), self.key.clone());
-            creator = ApiKey::parse(&self.key).unwrap().id().to_owned();
+            creator = ApiKey::parse(&self.key).unwrap().id.to_owned();
         }
         let body = sample.body.to_string();
         let mut event = event("POST", &sample.path, &headers, Some(&body));

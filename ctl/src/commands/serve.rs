@@ -178,7 +178,7 @@ async fn notes(
         Ok(record.is_some_and(|record| record.get(attribute).is_some()))
     };
     let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-    if has(Table::KEYS, key.id(), "revoked_at").await? {
+    if has(Table::KEYS, key.id, "revoked_at").await? {
         notes.push(format!(
             "the demo key is revoked: issue another with `cargo ctl keys create --org {DEMO_ORGANIZATION}`"
         ));

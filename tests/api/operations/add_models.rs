@@ -17,7 +17,8 @@ fn models(models: &[(i64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
-/// A sample for the tests that cover every operation.
+/// Adds the entries of the values as models. The tests in `super`, and others that cover every
+/// operation, send the sample.
 pub fn sample(values: &Values) -> Sample {
     let entries: Vec<_> = values
         .entries
@@ -140,6 +141,7 @@ async fn a_409_points_at_each_conflicting_entry_of_the_array_as_sent() {
         response.assert_problem(409, "model_taken");
         let problem = response.body.unwrap();
         assert_eq!(problem["reason"], "other_id");
+        // The entries in `errors` name the models instead.
         assert_eq!(problem["resource_id"], Value::Null);
         assert_eq!(problem["detail"], detail);
         let errors = expected.iter().map(|index| {
@@ -181,7 +183,7 @@ async fn stores_a_repeated_entry_once() {
 }
 
 #[tokio::test]
-async fn accepts_100_models_with_ids_of_the_maximum_length() {
+async fn accepts_100_models_with_the_longest_modelids() {
     let app = TestApp::new().await;
     let anonymous = app.anonymous();
     // 200 characters. 𝄞 has four bytes, the maximum in UTF-8.

@@ -478,7 +478,7 @@ pub fn keys_with_same_id() -> [String; 2] {
 }
 
 pub fn key_id(key: &str) -> String {
-    ApiKey::parse(key).unwrap().id().to_owned()
+    ApiKey::parse(key).unwrap().id.to_owned()
 }
 
 /// The number of iterations of a test: few by default, or all with `STRESS=full`.

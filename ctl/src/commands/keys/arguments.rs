@@ -186,7 +186,7 @@ fn key_id(argument: &str) -> Result<String> {
         text => text,
     };
     if let Some(key) = ApiKey::parse(text) {
-        return Ok(key.id().to_owned());
+        return Ok(key.id.to_owned());
     }
     let is_id = text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if is_id {

@@ -17,7 +17,7 @@ const KEY_CACHE: u64 = 60;
 /// Where to listen, who may send requests, and where to keep the data.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The IP address of both ports
+    /// The IP address to listen on, for the API and DynamoDB
     #[arg(long, default_value_t = HOST, value_name = "ADDRESS")]
     pub(super) host: IpAddr,
     /// The port of the API, or 0 for a free one

@@ -17,11 +17,10 @@ use crate::{
 /// The `created_by` of records that anonymous callers create.
 const ANONYMOUS: &str = "anonymous";
 
-/// Whether the operations for which the contract makes the API key optional accept requests without
-/// one.
+/// Whether a caller may omit the API key where the contract makes it optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousOperations {
-    /// For registered organizations.
+    /// Allowed, if the organization in the path is enabled.
     Allowed,
     /// Every operation requires an API key.
     Denied,
@@ -57,8 +56,8 @@ impl Caller {
     }
 }
 
-/// When, by whom and in which request a record was created. The default allows for records from which
-/// another program removed an attribute.
+/// When, by whom and in which request a record was created. An attribute that another program removed
+/// is read as an empty string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
@@ -70,7 +69,7 @@ pub(crate) struct Audit {
 }
 
 /// Checks whether the sender of a request may call an operation. `organization` is the one in the
-/// path, if the path has one. Logs the organization and the id of the caller.
+/// path, if the path has one. Adds the caller to the log, which has the id of a key already.
 ///
 /// # Errors
 /// [`Error::NoKey`], [`Error::KeyNotAccepted`], [`Error::OtherOrganization`],
@@ -118,7 +117,7 @@ async fn authorize_key(
     let found = store.find_key(key, organization_in_path, now).await?;
     let AcceptedKey {
         record,
-        state_in_path,
+        path_organization,
     } = found.ok_or(Error::KeyNotAccepted)?;
     log.organization = Some(record.org_id.clone());
     let organization = Identifier::new(&record.org_id)
@@ -126,8 +125,8 @@ async fn authorize_key(
     if organization_in_path.is_some_and(|in_path| *in_path != organization) {
         return Err(Error::OtherOrganization);
     }
-    // The organization in the path, if there is one, is the organization of the key.
-    let is_enabled = match state_in_path {
+    // If the path has an organization, it is that of the key.
+    let is_enabled = match path_organization {
         OrganizationState::NotRead => store.organization_is_enabled(&organization, now).await?,
         state => state == OrganizationState::Enabled,
     };

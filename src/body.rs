@@ -23,9 +23,9 @@ pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
     if body.len() > MAX_BYTES {
         return Err(Error::BodyTooLarge(MAX_BYTES));
     }
-    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    let text = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let json: serde_json::Value =
-        serde_json::from_slice(body).map_err(|error| Error::NotJson(why_not_json(body, &error)))?;
+        serde_json::from_slice(text).map_err(|error| Error::NotJson(why_not_json(text, &error)))?;
     deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
 }
 

@@ -96,9 +96,9 @@ impl Event {
     /// identifiers contain no `%`.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
-        let path = path.strip_prefix('/').unwrap_or(path);
+        let without_slash = path.strip_prefix('/').unwrap_or(path);
         let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
-        let mut segments: Vec<_> = path.split('/').map(decode).collect();
+        let mut segments: Vec<_> = without_slash.split('/').map(decode).collect();
         // A path without a stage keeps its first segment, even if the stage is named `api`.
         let has_no_stage = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
         if !has_no_stage && self.request_context.stage.as_deref() == Some(&*segments[0]) {

@@ -63,8 +63,8 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     })
 }
 
-/// Parses a parameter of the path, and logs it if it is valid. The type of the parameter determines
-/// its maximum length.
+/// Parses a parameter of the path, and logs it if it is valid. `Identifier` and `ModelType` are
+/// `PathSegment`s, so the field that the result is assigned to determines `MAX`.
 fn parse<'a, const MAX: usize>(
     name: &'static str,
     segment: &'a str,

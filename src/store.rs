@@ -42,9 +42,9 @@ pub use retry::{AdditionalRetries, FailedCondition, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use write::Update;
 
-/// The maximum time for which an organization or a team is cached. It can accept requests for this
-/// long after it was disabled or marked for removal.
-pub const MAX_ORGANIZATION_TTL: Duration = Duration::from_secs(60);
+/// The maximum time for which the parent of records, an organization or a team, is cached. It can accept
+/// requests for this long after it was disabled or marked for removal.
+pub const MAX_PARENT_TTL: Duration = Duration::from_secs(60);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -67,7 +67,7 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
 pub(crate) struct AcceptedKey {
     pub(crate) record: Arc<KeyRecord>,
     /// The state of the organization in the path.
-    pub(crate) state_in_path: OrganizationState,
+    pub(crate) path_organization: OrganizationState,
 }
 
 /// The state of an organization, as far as it is known.
@@ -107,13 +107,13 @@ impl Store {
     ///
     /// API keys are cached for `cache_ttl`; organizations and teams too, but for at most 60 s.
     pub fn new(config: Builder, tables: TableNames, cache_ttl: Duration) -> Self {
-        let organization_ttl = cache_ttl.min(MAX_ORGANIZATION_TTL);
+        let parent_ttl = cache_ttl.min(MAX_PARENT_TTL);
         Self {
             client: Client::from_conf(retry::with_retries(config).build()),
             tables,
             keys: Cache::new(cache_ttl),
-            organizations: Cache::new(organization_ttl),
-            teams: Cache::new(organization_ttl),
+            organizations: Cache::new(parent_ttl),
+            teams: Cache::new(parent_ttl),
         }
     }
 
@@ -129,11 +129,11 @@ impl Store {
         if let Some(record) = self.keys.get(key.id, now) {
             return Ok(record.accepts(key, now).then_some(AcceptedKey {
                 record,
-                state_in_path: OrganizationState::NotRead,
+                path_organization: OrganizationState::NotRead,
             }));
         }
         let key_row = (Table::KEYS, vec![key.id]);
-        let (key_item, state_in_path) = match organization_in_path {
+        let (key_item, path_organization) = match organization_in_path {
             Some(id) => {
                 let organization_row = (Table::ORGANIZATIONS, vec![id.as_str()]);
                 let [key_item, organization_item] = self.read([key_row, organization_row]).await?;
@@ -151,16 +151,17 @@ impl Store {
         if !record.accepts(key, now) {
             return Ok(None);
         }
-        // Another organization's key does not use this organization, so it must not keep it cached.
+        // A request with the key of another organization is rejected later. It must not renew the
+        // cache entry of the organization in the path.
         let is_own = organization_in_path.is_some_and(|id| id.as_str() == record.org_id);
-        if is_own && state_in_path == OrganizationState::Enabled {
+        if is_own && path_organization == OrganizationState::Enabled {
             self.organizations.insert(&record.org_id, (), now);
         }
         let record = Arc::new(record);
         self.keys.insert(key.id, record.clone(), now);
         Ok(Some(AcceptedKey {
             record,
-            state_in_path,
+            path_organization,
         }))
     }
 
@@ -182,21 +183,21 @@ impl Store {
         Ok(is_enabled)
     }
 
-    /// Whether a team exists and is not being removed. Reads it unless it is cached. `project_key` is
-    /// its partition key: see [`project_key`].
+    /// Whether a team exists and is not being removed. Reads it unless it is cached. `partition_key` is
+    /// that of its project: see [`project_key`].
     pub(crate) async fn team_exists(
         &self,
-        project_key: &str,
+        partition_key: &str,
         team: &Identifier,
         now: SystemTime,
     ) -> Result<bool> {
-        let cache_key = format!("{project_key}#{}", team.as_str());
+        let cache_key = format!("{partition_key}#{}", team.as_str());
         if self.teams.get(&cache_key, now).is_some() {
             return Ok(true);
         }
-        let row = (Table::TEAMS, vec![project_key, team.as_str()]);
+        let row = (Table::TEAMS, vec![partition_key, team.as_str()]);
         let [item] = self.read([row]).await?;
-        // `workspacectl` sets the attribute while it removes the team.
+        // The id of a removal that is in progress.
         let exists = item.is_some_and(|item| !item.contains_key("removing_id"));
         if exists {
             self.teams.insert(&cache_key, (), now);
@@ -220,7 +221,7 @@ impl Store {
             unprocessed.insert(self.tables.name(*table).to_owned(), request);
         }
         let mut found = HashMap::with_capacity(N);
-        // Ends, because DynamoDB returns an error if it processes nothing.
+        // The loop ends: if DynamoDB processes none of them, it returns an error.
         while !unprocessed.is_empty() {
             let batch = self.client.batch_get_item();
             let response = batch.set_request_items(Some(unprocessed)).send().await?;

@@ -57,7 +57,7 @@ pub(crate) type VoiceType = SingleLine<64>;
 
 impl<const MAX: usize> SingleLine<MAX> {
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
-        let violations = [
+        let checks = [
             text.is_empty()
                 .then(|| Violation::new(Rule::MinLength, "must not be empty").with_limit(1)),
             too_long(text, MAX),
@@ -67,7 +67,7 @@ impl<const MAX: usize> SingleLine<MAX> {
             ),
             pattern(trim(text) != text, "must not start or end with white space"),
         ];
-        ok_unless(violations, || Self(text.to_owned()))
+        ok_unless(checks, || Self(text.to_owned()))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -94,10 +94,10 @@ fn too_long(text: &str, max: usize) -> Option<Violation> {
 
 /// The value, or every violation.
 fn ok_unless<T>(
-    violations: impl IntoIterator<Item = Option<Violation>>,
+    checks: impl IntoIterator<Item = Option<Violation>>,
     value: impl FnOnce() -> T,
 ) -> Result<T, Vec<Violation>> {
-    let violations: Vec<_> = violations.into_iter().flatten().collect();
+    let violations: Vec<_> = checks.into_iter().flatten().collect();
     if violations.is_empty() {
         Ok(value())
     } else {
@@ -116,14 +116,14 @@ impl Description {
 
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let text = trim(text).replace("\r\n", "\n");
-        let violations = [
+        let checks = [
             too_long(&text, Self::MAX),
             pattern(
                 text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)),
                 "must not contain control characters other than line breaks and tabs",
             ),
         ];
-        ok_unless(violations, || Self(text))
+        ok_unless(checks, || Self(text))
     }
 
     pub(crate) fn into_string(self) -> String {

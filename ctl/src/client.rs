@@ -48,9 +48,9 @@ impl ClassifyRetry for OperatorClassifier {
         if connector.is_some_and(|error| is_refused(error)) {
             return RetryAction::RetryForbidden;
         }
-        let error = error.and_then(OrchestratorError::as_operation_error);
-        let error = error.and_then(|error| error.downcast_ref::<DeleteItemError>());
-        match error.and_then(|error| error.code()) {
+        let operation = error.and_then(OrchestratorError::as_operation_error);
+        let delete = operation.and_then(|error| error.downcast_ref::<DeleteItemError>());
+        match delete.and_then(|error| error.code()) {
             Some("TransactionConflictException") => RetryAction::transient_error(),
             _ => RetryAction::NoActionIndicated,
         }

@@ -53,8 +53,8 @@ use crate::{
 ///   3. the local service of `serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
 ///      or http://127.0.0.1:8000
 ///
-/// A stack and tables need the AWS SDK's default region and credentials. `set`
-/// needs a stack. `serve` and `completions` need no deployment.
+/// For 1 and 2, set a region and credentials as for the AWS CLI. `set` needs a
+/// stack. `serve` and `completions` ignore the deployment.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 struct Cli {

@@ -297,10 +297,12 @@ fn limit(text: &str) -> Result<NonZeroUsize, &'static str> {
 
 /// Parses a cursor.
 fn cursor(text: &str) -> Result<Item, &'static str> {
-    let key = URL_SAFE_NO_PAD.decode(text).ok();
-    let key = key.and_then(|key| serde_json::from_slice::<HashMap<String, String>>(&key).ok());
-    let key = key.and_then(|key| serde_dynamo::to_item(key).ok());
-    key.ok_or("use the cursor that the previous page printed")
+    let decode = || {
+        let json = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let key: HashMap<String, String> = serde_json::from_slice(&json).ok()?;
+        serde_dynamo::to_item(key).ok()
+    };
+    decode().ok_or("use the cursor that the previous page printed")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use workspace_management::{service::TIMEOUT, store::MAX_ORGANIZATION_TTL};
+use workspace_management::{service::TIMEOUT, store::MAX_PARENT_TTL};
 
 use crate::{deployment::Deployment, progress::waiting};
 
@@ -13,7 +13,7 @@ const LATE_WRITE: Duration = Duration::from_secs(20);
 /// The maximum time after a mark until the last write of a request that used a cached record: cache
 /// time + function timeout + late write.
 pub(crate) const SAFE_WAIT: Duration =
-    Duration::from_secs(MAX_ORGANIZATION_TTL.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
+    Duration::from_secs(MAX_PARENT_TTL.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]

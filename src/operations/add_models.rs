@@ -56,7 +56,7 @@ const ADD_MODEL: Update = Update {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: Some("attribute_not_exists(org_id) OR id = :id"),
-    placeholders: &[],
+    reserved_names: &[],
 };
 
 /// Adds all models, or none if one of them exists with a different `id`.
@@ -66,7 +66,7 @@ pub(crate) async fn add_models(
     model_type: &ModelType,
     request: AddModels,
 ) -> Result<Success> {
-    let models = request.models.iter().map(|selected| Model {
+    let records = request.models.iter().map(|selected| Model {
         org_id: &caller.organization,
         model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
         model_type,
@@ -74,12 +74,13 @@ pub(crate) async fn add_models(
         id: selected.id,
         audit: caller.audit(),
     });
-    let models: Vec<Model> = models.collect();
+    let models: Vec<Model> = records.collect();
     let conflicts = store.update(&ADD_MODEL, &models).await?;
     if conflicts.is_empty() {
         return Ok(Success::Done);
     }
-    let unique_indexes: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
+    // `models` has no duplicates, but every entry that was sent for a conflicting model is reported.
+    let indexes: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
     let violation = |index| Violation {
         pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
         ..Violation::new(Rule::Conflict, "differs from the existing model's `id`")
@@ -88,7 +89,7 @@ pub(crate) async fn add_models(
         count: conflicts.len(),
         violations: request
             .models
-            .indexes_as_sent(&unique_indexes)
+            .indexes_as_sent(&indexes)
             .map(violation)
             .collect(),
     })

@@ -52,7 +52,7 @@ const ADD_MEMBER: Update = Update {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: None,
-    placeholders: &[],
+    reserved_names: &[],
 };
 
 /// Adds all users to a team, which must exist.
@@ -63,13 +63,13 @@ pub(crate) async fn add_team_users(
     team: &Identifier,
     request: AddTeamUsers,
 ) -> Result<Success> {
-    let project_key = project_key(&caller.organization, project);
+    let partition_key = project_key(&caller.organization, project);
     let now = caller.received_at;
-    if !store.team_exists(&project_key, team, now).await? {
+    if !store.team_exists(&partition_key, team, now).await? {
         return Err(Error::NoSuchTeam);
     }
-    let team_key = format!("{project_key}#{}", team.as_str());
-    let members = request.users.iter().map(|user| TeamMember {
+    let team_key = format!("{partition_key}#{}", team.as_str());
+    let records = request.users.iter().map(|user| TeamMember {
         team: &team_key,
         user_id: &user.userid,
         org_id: &caller.organization,
@@ -77,7 +77,7 @@ pub(crate) async fn add_team_users(
         team_id: team,
         audit: caller.audit(),
     });
-    let members: Vec<TeamMember> = members.collect();
+    let members: Vec<TeamMember> = records.collect();
     store.update(&ADD_MEMBER, &members).await?;
     Ok(Success::Done)
 }

@@ -58,7 +58,8 @@ impl ClientConfig {
         // One connector for everything: by default the SDK creates several, each of which parses
         // the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // Other endpoints have other names. Their connection is opened by the first request.
+        // FIPS, dual-stack and the endpoints of other partitions have other names. There, the first
+        // request connects.
         let default_url =
             (uses_amazon_roots(&self.region) && !self.use_fips && !self.use_dual_stack)
                 .then(|| format!("https://dynamodb.{}.amazonaws.com", self.region));
@@ -89,10 +90,10 @@ impl ClientConfig {
 /// Whether the endpoints of a region use Amazon's root certificates: the public regions and
 /// GovCloud.
 fn uses_amazon_roots(region: &Region) -> bool {
-    let region = region.as_ref();
-    let area = region.split('-').next().unwrap_or_default();
+    let name = region.as_ref();
+    let area = name.split('-').next().unwrap_or_default();
     let areas = ["af", "ap", "ca", "eu", "il", "me", "mx", "sa", "us"];
-    areas.contains(&area) && !region.contains("-iso")
+    areas.contains(&area) && !name.contains("-iso")
 }
 
 /// Opens a connection with an unsigned `GET /`, DynamoDB's health check.

@@ -23,11 +23,12 @@ use aws_smithy_runtime_api::client::{
 use super::Item;
 use crate::error::Error;
 
-/// The timeout of one attempt, including connecting. The request's deadline limits all attempts.
+/// The timeout of one attempt, including connecting. The timeout of the API request limits all
+/// attempts together.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The maximum number of attempts. The request's deadline can end them earlier, and so can the
-/// SDK's retry quota, which many failures in one process use up.
+/// The maximum number of attempts. The timeout of the API request can end them earlier, and so can
+/// the SDK's retry quota, which many failures in one process use up.
 const MAX_ATTEMPTS: u32 = 8;
 
 /// The maximum wait before the second attempt. It doubles for each further attempt, and the actual
@@ -69,8 +70,8 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .with_max_backoff(MAX_BACKOFF);
     config
         .timeout_config(timeouts.build())
-        // It measures the throughput of each body, to end one after 20 seconds without data. The
-        // timeout of an attempt includes the body, and ends it earlier.
+        // This protection ends a body after 20 seconds without data. The timeout of an attempt ends
+        // it earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
         .retry_classifier(AdditionalRetries)
@@ -84,11 +85,11 @@ pub struct AdditionalRetries;
 impl ClassifyRetry for AdditionalRetries {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = context.output_or_error().and_then(Result::err);
-        let connector = error.and_then(OrchestratorError::as_connector_error);
-        let operation = error.and_then(OrchestratorError::as_operation_error);
-        // The SDK itself retries timeouts and I/O errors. What remains are responses that are not HTTP.
-        let is_network_failure = connector.is_some_and(|error| !error.is_user());
-        if is_network_failure || operation.is_some_and(lost_to_transaction) {
+        let connector_error = error.and_then(OrchestratorError::as_connector_error);
+        let operation_error = error.and_then(OrchestratorError::as_operation_error);
+        // Includes timeouts and I/O errors, which the SDK retries anyway.
+        let is_not_http = connector_error.is_some_and(|error| !error.is_user());
+        if is_not_http || operation_error.is_some_and(lost_to_transaction) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -135,7 +136,8 @@ pub struct FailedCondition {
     pub existing: Item,
 }
 
-/// The failed conditions of a transaction that was cancelled for that reason. Otherwise empty.
+/// The failed conditions because of which a transaction was cancelled. Empty if it failed for another
+/// reason.
 pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
     let reasons = reasons(error).iter().enumerate();
     reasons
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_transaction_is_unavailable_only_because_of_others() {
+    fn a_transaction_cancelled_by_other_writers_or_throttling_is_unavailable() {
         for (reasons, expected) in [
             (vec!["None", "TransactionConflict"], true),
             (vec!["ThrottlingError"], true),
@@ -298,6 +300,7 @@ mod tests {
     }
 
     fn is_retried(error: OperationError) -> bool {
+        // The context accepts a result only after these phases.
         let mut context = InterceptorContext::new(Input::erase(()));
         context.enter_serialization_phase();
         let _ = context.take_input();

@@ -17,7 +17,8 @@ pub struct Table {
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key: &'static [&'static str],
-    /// What its partition key consists of, joined with `#`: ids in the terms of `workspacectl`.
+    /// The ids that form the partition key, joined with `#`. They have the names of the options of
+    /// `workspacectl`, such as `org` for `--org`.
     pub partition: &'static [&'static str],
 }
 

@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 /// An update of a record, as DynamoDB's expressions.
 pub(crate) struct Update {
     pub(crate) table: Table,
-    /// The update expression. It must use the value `:<attribute>` of every attribute of the record
-    /// except those of the primary key, because DynamoDB rejects unused values.
+    /// The update expression. The value of an attribute `x` of the record is `:x`. It must use the
+    /// values of all attributes except those of the primary key: DynamoDB rejects unused ones.
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates the record whether it exists or not.
     pub(crate) condition: Option<&'static str>,
-    /// Placeholders in both expressions for attributes whose names DynamoDB reserves.
-    pub(crate) placeholders: &'static [(&'static str, &'static str)],
+    /// What both expressions use instead of names that DynamoDB reserves, such as `("#type", "type")`.
+    pub(crate) reserved_names: &'static [(&'static str, &'static str)],
 }
 
 impl Store {
@@ -120,7 +120,7 @@ impl Store {
             .update_expression(update.expression)
             .set_condition_expression(update.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in update.placeholders {
+        for (placeholder, name) in update.reserved_names {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)

@@ -61,9 +61,9 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
         let mut sent = Vec::with_capacity(length);
         let mut violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
-            let at = at.push_index(index);
-            let entry = T::deserialize_from_value(value.into_value(), at);
-            let Ok(entry) = entry.map_err(|found| violations.push(found)) else {
+            let place = at.push_index(index);
+            let result = T::deserialize_from_value(value.into_value(), place);
+            let Ok(entry) = result.map_err(|found| violations.push(found)) else {
                 continue;
             };
             let has_same_key = |(_, other): &(usize, T)| other.key() == entry.key();
@@ -76,7 +76,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 Some(other) => {
                     let detail = format!("conflicts with the entry at index {}", entries[other].0);
                     let violation = Violation::new(Rule::Conflict, detail);
-                    violations.push(Violations::new(at, [violation]));
+                    violations.push(Violations::new(place, [violation]));
                 }
             }
         }

@@ -17,8 +17,8 @@ fn models(models: &[(i64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
-/// Adds the entries of the values as models. The tests in `super`, and others that cover every
-/// operation, send the sample.
+/// A valid request and the records that it stores, for the tests that cover every operation: see
+/// [`Sample`].
 pub fn sample(values: &Values) -> Sample {
     let entries: Vec<_> = values
         .entries
@@ -141,7 +141,7 @@ async fn a_409_points_at_each_conflicting_entry_of_the_array_as_sent() {
         response.assert_problem(409, "model_taken");
         let problem = response.body.unwrap();
         assert_eq!(problem["reason"], "other_id");
-        // The entries in `errors` name the models instead.
+        // Several models can conflict, and `errors` points at each.
         assert_eq!(problem["resource_id"], Value::Null);
         assert_eq!(problem["detail"], detail);
         let errors = expected.iter().map(|index| {
@@ -220,6 +220,7 @@ async fn stores_every_integer_from_the_minimum_to_the_maximum_exactly() {
             r#"{{"aIModelsSelectedToAddToOrg": [{{"id": {sent}, "modelid": "{modelid}"}}]}}"#
         );
         anonymous.post_text(PATH, &body).await.assert_success();
+        // Succeeds only if the id was stored exactly.
         anonymous.post_text(PATH, &body).await.assert_success();
 
         let records = app.records(Table::MODELS).await;

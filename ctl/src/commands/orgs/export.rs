@@ -46,11 +46,11 @@ pub(crate) struct Options {
 /// If there is no such organization, the file cannot be written, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, out } = options;
-    let out = out.filter(|file| file != Path::new("-"));
-    let out = out.as_deref().map(Export::create).transpose()?;
+    let file = out.filter(|file| file != Path::new("-"));
+    let export = file.as_deref().map(Export::create).transpose()?;
     let deployment = session.deployment().await?;
     record::find(deployment, &org).await?;
-    let count = match out {
+    let count = match export {
         Some(export) => {
             let (count, export) = export.write(deployment, &org, Reads::Indexed).await?;
             export.finish()?;
@@ -152,11 +152,11 @@ impl Export {
         let Out::Temporary(out) = self.out else {
             return Ok(());
         };
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
-        let file = file.with_context(failure)?;
+        let flushed = out.into_inner().map_err(io::IntoInnerError::into_error);
+        let file = flushed.with_context(failure)?;
         file.as_file().sync_all().with_context(failure)?;
-        let file = file.persist(&self.path).map_err(|error| error.error);
-        file.with_context(failure)?;
+        let persisted = file.persist(&self.path).map_err(|error| error.error);
+        persisted.with_context(failure)?;
         Ok(())
     }
 }

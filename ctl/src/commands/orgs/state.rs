@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
-use workspace_management::store::{MAX_ORGANIZATION_TTL, Table, timestamp};
+use workspace_management::store::{MAX_PARENT_TTL, Table, timestamp};
 
 use super::record;
 use crate::{
@@ -43,7 +43,7 @@ pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) ->
     let mut organization = change(deployment, &operator, org, "disabled").await?;
     eprintln!(
         "the organization {org} is disabled: functions reject new requests within {} seconds, and the last writes end within {} seconds",
-        MAX_ORGANIZATION_TTL.as_secs(),
+        MAX_PARENT_TTL.as_secs(),
         SAFE_WAIT.as_secs(),
     );
     if let Some(wait) = wait {

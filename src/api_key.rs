@@ -37,7 +37,8 @@ impl<'a> ApiKey<'a> {
         (well_formed && sum == checksum(covered)).then_some(Self { id, secret })
     }
 
-    /// Generates the text form of a new key from random bytes.
+    /// Generates the text form of a new key from random bytes. The secret has two halves, because
+    /// `base62` takes 128 bits.
     pub fn generate(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
         let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
         let half = |bytes| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(bytes));
@@ -86,7 +87,7 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// The record of an API key. `workspacectl` writes it and the function reads it.
+/// The record of an API key. The operator's tool, `workspacectl`, writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// The id in the key.

@@ -66,6 +66,7 @@ impl Violations {
 
 impl MergeWithError<Violations> for Violations {
     fn merge(earlier: Option<Self>, found: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
+        // `Continue` makes deserr check the rest of the body.
         ControlFlow::Continue(earlier.unwrap_or(Self(vec![])).and(found))
     }
 }
@@ -85,7 +86,7 @@ impl DeserializeError for Violations {
                 let expected = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, expected, at)
             }
-            // Our types cause no other error: unknown members are allowed.
+            // Not reached: unknown members are ignored, and no type is an enum.
             _ => Self::new(at, [Violation::new(Rule::Type, "is not allowed")]),
         };
         Self::merge(earlier, found, at)
@@ -112,8 +113,8 @@ pub(crate) fn type_mismatch<V: IntoValue>(
     Violations::new(at, [Violation::new(Rule::Type, detail)])
 }
 
-/// A place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). It needs no
-/// escapes, because violations are reported only for members of the contract.
+/// A place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). Nothing needs an
+/// escape: only members of the contract are reported, whose names have letters only.
 fn pointer(at: ValuePointerRef) -> String {
     match at {
         ValuePointerRef::Origin => "#".to_owned(),

@@ -20,7 +20,8 @@ pub struct Config {
     pub tables: TableNames,
     /// How to connect to DynamoDB.
     pub dynamodb: ClientConfig,
-    /// `ANONYMOUS_OPERATIONS`: `allowed` or `denied` (default).
+    /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
+    /// optional. `allowed` or `denied` (default).
     pub anonymous_operations: AnonymousOperations,
     /// `KEY_CACHE_SECONDS`: how long API keys are cached. 60 by default; 0 disables the cache.
     pub key_cache: Duration,
@@ -58,6 +59,7 @@ impl Config {
     }
 }
 
+/// The SDK's own configuration takes too long: see `store/client.rs`.
 fn client_config(variable: Lookup) -> Result<ClientConfig, BoxError> {
     let is_true = |name| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let access_key = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
@@ -100,9 +102,11 @@ mod tests {
             if let Some((_, value)) = changes.iter().find(|(changed, _)| *changed == name) {
                 return value.map(str::to_owned);
             }
-            let table = Table::ALL.iter().find(|table| table.variable == name);
-            let table = table.map(|table| table.logical_id.to_owned());
-            table.or_else(|| (name == "AWS_REGION").then(|| "eu-central-1".to_owned()))
+            if name == "AWS_REGION" {
+                return Some("eu-central-1".to_owned());
+            }
+            let table = Table::ALL.iter().find(|table| table.variable == name)?;
+            Some(table.logical_id.to_owned())
         })
     }
 

@@ -4,9 +4,10 @@ use std::{error::Error as StdError, iter};
 
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 
-/// The challenges of a 401 without and with a credential (RFC 6750, section 3).
+/// The challenge of a 401 if no key was sent (RFC 6750, section 3).
 const CHALLENGE: &str = r#"Bearer realm="workspace-management""#;
 
+/// The challenge of a 401 if a key was sent.
 const INVALID_TOKEN: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// Why a request was rejected or failed.
@@ -63,7 +64,7 @@ pub(crate) enum Error {
         /// What the record is, such as `team`.
         kind: &'static str,
         id: String,
-        /// Its name. `None` if an anonymous caller could read it, who must not see stored text.
+        /// Its name. `None` if the operation allows anonymous callers: they must not see stored text.
         existing_name: Option<String>,
     },
     /// A record with the same name has another description.
@@ -71,12 +72,12 @@ pub(crate) enum Error {
         "A {kind} with this name already exists with another description. Nothing was changed."
     )]
     OtherDescription { kind: &'static str, id: String },
-    /// The project's logging instance has another project name, which is this one.
+    /// The project has a logging instance with another project name, which this variant contains.
     #[error(
         "This project already has a logging instance with the project name \"{0}\". Nothing was changed."
     )]
     OtherProjectName(String),
-    /// Models exist with other `id`s.
+    /// Models with the same `modelid` exist, but their `id` (a number) differs.
     #[error(
         "{count} model{} with another `id`. Nothing was added.",
         if *.count == 1 { " already exists" } else { "s already exist" }
@@ -102,7 +103,7 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
-/// An error in a response.
+/// What the response to a request that failed contains, apart from the text.
 pub(crate) struct Facts {
     /// The HTTP status.
     pub(crate) status: u16,
@@ -110,7 +111,7 @@ pub(crate) struct Facts {
     pub(crate) code: &'static str,
     /// The title for people (RFC 9457, section 3.1).
     pub(crate) title: &'static str,
-    /// How the existing record differs, if that is why the request was rejected.
+    /// Why the existing record prevents the request. Only for a 409.
     pub(crate) reason: Option<&'static str>,
     /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
     pub(crate) header: Option<(HeaderName, &'static str)>,
@@ -154,7 +155,7 @@ impl Violation {
     }
 }
 
-/// A rule, as its keyword in JSON Schema, so that programs can say it in other words.
+/// A rule, as its keyword in JSON Schema, so that a client can show a text of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Rule {
@@ -176,7 +177,7 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// What the response to a request that failed contains, apart from the text.
+    /// The table of all errors.
     #[rustfmt::skip] // keeps each error on one line
     pub(crate) fn facts(&self) -> Facts {
         let (status, code, title, reason, header) = match self {
@@ -192,7 +193,7 @@ impl Error {
             Self::NoSuchOrganization      => (404, "no_such_organization", "No such organization", None, None),
             Self::NoSuchTeam              => (404, "no_such_team", "No such team", None, None),
             Self::MethodNotAllowed        => (405, "method_not_allowed", "Method not allowed", None, Some((ALLOW, "POST"))),
-            // A removal waits 90 s before it deletes anything.
+            // A removal takes at least 90 s, and the client has waited for a part of them.
             Self::BeingRemoved { .. }     => (409, "being_removed", "Being removed", Some("being_removed"), Some((RETRY_AFTER, "60"))),
             Self::OtherName { .. }        => (409, "name_taken", "Name taken", Some("other_name"), None),
             Self::OtherDescription { .. } => (409, "name_taken", "Name taken", Some("other_description"), None),
@@ -206,7 +207,7 @@ impl Error {
         Facts { status, code, title, reason, header }
     }
 
-    /// The id of the existing record, if it has one that the path does not contain.
+    /// The id of the existing record. `None` if no record exists, or the client sent its id.
     pub(crate) fn resource_id(&self) -> Option<&str> {
         match self {
             Self::OtherName { id, .. }

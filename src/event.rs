@@ -99,9 +99,9 @@ impl Event {
         let without_slash = path.strip_prefix('/').unwrap_or(path);
         let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
         let mut segments: Vec<_> = without_slash.split('/').map(decode).collect();
-        // A path without a stage keeps its first segment, even if the stage is named `api`.
-        let has_no_stage = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
-        if !has_no_stage && self.request_context.stage.as_deref() == Some(&*segments[0]) {
+        // Such a path has no stage in front, even if the stage is named `api`.
+        let is_complete = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
+        if !is_complete && self.request_context.stage.as_deref() == Some(&*segments[0]) {
             segments.remove(0);
         }
         Some(segments)
@@ -126,8 +126,8 @@ impl Event {
         found
     }
 
-    /// Whether the client prefers a response with the id of what it creates in a header: the
-    /// preference `return=headers-only` (RFC 7240) in any case, among others.
+    /// Whether a `Prefer` header (RFC 7240) lists `return=headers-only`, in upper or lower case. The
+    /// response then has the id of the created record in a header.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         self.header_values("prefer")
             .iter()

@@ -16,7 +16,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation. One that needs a record of another comes after it.
+    /// Every operation. `AddTeamUsers` comes after `CreateTeam`, because it needs a team.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,

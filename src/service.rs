@@ -23,7 +23,7 @@ use crate::{
     store::Store,
 };
 
-/// The function's timeout in `template.yaml`. It limits requests that have no deadline.
+/// The function's timeout in `template.yaml`. It limits a request whose deadline is in the past.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.

@@ -17,7 +17,7 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
 /// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
 ///
-/// `#` is not allowed, so it is a safe separator between identifiers in a key.
+/// `#` is not allowed, so it is a safe separator in the key of a record, such as `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathSegment<const MAX: usize>(String);
 
@@ -49,7 +49,7 @@ pub(crate) struct SingleLine<const MAX: usize>(String);
 /// A `userid`. At 4 bytes a character, it fits into the 1,024 bytes of a DynamoDB sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// A `modelid`. Together with the longest model type and `#`, it fits into a DynamoDB sort key.
+/// A `modelid`, the text that identifies a model. Together with the longest model type and `#`, it fits into a DynamoDB sort key.
 pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice.
@@ -61,11 +61,11 @@ impl<const MAX: usize> SingleLine<MAX> {
             text.is_empty()
                 .then(|| Violation::new(Rule::MinLength, "must not be empty").with_limit(1)),
             too_long(text, MAX),
-            pattern(
+            reject_if(
                 text.contains(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c)),
                 "must not contain control characters or line separators",
             ),
-            pattern(trim(text) != text, "must not start or end with white space"),
+            reject_if(trim(text) != text, "must not start or end with white space"),
         ];
         ok_unless(checks, || Self(text.to_owned()))
     }
@@ -80,7 +80,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
-fn pattern(is_violated: bool, detail: &str) -> Option<Violation> {
+fn reject_if(is_violated: bool, detail: &str) -> Option<Violation> {
     is_violated.then(|| Violation::new(Rule::Pattern, detail))
 }
 
@@ -118,7 +118,7 @@ impl Description {
         let text = trim(text).replace("\r\n", "\n");
         let checks = [
             too_long(&text, Self::MAX),
-            pattern(
+            reject_if(
                 text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)),
                 "must not contain control characters other than line breaks and tabs",
             ),
@@ -131,7 +131,7 @@ impl Description {
     }
 }
 
-/// The `id` of a model: an integer from -(2^53 - 1) to 2^53 - 1, the range in which every JSON
+/// The `id` of a model, which is not its key: an integer from -(2^53 - 1) to 2^53 - 1, the range in which every JSON
 /// implementation is exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelNumber(i64);
@@ -142,7 +142,7 @@ impl Deserr<Violations> for ModelNumber {
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // Exact from -MAX to MAX. 3.0 is an integer, as in JSON Schema.
+        // `f64` represents the integers from -MAX to MAX exactly. 3.0 is an integer, as in JSON Schema.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,
@@ -161,7 +161,8 @@ impl Deserr<Violations> for ModelNumber {
     }
 }
 
-/// Implements `Deserr` for types that `parse` a JSON string.
+/// Implements `Deserr` for types that `parse` a JSON string. The brackets contain the generic
+/// parameters of the type.
 macro_rules! from_json_string {
     ($([$($generics:tt)*] $type:ty),+) => {$(
         impl<$($generics)*> Deserr<Violations> for $type {

@@ -18,7 +18,7 @@ pub(crate) const SAFE_WAIT: Duration =
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Wait {
-    /// How long to wait until functions no longer use what they have cached. A shorter wait is safe
+    /// How long to wait for the function's caches to expire. A shorter wait is safe
     /// only for a local service, or if nothing sends requests
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs(), value_parser = seconds)]
     wait: u64,

@@ -33,7 +33,7 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
-    /// Set while `workspacectl` removes the team.
+    /// The id of a removal that is in progress.
     #[serde(skip_serializing)]
     removing_id: Option<String>,
     #[serde(flatten)]

@@ -27,7 +27,7 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// Equal to `created_*` and `request_id`, until the voice changes.
+    /// The last change. `audit` describes the first request.
     updated_at: &'a str,
     updated_by: &'a str,
     updated_request_id: &'a str,
@@ -67,7 +67,7 @@ pub(crate) async fn set_bot_voice(
         updated_request_id: &audit.request_id,
         audit,
     };
-    // If the condition failed, the voice is as requested.
+    // `update` returns failed conditions, and this one means that the voice is as requested.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use unicode_script::{Script, UnicodeScript as _};
 
-use super::{SingleLine, ok_unless, pattern, trim};
+use super::{SingleLine, ok_unless, reject_if, trim};
 use crate::error::Violation;
 
 /// A name: a line of 1 to 100 characters, one of which is visible. Surrounding white space is
@@ -15,7 +15,7 @@ impl DisplayName {
     pub(super) fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = SingleLine::parse(trim(text))?;
         let is_invisible = !name.as_str().contains(is_visible);
-        let violation = pattern(is_invisible, "must contain a visible character");
+        let violation = reject_if(is_invisible, "must contain a visible character");
         ok_unless([violation], || Self(name))
     }
 
@@ -37,7 +37,7 @@ impl NameWithId {
         let name = DisplayName::parse(text)?;
         let is_letter_or_digit = |c: char| c.is_alphanumeric() && is_visible(c);
         let has_none = !name.0.as_str().contains(is_letter_or_digit);
-        let violation = pattern(has_none, "must contain a letter or a digit");
+        let violation = reject_if(has_none, "must contain a letter or a digit");
         let id = id_of(name.0.as_str());
         ok_unless([violation], || Self { name, id })
     }
@@ -48,8 +48,8 @@ impl NameWithId {
     }
 }
 
-/// The id of a name: its slug. A hash is appended if other names probably have the same slug,
-/// because the name is not Latin, or if the slug is longer than an identifier in a path.
+/// The id of a name: its slug. A hash is appended in two cases: the name is not Latin, because many
+/// such names share a slug, or the slug is longer than an `Identifier`.
 fn id_of(name: &str) -> String {
     /// The maximum length of an `Identifier`.
     const MAX: usize = 128;
@@ -68,7 +68,7 @@ fn id_of(name: &str) -> String {
     }
 }
 
-/// Whether no letter or digit of a text belongs to a script other than Latin.
+/// Whether every letter and digit of a text is Latin or common to several scripts.
 fn is_latin(text: &str) -> bool {
     let is_other = |c: char| {
         let scripts = [Script::Latin, Script::Common, Script::Inherited];
@@ -77,7 +77,7 @@ fn is_latin(text: &str) -> bool {
     text.is_ascii() || !text.contains(is_other)
 }
 
-/// Whether a character is visible without other characters.
+/// Whether a character is visible on its own.
 fn is_visible(c: char) -> bool {
     let is_invisible = c.is_whitespace()
         || c.is_control()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_another_name_ends_with_a_hash() {
+    fn the_id_of_a_name_that_is_not_latin_ends_with_a_hash() {
         for (name, expected) in [
             ("市场", "shi-chang-"),
             ("试场", "shi-chang-"),

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) struct UniqueList<T> {
     entries: Vec<T>,
     /// For each entry as it was sent, the index of the equal one in `entries`.
-    sent: Vec<usize>,
+    unique_indexes: Vec<usize>,
 }
 
 /// An entry of a [`UniqueList`]. Two entries with the same key must be equal.
@@ -31,10 +31,9 @@ impl<T: Keyed> UniqueList<T> {
 
     /// Translates indexes of the list into indexes of the array as it was sent, in which an entry can
     /// occur several times.
-    pub(crate) fn indexes_as_sent(&self, unique_indexes: &[usize]) -> impl Iterator<Item = usize> {
-        let sent = self.sent.iter().enumerate();
-        sent.filter(|(_, unique_index)| unique_indexes.contains(unique_index))
-            .map(|(index, _)| index)
+    pub(crate) fn indexes_as_sent(&self, indexes: &[usize]) -> impl Iterator<Item = usize> {
+        let sent = self.unique_indexes.iter().enumerate();
+        sent.filter_map(|(index, unique_index)| indexes.contains(unique_index).then_some(index))
     }
 }
 
@@ -48,43 +47,44 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
         };
         let (length, max) = (sequence.len(), Self::MAX);
         if length == 0 {
-            let violation = Violation::new(Rule::MinItems, "must have at least 1 entry");
-            return Err(Violations::new(at, [violation.with_limit(1)]));
+            let empty = Violation::new(Rule::MinItems, "must have at least 1 entry").with_limit(1);
+            return Err(Violations::new(at, [empty]));
         }
         if length > max {
             let detail = format!("must have at most {max} entries, but has {length}");
-            let violation = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
-            return Err(Violations::new(at, [violation]));
+            let too_long = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
+            return Err(Violations::new(at, [too_long]));
         }
         // With the index at which each entry was sent first.
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
-        let mut sent = Vec::with_capacity(length);
+        let mut unique_indexes = Vec::with_capacity(length);
         let mut violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
             let place = at.push_index(index);
-            let result = T::deserialize_from_value(value.into_value(), place);
-            let Ok(entry) = result.map_err(|found| violations.push(found)) else {
-                continue;
-            };
-            let has_same_key = |(_, other): &(usize, T)| other.key() == entry.key();
-            match entries.iter().position(has_same_key) {
-                None => {
-                    sent.push(entries.len());
-                    entries.push((index, entry));
-                }
-                Some(other) if entries[other].1 == entry => sent.push(other),
-                Some(other) => {
-                    let detail = format!("conflicts with the entry at index {}", entries[other].0);
-                    let violation = Violation::new(Rule::Conflict, detail);
-                    violations.push(Violations::new(place, [violation]));
-                }
+            match T::deserialize_from_value(value.into_value(), place) {
+                Err(found) => violations.push(found),
+                Ok(entry) => match entries
+                    .iter()
+                    .position(|(_, other)| other.key() == entry.key())
+                {
+                    None => {
+                        unique_indexes.push(entries.len());
+                        entries.push((index, entry));
+                    }
+                    Some(i) if entries[i].1 == entry => unique_indexes.push(i),
+                    Some(i) => {
+                        let detail = format!("conflicts with the entry at index {}", entries[i].0);
+                        let violation = Violation::new(Rule::Conflict, detail);
+                        violations.push(Violations::new(place, [violation]));
+                    }
+                },
             }
         }
         match violations.into_iter().reduce(Violations::and) {
             Some(violations) => Err(violations),
             None => Ok(Self {
                 entries: entries.into_iter().map(|(_, entry)| entry).collect(),
-                sent,
+                unique_indexes,
             }),
         }
     }

@@ -77,7 +77,7 @@ async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
 }
 
 #[tokio::test]
-async fn a_403_names_the_other_organization_then_the_disabled_one_then_the_operation() {
+async fn the_first_403_that_applies_is_other_organization_then_disabled_then_operation() {
     let app = TestApp::new().await;
     app.register("globex").await;
     disable(&app).await;
@@ -105,6 +105,7 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
     create_data_store(&acme).await.assert_success();
     create_data_store(&anonymous).await.assert_success();
     app.advance_clock(Duration::from_secs(5));
+    // The second time shows that a rejection is not cached.
     for _ in 0..2 {
         let response = create_data_store(&acme).await;
         response.assert_problem(403, "organization_disabled");
@@ -117,7 +118,7 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
     create_data_store(&acme).await.assert_success();
 }
 
-/// The age of an entry counts from before its read, which takes 300 ms here.
+/// The age of a cache entry counts from the start of its read, which `Fault::Late` delays by 300 ms.
 #[tokio::test]
 async fn a_slow_read_does_not_make_an_entry_live_longer() {
     let app = TestApp::new().await;
@@ -141,18 +142,18 @@ async fn a_slow_read_does_not_make_an_entry_live_longer() {
     assert_eq!(send(start + MINUTE).await, 404);
 }
 
-/// An organization that is read with a key must not be cached before the key is verified: its age
-/// would otherwise depend on strangers.
+/// An organization that is read with a key must not be cached before the key is verified. Otherwise
+/// strangers could renew its cache entry.
 #[tokio::test]
 async fn a_key_that_is_not_accepted_caches_nothing() {
     let app = TestApp::new().await;
     let revoke = |key: &mut KeyRecord| key.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
     let key = app.issue_key("acme", revoke).await;
-    let revoked = app.with_key(&key);
+    let client = app.with_key(&key);
     app.register("globex").await;
     let globex = app.client_with_new_key("globex").await;
 
-    create_data_store(&revoked)
+    create_data_store(&client)
         .await
         .assert_problem(401, "unauthenticated");
     let response = create_data_store(&globex).await;
@@ -163,11 +164,12 @@ async fn a_key_that_is_not_accepted_caches_nothing() {
     response.assert_problem(404, "no_such_organization");
     app.register("acme").await;
     app.insert_key(&key, "acme", |_| {}).await;
-    create_data_store(&revoked).await.assert_success();
+    // The rejected key was not cached: it works as soon as its record is valid.
+    create_data_store(&client).await.assert_success();
 }
 
-/// A DynamoDB that leaves some tables of the first `BatchGetItem` unprocessed, as the SDK's HTTP
-/// client.
+/// An HTTP client for the SDK that responds like DynamoDB, but leaves some tables of the first
+/// `BatchGetItem` unprocessed.
 #[derive(Debug)]
 struct LeavesUnprocessed {
     dynamodb: DynamoDb,
@@ -178,19 +180,19 @@ struct LeavesUnprocessed {
 impl HttpConnector for LeavesUnprocessed {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let response = self.dynamodb.handle(&request);
-        let is_read = action(&request) == "BatchGetItem";
-        if !is_read || self.count.fetch_add(1, Ordering::Relaxed) > 0 {
+        let is_batch_get = action(&request) == "BatchGetItem";
+        if !is_batch_get || self.count.fetch_add(1, Ordering::Relaxed) > 0 {
             return HttpConnectorFuture::ready(Ok(response));
         }
-        let read = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
-        let request = read(request.body().bytes().unwrap());
-        let mut body = read(response.body().bytes().unwrap());
+        let parse = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
+        let request_body = parse(request.body().bytes().unwrap());
+        let mut body = parse(response.body().bytes().unwrap());
         body["UnprocessedKeys"] = json!({});
         for table in self.tables {
             let found = body["Responses"].as_object_mut().unwrap();
             found.remove(table.logical_id).unwrap();
             body["UnprocessedKeys"][table.logical_id] =
-                request["RequestItems"][table.logical_id].clone();
+                request_body["RequestItems"][table.logical_id].clone();
         }
         HttpConnectorFuture::ready(Ok(http_response(200, body.to_string())))
     }

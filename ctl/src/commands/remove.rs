@@ -48,7 +48,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         confirmation: Confirmation,
     },
-    /// Remove a team and its members, after a wait until no function uses the team
+    /// Remove a team and its members, after a wait until the function's caches have expired
     #[command(
         after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs"
     )]

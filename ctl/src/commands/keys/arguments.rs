@@ -138,10 +138,10 @@ pub(crate) struct KeySelection {
         conflicts_with = "all"
     )]
     key: Option<String>,
-    /// All keys of the organization --org that are neither revoked nor expired
+    /// Use all keys of the organization in --org that are neither revoked nor expired
     #[arg(long, requires = "org")]
     all: bool,
-    /// The organization of --all
+    /// The organization whose keys --all uses
     #[arg(long, requires = "all", value_parser = identifier)]
     org: Option<String>,
     #[command(flatten)]

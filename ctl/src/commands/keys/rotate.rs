@@ -36,8 +36,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: after the time for which
-    /// the old key was issued]
+    /// When the new key expires: a duration, a date, or `never` [default: valid for as long as
+    /// the old key was, counted from now]
     #[arg(long, value_name = "WHEN", value_parser = expiry)]
     expires: Option<Expiry>,
 }

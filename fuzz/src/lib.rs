@@ -19,7 +19,10 @@ static SERVICE: LazyLock<(Runtime, Service)> = LazyLock::new(|| {
 /// If the response is neither a 204 nor a complete problem with a 4xx status.
 pub fn send(event: Box<RawValue>) {
     let (runtime, service) = &*SERVICE;
-    let response = runtime.block_on(service.handle(LambdaEvent::new(event, Context::default()), SystemTime::now()));
+    let response = runtime.block_on(service.handle(
+        LambdaEvent::new(event, Context::default()),
+        SystemTime::now(),
+    ));
     let response = serde_json::to_value(response).expect("JSON");
     let status = response["statusCode"].as_u64().expect("a status");
     if status == 204 {

@@ -1,4 +1,4 @@
-//! Authorizes requests: turns the credential of a request into a [`Caller`].
+//! Authorizes requests: turns the credential of a request into a `Caller`.
 
 use std::time::SystemTime;
 

@@ -9,8 +9,8 @@
 //! | organization | it is enabled | `KEY_CACHE_SECONDS`, at most 60 s |
 //! | team | it is not being removed | `KEY_CACHE_SECONDS`, at most 60 s |
 //!
-//! A write is repeated if its response is lost. [`Store::insert`] then returns what the first attempt
-//! stored, and the expressions of an [`Update`] must be idempotent.
+//! A write is repeated if its response is lost. `Store::insert` then returns what the first attempt
+//! stored, and the expressions of an `Update` must be idempotent.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! A service whose DynamoDB responds at once, to count the service's instructions and to fuzz it.
+//! A service whose DynamoDB responds at once, to count the service's instructions.
 
 use std::time::Duration;
 

@@ -169,21 +169,6 @@ moto() {
   wait_for 60 curl --silent --fail --output /dev/null "$moto_url/moto-api/"
 }
 
-# test_on URL [NAME...]: runs the tests on the DynamoDB with this URL, except those whose names contain
-# one of the given ones.
-test_on() {
-  local name options=()
-  # The first two always call an embedded DynamoDB in the same process.
-  for name in simulation:: properties:: "${@:2}"; do
-    options+=(--skip "$name")
-  done
-  TEST_DYNAMODB_ENDPOINT=$1 cargo test --locked --test api --test lambda -- "${options[@]}"
-  # Fails if the tests have used another one.
-  curl --silent --fail --header 'X-Amz-Target: DynamoDB_20120810.ListTables' --data '{}' \
-    --header 'Content-Type: application/x-amz-json-1.0' --user local:local --aws-sigv4 aws:amz:us-east-1:dynamodb "$1" |
-    grep '"test-' >/dev/null || fail "the tests created no tables on $1"
-}
-
 # check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs, and
 # runs the tests of the compiled function with it. RUNNER is a command that runs it, for a function
 # of another architecture than this machine's.

@@ -223,6 +223,56 @@ async fn what_dynamodb_leaves_unprocessed_is_read_again() {
     }
 }
 
+/// An HTTP client for the SDK that responds like DynamoDB with stale replicas: only strongly consistent
+/// reads find anything.
+#[derive(Debug)]
+struct ServesStaleReads(DynamoDb);
+
+impl HttpConnector for ServesStaleReads {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let response = self.0.handle(&request);
+        if action(&request) != "BatchGetItem" {
+            return HttpConnectorFuture::ready(Ok(response));
+        }
+        let parse = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
+        let request_body = parse(request.body().bytes().unwrap());
+        let mut body = parse(response.body().bytes().unwrap());
+        for (table, read) in request_body["RequestItems"].as_object().unwrap() {
+            if read["ConsistentRead"] != true {
+                body["Responses"][table] = json!([]);
+            }
+        }
+        HttpConnectorFuture::ready(Ok(http_response(200, body.to_string())))
+    }
+}
+
+/// A key, an organization and a team can be used as soon as they exist.
+#[tokio::test]
+async fn every_operation_reads_with_strong_consistency() {
+    for operation in Operation::ALL {
+        for headers in [json!({ "authorization": DEMO_KEY }), json!({})] {
+            if headers == json!({}) && !operation.allows_anonymous() {
+                continue;
+            }
+            let dynamodb = DynamoDb::with_tables().await.unwrap();
+            dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
+            dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "demo"));
+            if *operation == Operation::AddTeamUsers {
+                let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
+                dynamodb.put(Table::TEAMS, team);
+            }
+            let connector = http_client(ServesStaleReads(dynamodb));
+            let config = sdk_config("http://dynamodb").http_client(connector);
+            let service = service(config, table_names(), TestConfig::default());
+            let event = event_with(*operation, headers);
+
+            let response = send(&service, &event, Duration::from_secs(10)).await;
+
+            assert_eq!(response.status, 204, "{operation:?}: {response:?}");
+        }
+    }
+}
+
 /// Stores the team `docs`, with the mark of a removal if it is being removed.
 async fn insert_team(app: &TestApp, removing_id: Option<&str>) {
     let mut team = fixtures::team("acme", "apollo", "docs", "Docs");

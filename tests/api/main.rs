@@ -27,7 +27,6 @@ mod outages;
 mod prefer;
 mod problems;
 mod properties;
-mod reader_policies;
 mod records;
 mod repeats;
 mod request_count;

@@ -246,6 +246,32 @@ fn conditions_compare_parameters_with_text() {
     }
 }
 
+#[test]
+fn readers_can_neither_write_nor_read_api_keys() {
+    let resources = Stack::new(&[]).resources();
+    for name in ["RecordsReader", "RecordsFollower"] {
+        let statements = &resources[name].properties["PolicyDocument"]["Statement"];
+        for statement in statements.as_sequence().unwrap() {
+            let texts = |member: &str| match &statement[member] {
+                Value::Sequence(values) => values.iter().map(text).collect(),
+                value => vec![text(value)],
+            };
+            for action in texts("Action") {
+                let action = action.strip_prefix("dynamodb:").unwrap();
+                let verbs = ["BatchGet", "Describe", "Get", "List", "Query", "Scan"];
+                let is_read = verbs.iter().any(|verb| action.starts_with(verb));
+                assert!(is_read && !action.contains('*'), "{name}: {action}");
+            }
+            for resource in texts("Resource") {
+                let (table, _) = resource.split_once('.').expect("an attribute of a table");
+                let mut tables = Table::ALL.iter().filter(|other| **other != Table::KEYS);
+                let is_record_table = tables.any(|other| other.logical_id == table);
+                assert!(is_record_table, "{name}: {resource}");
+            }
+        }
+    }
+}
+
 /// The line of a request has the level INFO or ERROR.
 #[test]
 fn lambda_drops_no_line_of_a_request() {

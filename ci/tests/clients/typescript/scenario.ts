@@ -1,5 +1,5 @@
 // Calls the service with openapi-fetch and the types that openapi-typescript generates.
-// Usage: openapi-fetch.js URL KEY
+// Usage: scenario.js URL KEY
 
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";

@@ -1,3 +1,0 @@
-module scenario
-
-go 1.21

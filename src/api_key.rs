@@ -47,8 +47,8 @@ impl<'a> ApiKey<'a> {
         key + &sum
     }
 
-    /// The SHA-256 hash of the secret in lower-case hexadecimal, as the record contains it. A slow hash
-    /// would add nothing, because the secret has 256 random bits.
+    /// The SHA-256 hash of the secret in lower-case hexadecimal, as the record contains it. A slow
+    /// hash would add nothing, because the secret has 256 random bits.
     pub fn secret_sha256(&self) -> String {
         hex::encode(Sha256::digest(self.secret))
     }

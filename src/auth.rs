@@ -56,8 +56,8 @@ impl Caller {
     }
 }
 
-/// When, by whom and in which request a record was created. An attribute that another program removed
-/// is read as an empty string.
+/// When, by whom and in which request a record was created. An attribute that another program
+/// removed is read as an empty string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {

@@ -28,8 +28,8 @@ pub(crate) enum Error {
     NotJson(String),
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     NoKey,
-    /// The API key is malformed, unknown, expired or revoked. The text is the same for each, so that
-    /// it does not reveal whether a key exists.
+    /// The API key is malformed, unknown, expired or revoked. The text is the same for each, so
+    /// that it does not reveal whether a key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     KeyNotAccepted,
     #[error("This API key belongs to another organization than the one in the path.")]
@@ -64,7 +64,8 @@ pub(crate) enum Error {
         /// What the record is, such as `team`.
         kind: &'static str,
         id: String,
-        /// Its name. `None` if the operation allows anonymous callers: they must not see stored text.
+        /// Its name. `None` if the operation allows anonymous callers: they must not see stored
+        /// text.
         existing_name: Option<String>,
     },
     /// A record with the same name has another description.

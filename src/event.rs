@@ -126,8 +126,8 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) lists `return=headers-only`, in upper or lower case. The
-    /// response then has the id of the created record in a header.
+    /// Whether a `Prefer` header (RFC 7240) lists `return=headers-only`, in upper or lower case.
+    /// The response then has the id of the created record in a header.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         self.header_values("prefer")
             .iter()

@@ -1,6 +1,6 @@
-//! An HTTP API that records the configuration of an AI workspace in DynamoDB: an organization's chat
-//! models, teams and members, bot voices, data stores and logging instances. It runs as one AWS
-//! Lambda function. `openapi.yaml` is the contract with its clients.
+//! An HTTP API that records the configuration of an AI workspace in DynamoDB: an organization's
+//! chat models, teams and members, bot voices, data stores and logging instances. It runs as one
+//! AWS Lambda function. `openapi.yaml` is the contract with its clients.
 //!
 //! # Components
 //!
@@ -32,9 +32,9 @@
 //!    expiry, that the key belongs to `acme`, that `acme` is enabled, and that the key may call
 //!    `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON is a 400, and an invalid value is a 422.
-//! 5. `create_team` writes the team `research-team` unless it exists. An existing team with the same
-//!    name and description is a success, because a client may repeat its request. An existing team
-//!    with this id but another name, such as `Research team`, or another description is a 409.
+//! 5. `create_team` writes the team `research-team` unless it exists. An existing team with the
+//!    same name and description is a success, because a client may repeat its request. An existing
+//!    team with this id but another name, such as `Research team`, or another description is a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
 pub mod api_key;

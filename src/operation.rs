@@ -26,8 +26,8 @@ impl Operation {
         Self::CreateLoggingInstance,
     ];
 
-    /// The name in API keys and logs. It is also the `operationId` in `openapi.yaml` and the name of
-    /// the file in `events/`.
+    /// The name in API keys and logs. It is also the `operationId` in `openapi.yaml` and the name
+    /// of the file in `events/`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AddModels => "add_models",

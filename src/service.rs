@@ -46,9 +46,9 @@ impl Service {
         }
     }
 
-    /// Handles an event from an HTTP API or a function URL (payload 2.0) or from a REST API (payload
-    /// 1.0), and logs one line. `received_at` is the current time; tests pass one in the future instead
-    /// of waiting for it.
+    /// Handles an event from an HTTP API or a function URL (payload 2.0) or from a REST API
+    /// (payload 1.0), and logs one line. `received_at` is the current time; tests pass one in the
+    /// future instead of waiting for it.
     pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,

@@ -42,8 +42,8 @@ pub use retry::{AdditionalRetries, FailedCondition, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use write::Update;
 
-/// The maximum time for which the parent of records, an organization or a team, is cached. It can accept
-/// requests for this long after it was disabled or marked for removal.
+/// The maximum time for which the parent of records, an organization or a team, is cached. It can
+/// accept requests for this long after it was disabled or marked for removal.
 pub const MAX_PARENT_TTL: Duration = Duration::from_secs(60);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
@@ -183,8 +183,8 @@ impl Store {
         Ok(is_enabled)
     }
 
-    /// Whether a team exists and is not being removed. Reads it unless it is cached. `partition_key` is
-    /// that of its project: see [`project_key`].
+    /// Whether a team exists and is not being removed. Reads it unless it is cached.
+    /// `partition_key` is that of its project: see [`project_key`].
     pub(crate) async fn team_exists(
         &self,
         partition_key: &str,

@@ -49,7 +49,8 @@ pub(crate) struct SingleLine<const MAX: usize>(String);
 /// A `userid`. At 4 bytes a character, it fits into the 1,024 bytes of a DynamoDB sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// A `modelid`, the text that identifies a model. Together with the longest model type and `#`, it fits into a DynamoDB sort key.
+/// A `modelid`, the text that identifies a model. Together with the longest model type and `#`, it
+/// fits into a DynamoDB sort key.
 pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice.
@@ -131,8 +132,8 @@ impl Description {
     }
 }
 
-/// The `id` of a model, which is not its key: an integer from -(2^53 - 1) to 2^53 - 1, the range in which every JSON
-/// implementation is exact (RFC 8259, section 6).
+/// The `id` of a model, which is not its key: an integer from -(2^53 - 1) to 2^53 - 1, the range in
+/// which every JSON implementation is exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelNumber(i64);
 
@@ -142,7 +143,8 @@ impl Deserr<Violations> for ModelNumber {
         at: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` represents the integers from -MAX to MAX exactly. 3.0 is an integer, as in JSON Schema.
+        // `f64` represents the integers from -MAX to MAX exactly. 3.0 is an integer, as in JSON
+        // Schema.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,

@@ -47,8 +47,8 @@ struct Model<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a model. If it exists with the same `id`, nothing changes. If it exists with another `id`, the
-/// condition fails.
+/// Adds a model. If it exists with the same `id`, nothing changes. If it exists with another `id`,
+/// the condition fails.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
@@ -79,7 +79,8 @@ pub(crate) async fn add_models(
     if conflicts.is_empty() {
         return Ok(Success::Done);
     }
-    // `models` has no duplicates, but every entry that was sent for a conflicting model is reported.
+    // `models` has no duplicates, but every entry that was sent for a conflicting model is
+    // reported.
     let indexes: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
     let violation = |index| Violation {
         pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),

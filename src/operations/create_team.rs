@@ -1,4 +1,5 @@
-//! `POST /api/v1/project/{org_id}/{project_id}/createNewTeamOnProject`: creates a team in a project.
+//! `POST /api/v1/project/{org_id}/{project_id}/createNewTeamOnProject`: creates a team in a
+//! project.
 
 use deserr::Deserr;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,8 @@ struct Team {
     audit: Audit,
 }
 
-/// Creates a team. Its id is derived from its name. Projects are not registered, so any id is valid.
+/// Creates a team. Its id is derived from its name. Projects are not registered, so any id is
+/// valid.
 pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller,

@@ -35,8 +35,8 @@ struct BotVoice<'a> {
     audit: &'a Audit,
 }
 
-/// Sets a voice. The condition fails if the existing one is the same, so that a repeated request does
-/// not change `updated_at`.
+/// Sets a voice. The condition fails if the existing one is the same, so that a repeated request
+/// does not change `updated_at`.
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \

@@ -44,8 +44,8 @@ impl<R: Clone> Cache<R> {
         }
     }
 
-    /// Caches a record. `read_at` must be taken before the read is sent, so that no entry outlives its
-    /// time to live.
+    /// Caches a record. `read_at` must be taken before the read is sent, so that no entry outlives
+    /// its time to live.
     pub(super) fn insert(&self, key: &str, record: R, read_at: SystemTime) {
         if self.ttl.is_zero() {
             return;

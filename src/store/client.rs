@@ -1,8 +1,8 @@
 //! Connects to DynamoDB.
 //!
-//! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library and
-//! parse every root certificate of the system. The function takes region and credentials from Lambda's environment
-//! variables instead, and uses `ring` with only Amazon's root certificates.
+//! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library
+//! and parse every root certificate of the system. The function takes region and credentials from
+//! Lambda's environment variables instead, and uses `ring` with only Amazon's root certificates.
 
 use std::{fs, time::Duration};
 

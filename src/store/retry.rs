@@ -78,7 +78,8 @@ pub(super) fn with_retries(config: Builder) -> Builder {
 }
 
 /// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
-/// that were cancelled because of another transaction or throttling, and responses that are not HTTP.
+/// that were cancelled because of another transaction or throttling, and responses that are not
+/// HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 
@@ -136,8 +137,8 @@ pub struct FailedCondition {
     pub existing: Item,
 }
 
-/// The failed conditions because of which a transaction was cancelled. Empty if it failed for another
-/// reason.
+/// The failed conditions because of which a transaction was cancelled. Empty if it failed for
+/// another reason.
 pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
     let reasons = reasons(error).iter().enumerate();
     reasons

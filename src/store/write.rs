@@ -17,14 +17,15 @@ pub(crate) struct Update {
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates the record whether it exists or not.
     pub(crate) condition: Option<&'static str>,
-    /// What both expressions use instead of names that DynamoDB reserves, such as `("#type", "type")`.
+    /// What both expressions use instead of names that DynamoDB reserves, such as `("#type",
+    /// "type")`.
     pub(crate) reserved_names: &'static [(&'static str, &'static str)],
 }
 
 impl Store {
-    /// Writes a record unless one with its key exists. Returns the existing record, or `None`. After
-    /// a lost response, the existing record can be the one that this call wrote. Sends one request,
-    /// apart from retries.
+    /// Writes a record unless one with its key exists. Returns the existing record, or `None`.
+    /// After a lost response, the existing record can be the one that this call wrote. Sends one
+    /// request, apart from retries.
     pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
@@ -53,8 +54,8 @@ impl Store {
         }
     }
 
-    /// Applies an update to 1 to 100 records, all or none, in one request. Returns the records whose
-    /// condition failed. If there are any, nothing was written.
+    /// Applies an update to 1 to 100 records, all or none, in one request. Returns the records
+    /// whose condition failed. If there are any, nothing was written.
     pub(crate) async fn update<R: Serialize>(
         &self,
         update: &Update,

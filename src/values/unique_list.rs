@@ -7,8 +7,8 @@ use crate::{
     error::{Rule, Violation},
 };
 
-/// 1 to 100 entries of an array. Repeated entries are dropped; different entries with the same key are
-/// a violation. DynamoDB allows 100 actions in a transaction.
+/// 1 to 100 entries of an array. Repeated entries are dropped; different entries with the same key
+/// are a violation. DynamoDB allows 100 actions in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
     entries: Vec<T>,
@@ -29,8 +29,8 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter()
     }
 
-    /// Translates indexes of the list into indexes of the array as it was sent, in which an entry can
-    /// occur several times.
+    /// Translates indexes of the list into indexes of the array as it was sent, in which an entry
+    /// can occur several times.
     pub(crate) fn indexes_as_sent(&self, indexes: &[usize]) -> impl Iterator<Item = usize> {
         let sent = self.unique_indexes.iter().enumerate();
         sent.filter_map(|(index, unique_index)| indexes.contains(unique_index).then_some(index))

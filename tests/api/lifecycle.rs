@@ -118,7 +118,8 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
     create_data_store(&acme).await.assert_success();
 }
 
-/// The age of a cache entry counts from the start of its read, which `Fault::Late` delays by 300 ms.
+/// The age of a cache entry counts from the start of its read, which `Fault::Late` delays by 300
+/// ms.
 #[tokio::test]
 async fn a_slow_read_does_not_make_an_entry_live_longer() {
     let app = TestApp::new().await;
@@ -223,8 +224,8 @@ async fn what_dynamodb_leaves_unprocessed_is_read_again() {
     }
 }
 
-/// An HTTP client for the SDK that responds like DynamoDB with stale replicas: only strongly consistent
-/// reads find anything.
+/// An HTTP client for the SDK that responds like DynamoDB with stale replicas: only strongly
+/// consistent reads find anything.
 #[derive(Debug)]
 struct ServesStaleReads(DynamoDb);
 

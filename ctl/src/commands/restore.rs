@@ -33,8 +33,8 @@ pub(crate) struct Options {
     /// The kind of the records. Required for a table; each line of a file names its kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser())]
     to: Option<Table>,
-    /// Required to restore API keys. Restored keys work again unless they are expired or revoked. Keys
-    /// in an export cannot be restored, because their hashes are omitted
+    /// Required to restore API keys. Restored keys work again unless they are expired or revoked.
+    /// Keys in an export cannot be restored, because their hashes are omitted
     #[arg(long)]
     keys: bool,
 }

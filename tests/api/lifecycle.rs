@@ -10,6 +10,7 @@ use std::{
 
 use aws_sdk_dynamodb::config::http::HttpRequest;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
@@ -169,6 +170,10 @@ async fn a_key_that_is_not_accepted_caches_nothing() {
     create_data_store(&client).await.assert_success();
 }
 
+fn parse(body: &SdkBody) -> Value {
+    serde_json::from_slice(body.bytes().unwrap()).unwrap()
+}
+
 /// An HTTP client for the SDK that responds like DynamoDB, but leaves some tables of the first
 /// `BatchGetItem` unprocessed.
 #[derive(Debug)]
@@ -185,9 +190,8 @@ impl HttpConnector for LeavesUnprocessed {
         if !is_batch_get || self.count.fetch_add(1, Ordering::Relaxed) > 0 {
             return HttpConnectorFuture::ready(Ok(response));
         }
-        let parse = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
-        let request_body = parse(request.body().bytes().unwrap());
-        let mut body = parse(response.body().bytes().unwrap());
+        let request_body = parse(request.body());
+        let mut body = parse(response.body());
         body["UnprocessedKeys"] = json!({});
         for table in self.tables {
             let found = body["Responses"].as_object_mut().unwrap();
@@ -235,9 +239,8 @@ impl HttpConnector for ServesStaleReads {
         if action(&request) != "BatchGetItem" {
             return HttpConnectorFuture::ready(Ok(response));
         }
-        let parse = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
-        let request_body = parse(request.body().bytes().unwrap());
-        let mut body = parse(response.body().bytes().unwrap());
+        let request_body = parse(request.body());
+        let mut body = parse(response.body());
         for (table, read) in request_body["RequestItems"].as_object().unwrap() {
             if read["ConsistentRead"] != true {
                 body["Responses"][table] = json!([]);

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use workspace_local::tables::TEMPLATE;
 use yaml_serde::{Mapping, Value};
-
-use crate::template::template;
 
 /// The template with values for its parameters.
 pub struct Stack {
@@ -17,7 +16,7 @@ impl Stack {
     /// A stack with the default of each parameter that is not given. Without one, anonymous callers
     /// are denied.
     pub fn new(parameters: &[(&str, &str)]) -> Self {
-        let template = template();
+        let template: Value = yaml_serde::from_str(TEMPLATE).unwrap();
         let mut values = BTreeMap::new();
         values.insert("AnonymousOperations".to_owned(), Value::from("denied"));
         for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
@@ -67,11 +66,6 @@ impl Stack {
         resources
             .filter(|(_, resource)| resource.kind == kind)
             .collect()
-    }
-
-    /// A section of the template, with all functions evaluated.
-    pub fn section(&self, name: &str) -> Value {
-        self.evaluate(&self.template[name])
     }
 
     fn condition(&self, name: &str) -> bool {

@@ -32,4 +32,3 @@ mod repeats;
 mod request_count;
 mod routing;
 mod simulation;
-mod template;

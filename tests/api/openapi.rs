@@ -4,12 +4,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use workspace_management::{auth::AnonymousOperations, operation::Operation};
+use workspace_local::tables::TEMPLATE;
+use workspace_management::{api_key::KeyRecord, auth::AnonymousOperations, operation::Operation};
 
-use crate::{
-    support::{TestApp, TestConfig, TestResponse},
-    template::{declared_route, template},
-};
+use crate::support::{TestApp, TestConfig, TestResponse, event};
 
 pub fn contract() -> Value {
     yaml_serde::from_str(include_str!("../../openapi.yaml")).unwrap()
@@ -58,18 +56,16 @@ fn with_examples(contract: &Value, path: &str) -> String {
         })
 }
 
-#[test]
-fn the_contract_has_the_routes_and_parameters_of_the_template() {
+/// `tests/template.rs` compares them with the template.
+#[tokio::test]
+async fn the_service_has_the_paths_of_the_contract() {
     let contract = contract();
+    let app = TestApp::new().await;
     let paths = contract["paths"].as_object().unwrap();
     assert_eq!(paths.len(), Operation::ALL.len());
 
     for operation in Operation::ALL {
         let (path, description) = find(&contract, *operation);
-        assert_eq!(
-            ("POST".to_owned(), path.to_owned()),
-            declared_route(*operation)
-        );
         let parameters: Vec<_> = path_parameters(&contract, description)
             .map(|parameter| format!("{{{}}}", parameter["name"].as_str().unwrap()))
             .collect();
@@ -78,6 +74,17 @@ fn the_contract_has_the_routes_and_parameters_of_the_template() {
             .filter(|segment| segment.starts_with('{'))
             .collect();
         assert_eq!(parameters, in_path, "{operation:?}");
+
+        let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
+        let get = event("GET", &path, &Default::default(), None);
+        let response = app.send(get).await;
+        response.assert_problem(405, "method_not_allowed");
+        // A key that is allowed to call only this operation identifies it.
+        let name = operation.name().to_owned();
+        let only_this = |key: &mut KeyRecord| key.operations = Some(vec![name]);
+        let key = app.issue_key("acme", only_this).await;
+        let response = app.with_key(&key).post(&path, json!({})).await;
+        response.assert_problem(422, "invalid_body");
     }
 }
 
@@ -214,7 +221,7 @@ fn every_property_has_a_description_an_example_and_bounds() {
 #[test]
 fn pages_of_allowed_origins_can_use_every_header_of_the_contract() {
     let contract = contract();
-    let template = template();
+    let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE).unwrap();
     let cors = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"]["Fn::If"][1];
     let has = |list: &str, name: &str| {
         let mut names = cors[list].as_sequence().unwrap().iter();

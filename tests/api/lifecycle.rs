@@ -8,21 +8,17 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use aws_sdk_dynamodb::config::http::HttpRequest;
-use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
-use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use workspace_local::{
-    demo::{DEMO_KEY, key_record},
-    dynamodb::{DynamoDb, action, http_client, is_read},
+    demo::DEMO_KEY,
+    dynamodb::{http_client, is_read},
     fixtures,
-    tables::{sdk_config, table_names},
 };
 use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
 
 use crate::support::{
     TestApp, TestClient, TestConfig, TestResponse, config,
-    fault_injector::{Fault, FaultInjector, Phase, http_response},
+    fault_injector::{Fault, FaultInjector, Phase},
     invocation, operation_event, send, service,
 };
 
@@ -170,83 +166,28 @@ async fn a_key_that_is_not_accepted_caches_nothing() {
     create_data_store(&client).await.assert_success();
 }
 
-fn parse(body: &SdkBody) -> Value {
-    serde_json::from_slice(body.bytes().unwrap()).unwrap()
-}
-
-/// An HTTP client for the SDK that responds like DynamoDB, but leaves some tables of the first
-/// `BatchGetItem` unprocessed.
-#[derive(Debug)]
-struct LeavesUnprocessed {
-    dynamodb: DynamoDb,
-    tables: &'static [Table],
-    count: Arc<AtomicUsize>,
-}
-
-impl HttpConnector for LeavesUnprocessed {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let response = self.dynamodb.handle(&request);
-        let is_batch_get = action(&request) == "BatchGetItem";
-        if !is_batch_get || self.count.fetch_add(1, Ordering::Relaxed) > 0 {
-            return HttpConnectorFuture::ready(Ok(response));
-        }
-        let request_body = parse(request.body());
-        let mut body = parse(response.body());
-        body["UnprocessedKeys"] = json!({});
-        for table in self.tables {
-            let found = body["Responses"].as_object_mut().unwrap();
-            found.remove(table.logical_id).unwrap();
-            body["UnprocessedKeys"][table.logical_id] =
-                request_body["RequestItems"][table.logical_id].clone();
-        }
-        HttpConnectorFuture::ready(Ok(http_response(200, body.to_string())))
-    }
-}
-
 #[tokio::test]
 async fn what_dynamodb_leaves_unprocessed_is_read_again() {
-    for tables in [&[][..], &[Table::KEYS], &[Table::ORGANIZATIONS]] {
-        let dynamodb = DynamoDb::with_tables().await.unwrap();
-        dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
-        dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "demo"));
-        let count = Arc::default();
-        let connector = LeavesUnprocessed {
-            dynamodb: dynamodb.clone(),
-            tables,
-            count: Arc::clone(&count),
-        };
-        let config = sdk_config("http://dynamodb").http_client(http_client(connector));
-        let service = service(config, table_names(), TestConfig::default());
+    for unprocessed in [0, 1] {
+        let app = TestApp::new().await;
+        app.insert_demo_key().await;
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&reads);
+        let injector = FaultInjector::new(move |request| {
+            let is_first = is_read(request) && counter.fetch_add(1, Ordering::Relaxed) == 0;
+            is_first.then_some((Fault::Unprocessed(unprocessed), Phase::AfterExecution))
+        })
+        .await;
+        let event = event_with(
+            Operation::CreateDataStore,
+            json!({ "authorization": DEMO_KEY }),
+        );
 
-        let headers = json!({ "authorization": DEMO_KEY });
-        let event = event_with(Operation::CreateDataStore, headers);
-        let response = send(&service, &event, Duration::from_secs(10)).await;
+        let response = send_through(&app, injector, &event).await;
 
         response.assert_success();
-        assert_eq!(count.load(Ordering::Relaxed), 1 + tables.len());
-        assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
-    }
-}
-
-/// An HTTP client for the SDK that responds like DynamoDB with stale replicas: only strongly
-/// consistent reads find anything.
-#[derive(Debug)]
-struct ServesStaleReads(DynamoDb);
-
-impl HttpConnector for ServesStaleReads {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let response = self.0.handle(&request);
-        if action(&request) != "BatchGetItem" {
-            return HttpConnectorFuture::ready(Ok(response));
-        }
-        let request_body = parse(request.body());
-        let mut body = parse(response.body());
-        for (table, read) in request_body["RequestItems"].as_object().unwrap() {
-            if read["ConsistentRead"] != true {
-                body["Responses"][table] = json!([]);
-            }
-        }
-        HttpConnectorFuture::ready(Ok(http_response(200, body.to_string())))
+        assert_eq!(reads.load(Ordering::Relaxed), 2);
+        app.only_record(Table::DATA_STORES).await;
     }
 }
 
@@ -254,27 +195,30 @@ impl HttpConnector for ServesStaleReads {
 #[tokio::test]
 async fn every_operation_reads_with_strong_consistency() {
     for operation in Operation::ALL {
+        let app = TestApp::new().await;
+        app.insert_demo_key().await;
+        app.prepare(*operation).await;
         for headers in [json!({ "authorization": DEMO_KEY }), json!({})] {
             if headers == json!({}) && !operation.allows_anonymous() {
                 continue;
             }
-            let dynamodb = DynamoDb::with_tables().await.unwrap();
-            dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
-            dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "demo"));
-            if *operation == Operation::AddTeamUsers {
-                let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
-                dynamodb.put(Table::TEAMS, team);
-            }
-            let connector = http_client(ServesStaleReads(dynamodb));
-            let config = sdk_config("http://dynamodb").http_client(connector);
-            let service = service(config, table_names(), TestConfig::default());
-            let event = event_with(*operation, headers);
+            let injector = FaultInjector::new(|request| {
+                is_read(request).then_some((Fault::Stale, Phase::AfterExecution))
+            })
+            .await;
 
-            let response = send(&service, &event, Duration::from_secs(10)).await;
+            let response = send_through(&app, injector, &event_with(*operation, headers)).await;
 
             assert_eq!(response.status, 204, "{operation:?}: {response:?}");
         }
     }
+}
+
+/// Sends an event to a service whose caches are empty and whose requests to DynamoDB fail.
+async fn send_through(app: &TestApp, injector: FaultInjector, event: &Value) -> TestResponse {
+    let config = config(&app.endpoint).http_client(http_client(injector));
+    let service = service(config, app.tables.clone(), TestConfig::default());
+    send(&service, event, Duration::from_secs(10)).await
 }
 
 /// Stores the team `docs`, with the mark of a removal if it is being removed.

@@ -5,19 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_dynamodb::{
-    config::{
-        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
-    },
-    error::BoxError,
-};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use workspace_local::dynamodb::http_client;
 use workspace_management::{service::Service, store::Table};
 
 use crate::support::{
-    TestApp, TestConfig, config, event, log_guard::send_checking_log, send, service,
-    unique_table_names,
+    TestApp, TestConfig, config, event, fault_injector::FaultInjector,
+    log_guard::send_checking_log, send, service, unique_table_names,
 };
 
 fn request() -> Value {
@@ -103,7 +98,13 @@ async fn a_request_without_remaining_time_is_not_started() {
 #[tokio::test]
 async fn a_panic_is_a_500_and_the_next_request_succeeds() {
     let app = TestApp::new().await;
-    let config = config(&app.endpoint).interceptor(PanicOnce::default());
+    let has_panicked = AtomicBool::new(false);
+    let injector = FaultInjector::new(move |_| {
+        assert!(has_panicked.swap(true, Ordering::Relaxed), "injected panic");
+        None
+    })
+    .await;
+    let config = config(&app.endpoint).http_client(http_client(injector));
     let service = service(config, app.tables.clone(), TestConfig::default());
     let time_limit = Duration::from_secs(10);
 
@@ -113,27 +114,6 @@ async fn a_panic_is_a_500_and_the_next_request_succeeds() {
     first.assert_problem(500, "internal");
     assert!(!first.body.unwrap().to_string().contains("injected panic"));
     second.assert_success();
-}
-
-/// Panics in the first request to DynamoDB.
-#[derive(Debug, Default)]
-struct PanicOnce(AtomicBool);
-
-impl Intercept for PanicOnce {
-    fn name(&self) -> &'static str {
-        "panic once"
-    }
-
-    fn read_before_transmit(
-        &self,
-        _: &BeforeTransmitInterceptorContextRef<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let has_panicked = self.0.swap(true, Ordering::Relaxed);
-        assert!(has_panicked, "injected panic");
-        Ok(())
-    }
 }
 
 #[tokio::test]

@@ -15,7 +15,8 @@ use proptest::{
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
-    dynamodb::http_client,
+    demo::{DEMO_KEY, key_record},
+    dynamodb::{DynamoDb, http_client},
     fixtures, schemas,
     tables::{sdk_config, table_names},
 };
@@ -25,7 +26,7 @@ use crate::{
     operations::{Sample, Values, Write},
     support::{
         TestConfig, TestResponse, event, iterations, log_guard::send_checking_log, operation_event,
-        service, unique_bytes, unreliable_dynamodb::UnreliableDynamoDb,
+        service, unique_bytes,
     },
 };
 
@@ -35,7 +36,7 @@ const MODEL_IDS: RangeInclusive<i64> = -((1 << 53) - 1)..=(1 << 53) - 1;
 /// The service with a DynamoDB in the same process, for tests that are not async.
 struct BlockingApp {
     runtime: Runtime,
-    dynamodb: UnreliableDynamoDb,
+    dynamodb: DynamoDb,
     service: Service,
     headers: BTreeMap<String, String>,
 }
@@ -43,17 +44,17 @@ struct BlockingApp {
 impl BlockingApp {
     fn new() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let dynamodb = runtime.block_on(UnreliableDynamoDb::new());
+        let dynamodb = runtime.block_on(DynamoDb::with_tables()).unwrap();
         dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
         let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
         dynamodb.put(Table::TEAMS, team);
-        let key = dynamodb.issue_key("acme", 1);
+        dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "test"));
         let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
         Self {
             runtime,
             dynamodb,
             service: service(config, table_names(), TestConfig::default()),
-            headers: [("authorization".to_owned(), format!("Bearer {key}"))].into(),
+            headers: [("authorization".to_owned(), format!("Bearer {DEMO_KEY}"))].into(),
         }
     }
 

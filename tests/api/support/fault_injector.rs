@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::{
     },
     http::StatusCode,
 };
-use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -51,9 +51,13 @@ pub enum Fault {
     Late,
     /// The response is not HTTP.
     NotHttp,
+    /// A `BatchGetItem` leaves the table at this index unprocessed.
+    Unprocessed(usize),
+    /// A `BatchGetItem` finds nothing where it does not ask for strong consistency.
+    Stale,
 }
 
-/// Every fault of the matrix.
+/// The faults of the matrix: every one but the last two, which only reads can have.
 pub const FAULTS: &[Fault] = &[
     Fault::Status(500, "InternalServerError"),
     Fault::Status(503, "ServiceUnavailable"),
@@ -171,13 +175,38 @@ impl FaultInjector {
                 let body = json!({ "__type": qualified(code) }).to_string();
                 return Ok(http_response(status, body));
             }
-            Fault::Late => unreachable!("late responses are not failures"),
+            Fault::Late | Fault::Unprocessed(_) | Fault::Stale => {
+                unreachable!("not a failure")
+            }
             Fault::NoTls => "https",
             _ => "http",
         };
         let address = self.faulty.get(fault);
         request.set_uri(format!("{scheme}://{address}/")).unwrap();
         self.network.call(request).await
+    }
+
+    /// The response to a `BatchGetItem` without some of the records.
+    async fn withhold(
+        &self,
+        fault: Fault,
+        request: HttpRequest,
+    ) -> Result<HttpResponse, ConnectorError> {
+        let requested = json_body(&request);
+        let response = self.network.call(request).await?;
+        let body = ByteStream::new(response.into_body()).collect().await;
+        let mut body: Value = serde_json::from_slice(&body.unwrap().to_vec()).unwrap();
+        let reads = requested["RequestItems"].as_object().unwrap();
+        for (index, (table, read)) in reads.iter().enumerate() {
+            if fault == Fault::Stale && read["ConsistentRead"] != true {
+                body["Responses"][table] = json!([]);
+            }
+            if fault == Fault::Unprocessed(index) {
+                body["Responses"].as_object_mut().unwrap().remove(table);
+                body["UnprocessedKeys"][table] = read.clone();
+            }
+        }
+        Ok(http_response(200, body.to_string()))
     }
 
     async fn delay(
@@ -209,8 +238,12 @@ impl HttpConnector for FaultInjector {
             let Some((fault, phase)) = (injector.plan)(&request) else {
                 return injector.network.call(request).await;
             };
-            if fault == Fault::Late {
-                return injector.delay(request, phase).await;
+            match fault {
+                Fault::Late => return injector.delay(request, phase).await,
+                Fault::Unprocessed(_) | Fault::Stale => {
+                    return injector.withhold(fault, request).await;
+                }
+                _ => {}
             }
             if phase == Phase::AfterExecution {
                 let copy = request.try_clone().expect("the body is in memory");
@@ -223,7 +256,7 @@ impl HttpConnector for FaultInjector {
 
 /// The tables that a request names, sorted.
 pub fn tables(request: &HttpRequest) -> Vec<String> {
-    let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap();
+    let body = json_body(request);
     let table_name = |request: &Value| request["TableName"].as_str().map(str::to_owned);
     let actions = body["TransactItems"].as_array().into_iter().flatten();
     let actions = actions.flat_map(|action| action.as_object().unwrap().values());
@@ -239,6 +272,10 @@ pub fn tables(request: &HttpRequest) -> Vec<String> {
     tables
 }
 
+fn json_body(request: &HttpRequest) -> Value {
+    serde_json::from_slice(request.body().bytes().unwrap()).unwrap()
+}
+
 /// An error code as DynamoDB sends it.
 fn qualified(code: &str) -> String {
     format!("com.amazonaws.dynamodb.v20120810#{code}")
@@ -246,7 +283,7 @@ fn qualified(code: &str) -> String {
 
 /// A cancellation that gives a reason for the last action.
 fn cancellation(request: &HttpRequest, reason: &str) -> Value {
-    let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+    let body = json_body(request);
     let actions = body["TransactItems"].as_array().unwrap().len();
     let mut reasons = vec![json!({ "Code": "None" }); actions];
     *reasons.last_mut().unwrap() = json!({ "Code": reason, "Message": "another writer" });

@@ -5,6 +5,8 @@
 //! SDK, the real DynamoDB engine, and random faults between them. A failure prints its seed, which
 //! replays it: `SIMULATION_SEED=... cargo test --test api simulation`.
 
+mod unreliable_dynamodb;
+
 use std::{
     collections::BTreeMap,
     env,
@@ -26,13 +28,10 @@ use workspace_local::{
 };
 use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
 
+use self::unreliable_dynamodb::{Faults, UnreliableDynamoDb};
 use crate::{
     operations::{Sample, Stored, Values, Write},
-    support::{
-        TestConfig, event, iterations, send, service, unique_bytes,
-        unreliable_dynamodb::{Faults, UnreliableDynamoDb},
-        written_tables,
-    },
+    support::{TestConfig, event, iterations, send, service, unique_bytes, written_tables},
 };
 
 /// The status of a request whose caller did not wait for the response.

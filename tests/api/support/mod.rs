@@ -8,8 +8,6 @@
 //!   in common.
 //! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB.
 //! - [`fault_injector::FaultInjector`] makes chosen requests to DynamoDB fail.
-//! - [`unreliable_dynamodb::UnreliableDynamoDb`] makes random ones fail, and needs no network: with
-//!   tokio's paused clock, a simulation of minutes runs in milliseconds.
 //! - [`log_guard::send_checking_log`] sends an event and fails if the log contains an API key, a
 //!   body or a name. Tests call it where they check that; others do not look at the log.
 //!
@@ -66,7 +64,6 @@ pub mod client;
 pub mod fault_injector;
 pub mod log_guard;
 pub mod recorder;
-pub mod unreliable_dynamodb;
 
 pub use client::{TestClient, TestResponse};
 pub use recorder::RequestRecorder;

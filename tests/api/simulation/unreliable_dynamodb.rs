@@ -21,7 +21,7 @@ use workspace_local::{
 };
 use workspace_management::{api_key::ApiKey, store::Table};
 
-use super::fault_injector::http_response;
+use crate::support::fault_injector::http_response;
 
 /// A DynamoDB with all tables, as the SDK's HTTP client.
 #[derive(Clone)]

@@ -3,30 +3,32 @@
 
 use std::sync::LazyLock;
 
+use include_dir::{Dir, File, include_dir};
 use jsonschema::Validator;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-macro_rules! text {
-    ($kind:literal) => {
-        include_str!(concat!("../../docs/records/", $kind, ".schema.json"))
-    };
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/records");
+
+/// The tables whose records have a schema: all but that of API keys.
+pub fn tables() -> impl Iterator<Item = Table> {
+    let tables = Table::ALL.iter().copied();
+    tables.filter(|table| *table != Table::KEYS)
 }
 
-/// The text of each schema.
-const SCHEMAS: [(Table, &str); 7] = [
-    (Table::ORGANIZATIONS, text!("organization")),
-    (Table::MODELS, text!("model")),
-    (Table::TEAMS, text!("team")),
-    (Table::TEAM_MEMBERS, text!("team_member")),
-    (Table::BOT_VOICES, text!("bot_voice")),
-    (Table::DATA_STORES, text!("data_store")),
-    (Table::LOGGING_INSTANCES, text!("logging_instance")),
-];
-
-/// The tables whose records have a schema.
-pub fn tables() -> impl Iterator<Item = Table> {
-    SCHEMAS.iter().map(|(table, _)| *table)
+/// The text of the schema of a table: that of `TeamMembersTable` is in `team_member.schema.json`.
+///
+/// # Panics
+/// If the file is missing.
+fn text(table: Table) -> &'static str {
+    let is_of_table = |file: &&File| {
+        let name = file.path().to_str().unwrap_or_default();
+        let kind = name.trim_end_matches(".schema.json").replace('_', "");
+        format!("{kind}sTable").eq_ignore_ascii_case(table.logical_id)
+    };
+    let file = FILES.files().find(is_of_table);
+    let text = file.and_then(File::contents_utf8);
+    text.unwrap_or_else(|| panic!("docs/records/ has no schema for {}", table.logical_id))
 }
 
 /// The schema of a table's records, or `None` for API keys, which have none.
@@ -57,13 +59,13 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
 /// The schema and its validator.
 fn parsed(table: Table) -> Option<&'static (Value, Validator)> {
     static PARSED: LazyLock<Vec<(Value, Validator)>> = LazyLock::new(|| {
-        let parse = |(_, text): (Table, &str)| {
-            let schema: Value = serde_json::from_str(text).expect("a schema is JSON");
+        let parse = |table| {
+            let schema: Value = serde_json::from_str(text(table)).expect("a schema is JSON");
             jsonschema::draft202012::meta::validate(&schema).expect("a schema is valid");
             let validator = jsonschema::draft202012::new(&schema).expect("a schema is valid");
             (schema, validator)
         };
-        SCHEMAS.map(parse).into()
+        tables().map(parse).collect()
     });
     let index = tables().position(|other| other == table)?;
     PARSED.get(index)

@@ -1,9 +1,9 @@
 //! Tests of `add_models`, which adds chat models to an organization.
 
 use serde_json::{Value, json};
-use workspace_management::store::Table;
+use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Stored, Values, Write};
+use super::{Sample, Samples, Stored, Values, Write};
 use crate::support::{TestApp, assert_created_by, assert_rejected};
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
@@ -17,9 +17,11 @@ fn models(models: &[(i64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
+inventory::submit!(Samples(Operation::AddModels, sample));
+
 /// A valid request and the records that it stores, for the tests that cover every operation: see
 /// [`Sample`].
-pub fn sample(values: &Values) -> Sample {
+fn sample(values: &Values) -> Sample {
     let entries: Vec<_> = values
         .entries
         .iter()

@@ -1,9 +1,9 @@
 //! Tests of `add_team_users`, which adds users to a team.
 
 use serde_json::{Value, json};
-use workspace_management::store::Table;
+use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Stored, Values, Write};
+use super::{Sample, Samples, Stored, Values, Write};
 use crate::support::{TestApp, TestClient, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/research/addUsersToTheTeam";
@@ -24,8 +24,10 @@ async fn create_team(acme: &TestClient<'_>) {
     response.assert_success();
 }
 
+inventory::submit!(Samples(Operation::AddTeamUsers, sample));
+
 /// A sample for the tests that cover every operation.
-pub fn sample(values: &Values) -> Sample {
+fn sample(values: &Values) -> Sample {
     let names: Vec<_> = values.entries.iter().map(|(name, _)| name).collect();
     let team = &values.team;
     let key = json!({ "project": "acme#apollo", "team_id": team });

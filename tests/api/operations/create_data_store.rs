@@ -1,15 +1,17 @@
 //! Tests of `create_data_store`, which creates a data store in an organization.
 
 use serde_json::json;
-use workspace_management::store::Table;
+use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Stored, Values, Write, trimmed};
+use super::{Sample, Samples, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
+inventory::submit!(Samples(Operation::CreateDataStore, sample));
+
 /// A sample for the tests that cover every operation.
-pub fn sample(values: &Values) -> Sample {
+fn sample(values: &Values) -> Sample {
     let (name, description) = (&values.name, &values.description);
     let key = json!({ "org_id": "acme", "data_store_id": name.to_lowercase() });
     let content =

@@ -1,15 +1,17 @@
 //! Tests of `create_logging_instance`, which creates the logging instance of a project.
 
 use serde_json::json;
-use workspace_management::store::Table;
+use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Stored, Values, Write, trimmed};
+use super::{Sample, Samples, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
 
+inventory::submit!(Samples(Operation::CreateLoggingInstance, sample));
+
 /// A sample for the tests that cover every operation.
-pub fn sample(values: &Values) -> Sample {
+fn sample(values: &Values) -> Sample {
     let name = &values.name;
     let key = json!({ "org_id": "acme", "project_id": "apollo" });
     let content = json!({ "project_name": trimmed(name) });

@@ -1,15 +1,17 @@
 //! Tests of `create_team`, which creates a team in a project.
 
 use serde_json::{Value, json};
-use workspace_management::store::Table;
+use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Stored, Values, Write, trimmed};
+use super::{Sample, Samples, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 
+inventory::submit!(Samples(Operation::CreateTeam, sample));
+
 /// A sample for the tests that cover every operation.
-pub fn sample(values: &Values) -> Sample {
+fn sample(values: &Values) -> Sample {
     let (name, description) = (&values.name, &values.description);
     let key = json!({ "project": "acme#apollo", "team_id": name.to_lowercase() });
     let content = json!({ "team_name": trimmed(name), "team_description": trimmed(description) });

@@ -10,12 +10,12 @@ use workspace_management::{operation::Operation, store::Table};
 
 use crate::support::TestApp;
 
-mod add_models;
-mod add_team_users;
-mod create_data_store;
-mod create_logging_instance;
-mod create_team;
-mod set_bot_voice;
+automod::dir!("tests/api/operations");
+
+/// What the file of an operation submits: how to make its [`Sample`]s.
+pub struct Samples(pub Operation, pub fn(&Values) -> Sample);
+
+inventory::collect!(Samples);
 
 /// The values from which a [`Sample`] is made.
 #[derive(Debug, Clone)]
@@ -78,15 +78,17 @@ pub enum Write {
 }
 
 impl Sample {
+    /// A sample of an operation.
+    ///
+    /// # Panics
+    /// If no file in this folder submits samples of it.
     pub fn of(operation: Operation, values: &Values) -> Self {
-        let sample = match operation {
-            Operation::AddModels => add_models::sample,
-            Operation::CreateTeam => create_team::sample,
-            Operation::AddTeamUsers => add_team_users::sample,
-            Operation::SetBotVoice => set_bot_voice::sample,
-            Operation::CreateDataStore => create_data_store::sample,
-            Operation::CreateLoggingInstance => create_logging_instance::sample,
-        };
+        let mut all = inventory::iter::<Samples>.into_iter();
+        let samples = all.find(|Samples(other, _)| *other == operation);
+        let Samples(_, sample) = samples.unwrap_or_else(|| {
+            let name = operation.name();
+            panic!("add tests/api/operations/{name}.rs, with a sample")
+        });
         sample(values)
     }
 }

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use serde_json::json;
-use workspace_management::store::Table;
+use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Stored, Values, Write};
+use super::{Sample, Samples, Stored, Values, Write};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 
+inventory::submit!(Samples(Operation::SetBotVoice, sample));
+
 /// A sample for the tests that cover every operation.
-pub fn sample(values: &Values) -> Sample {
+fn sample(values: &Values) -> Sample {
     let (voice, enabled) = (&values.entries[0].0, values.flag);
     let key = json!({ "org_id": "acme", "bot_id": "bot-7" });
     let content = json!({ "type": voice, "enabled": enabled });

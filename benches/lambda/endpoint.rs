@@ -70,11 +70,7 @@ impl Endpoint {
         let dynamodb = DynamoDb::in_memory()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let plain = listener.local_addr()?;
-        tokio::spawn(
-            dynamodb
-                .clone()
-                .serve(listener, Access::default(), std::future::pending()),
-        );
+        tokio::spawn(dynamodb.clone().serve(listener, Access::default()));
 
         let (root, config) = certificates()?;
         let store_roots = |name: &str, others: &str| -> Result<PathBuf> {

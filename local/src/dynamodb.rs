@@ -1,7 +1,7 @@
 //! An embedded DynamoDB, based on the `dynoxide` engine. It listens on a port, or serves the SDK in
 //! the same process.
 
-use std::{fmt, path::Path};
+use std::{fmt, io, path::Path};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::{
@@ -17,7 +17,9 @@ use aws_smithy_runtime_api::{
 use aws_smithy_types::body::SdkBody;
 use axum::{
     Router,
-    extract::{Request, State},
+    body::Bytes,
+    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
+    http::HeaderMap,
     response::{IntoResponse as _, Response},
     routing::post,
 };
@@ -28,7 +30,7 @@ use tokio::net::TcpListener;
 use workspace_management::store::{Item, Table};
 
 use crate::{
-    server::{self, Access, BodyError, random_id, read_body},
+    server::{self, Access, random_id},
     tables::{create_missing, sdk_config, table_names},
 };
 
@@ -84,20 +86,18 @@ impl DynamoDb {
         Client::from_conf(config.build())
     }
 
-    /// Serves HTTP requests until `shutdown` completes and the requests in progress are finished.
+    /// Serves HTTP requests until the future is dropped.
     ///
     /// Unlike the server of the engine, it sends no CORS headers, so that pages cannot read it.
     ///
     /// # Errors
-    /// If the server fails.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        access: Access,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<()> {
-        let routes = Router::new().route("/", post(respond)).with_state(self);
-        server::serve(listener, routes, access, shutdown).await
+    /// Never: `axum::serve` has this type, and does not complete.
+    pub async fn serve(self, listener: TcpListener, access: Access) -> io::Result<()> {
+        let routes = Router::new()
+            .route("/", post(respond))
+            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+            .with_state(self);
+        server::serve(listener, routes, access).await
     }
 
     /// Handles a request of the SDK.
@@ -359,13 +359,16 @@ fn error(code: &str, message: &str) -> (u16, String) {
 }
 
 /// Handles an HTTP request.
-async fn respond(State(dynamodb): State<DynamoDb>, request: Request) -> Response {
-    let target = request.headers().get("x-amz-target");
-    let action = action_of(target.and_then(|target| target.to_str().ok())).to_owned();
-    let (status, body) = match read_body(request.into_body(), MAX_BODY_BYTES).await {
-        Ok(body) => dynamodb.dispatch(&action, &body),
-        Err(BodyError::TooLarge) => error("SerializationException", "The request is too large."),
-        Err(_) => error("SerializationException", "The request is incomplete."),
+async fn respond(
+    State(dynamodb): State<DynamoDb>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let target = headers.get("x-amz-target");
+    let action = action_of(target.and_then(|target| target.to_str().ok()));
+    let (status, body) = match body {
+        Ok(body) => dynamodb.dispatch(action, &body),
+        Err(rejection) => error("SerializationException", &rejection.body_text()),
     };
     let headers = [
         ("content-type", "application/x-amz-json-1.0".to_owned()),

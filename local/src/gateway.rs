@@ -10,8 +10,8 @@ use std::{
 use anyhow::Result;
 use axum::{
     Json, Router,
-    body::Body,
-    extract::{Request, State},
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
     http::{HeaderName, HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse as _, Response},
 };
@@ -22,10 +22,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use tower_http::cors::CorsLayer;
 use workspace_management::service::{Service, TIMEOUT};
 
-use crate::{
-    server::{BodyError, random_id, read_body},
-    tables::TEMPLATE,
-};
+use crate::{server::random_id, tables::TEMPLATE};
 
 /// API Gateway's limit on the size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
@@ -90,7 +87,10 @@ fn is_text(content_type: &str) -> bool {
 /// # Errors
 /// If the origin is not the value of a header, or `template.yaml` does not declare CORS.
 pub fn routes(service: Arc<Service>, cors_origin: Option<&str>) -> Result<Router> {
-    let routes = Router::new().fallback(forward).with_state(service);
+    let routes = Router::new()
+        .fallback(forward)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(service);
     Ok(match cors_origin {
         None => routes,
         Some(origin) => routes.layer(cors(origin)?),
@@ -121,19 +121,21 @@ fn cors(origin: &str) -> Result<CorsLayer> {
         .max_age(Duration::from_secs(configuration.max_age)))
 }
 
-async fn forward(State(service): State<Arc<Service>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
+async fn forward(
+    State(service): State<Arc<Service>>,
+    parts: Parts,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     if size(&parts) > MAX_HEADER_BYTES {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return error(status, "Request Header Fields Too Large");
     }
-    let body = match read_body(body, MAX_BODY_BYTES).await {
+    let body = match body {
         Ok(body) => body,
-        Err(BodyError::TooLarge) => {
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             return error(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
         }
-        Err(BodyError::TimedOut) => return error(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
-        Err(BodyError::Malformed) => return error(StatusCode::BAD_REQUEST, "Bad Request"),
+        Err(_) => return error(StatusCode::BAD_REQUEST, "Bad Request"),
     };
     let mut headers = BTreeMap::<String, String>::new();
     for (name, value) in &parts.headers {

@@ -1,35 +1,18 @@
 //! An HTTP server for a developer's machine. It rejects requests of web pages that a developer happens
-//! to visit, and closes connections that send nothing.
+//! to visit.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
-use anyhow::Result;
 use axum::{
     Json, Router,
-    body::{Body, Bytes, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, StatusCode, Uri, header, uri::Authority},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
-};
-use http_body_util::LengthLimitError;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-    service::TowerToHyperService,
+    serve::ListenerExt as _,
 };
 use serde_json::json;
-use tokio::{
-    net::TcpListener,
-    time::{sleep, timeout},
-};
-
-/// How long a client may take to send the headers of a request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a client may take to send the body of a request.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+use tokio::net::TcpListener;
 
 /// Host names that lead to this machine: from its programs, and from containers.
 const LOCAL_HOSTS: [&str; 2] = ["localhost", "host.docker.internal"];
@@ -92,57 +75,17 @@ impl Access {
     }
 }
 
-/// Serves HTTP requests until `shutdown` completes and the requests in progress are finished.
+/// Serves HTTP requests until the future is dropped.
 ///
 /// # Errors
-/// If the listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    routes: Router,
-    access: Access,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<()> {
+/// Never: `axum::serve` has this type, and does not complete.
+pub async fn serve(listener: TcpListener, routes: Router, access: Access) -> io::Result<()> {
     let routes = routes.layer(from_fn_with_state(Arc::new(access), check_access));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT);
-    let graceful = GracefulShutdown::new();
-    let mut shutdown = std::pin::pin!(shutdown);
-    loop {
-        let connection = tokio::select! {
-            connection = listener.accept() => connection,
-            () = &mut shutdown => break,
-        };
-        match connection {
-            Ok((stream, _)) => {
-                // Each response is written at once.
-                let _ = stream.set_nodelay(true);
-                let service = TowerToHyperService::new(routes.clone());
-                let connection = http.serve_connection(TokioIo::new(stream), service);
-                let connection = graceful.watch(connection);
-                tokio::spawn(async move {
-                    // A client that disconnects is not an error of the server.
-                    let _ = connection.await;
-                });
-            }
-            Err(error) if is_connection_error(&error) => {}
-            // Such as too many open files. Others may close soon.
-            Err(_) => sleep(Duration::from_secs(1)).await,
-        }
-    }
-    drop(listener);
-    graceful.shutdown().await;
-    Ok(())
-}
-
-/// Whether a connection was closed before it was accepted.
-fn is_connection_error(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-    )
+    let listener = listener.tap_io(|stream| {
+        // Each response is written at once.
+        let _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, routes).await
 }
 
 async fn check_access(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
@@ -161,37 +104,8 @@ pub(crate) fn random_id() -> String {
     getrandom::u64().map_or_else(|_| "local".to_owned(), |random| format!("{random:016x}"))
 }
 
-/// Why a body could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyError {
-    TooLarge,
-    TimedOut,
-    /// The client disconnected, or sent something other than HTTP.
-    Malformed,
-}
-
-/// Reads a body of at most `limit` bytes.
-pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, BodyError> {
-    let body = timeout(BODY_TIMEOUT, to_bytes(body, limit)).await;
-    let body = body.map_err(|_| BodyError::TimedOut)?;
-    body.map_err(|error| {
-        let source = std::error::Error::source(&error);
-        match source.is_some_and(|source| source.is::<LengthLimitError>()) {
-            true => BodyError::TooLarge,
-            false => BodyError::Malformed,
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use axum::routing::post;
-    use tokio::{
-        io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::TcpStream,
-        time::Instant,
-    };
-
     use super::*;
 
     fn access() -> Access {
@@ -255,52 +169,6 @@ mod tests {
             assert_eq!(result.is_ok(), expected, "{origin}: {result:?}");
             let result = Access::default().check(&headers, &Uri::from_static("/"));
             assert!(result.is_err(), "{origin}");
-        }
-    }
-
-    /// Sends the beginning of a request. Returns the response, and how long the server waited.
-    async fn send(request: &str) -> (String, Duration) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        let read = async |request: Request| match read_body(request.into_body(), 4).await {
-            Ok(_) => "read".to_owned(),
-            Err(error) => format!("{error:?}"),
-        };
-        let routes = Router::new().route("/", post(read));
-        tokio::spawn(serve(listener, routes, access(), std::future::pending()));
-        let mut stream = TcpStream::connect(address).await.expect("a connection");
-        stream.write_all(request.as_bytes()).await.expect("sent");
-        let began = Instant::now();
-        let mut response = vec![0; 1024];
-        let length = stream.read(&mut response).await.expect("a response");
-        let response = String::from_utf8_lossy(&response[..length]);
-        (response.into_owned(), began.elapsed())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_incomplete_request_times_out() {
-        let request = "POST / HTTP/1.1\r\nHost: localhost\r\n";
-        let (response, waited) = send(request).await;
-        assert_eq!(response, "");
-        assert!(waited >= HEADER_TIMEOUT && waited < HEADER_TIMEOUT * 2);
-
-        let request = format!("{request}Content-Length: 4\r\n\r\na");
-        let (response, waited) = send(&request).await;
-        assert!(response.ends_with("TimedOut"), "{response}");
-        assert!(waited >= BODY_TIMEOUT && waited < BODY_TIMEOUT * 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_body_that_is_too_large_differs_from_a_malformed_one() {
-        let rows = [
-            ("Content-Length: 4\r\n\r\naaaa", "read"),
-            ("Content-Length: 5\r\n\r\naaaaa", "TooLarge"),
-            ("Transfer-Encoding: chunked\r\n\r\nx\r\n", "Malformed"),
-        ];
-        for (rest, expected) in rows {
-            let request = format!("POST / HTTP/1.1\r\nHost: localhost\r\n{rest}");
-            let (response, _) = send(&request).await;
-            assert!(response.ends_with(expected), "{rest:?}: {response}");
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use axum::Router;
 use serde_json::json;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::net::TcpListener;
 use workspace_local::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION, store_demo},
     dynamodb::DynamoDb,
@@ -47,10 +47,7 @@ Examples:
   workspacectl serve --port 3001 --dynamodb-port 8001
   AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 workspacectl list teams";
 
-/// How long requests in progress may take when the service stops.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Serves until Ctrl-C or SIGTERM.
+/// Serves until Ctrl-C or SIGTERM. Requests in progress are aborted then.
 ///
 /// # Errors
 /// If a port is in use or the file cannot be opened.
@@ -66,16 +63,11 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         Some(file) => Data::in_file(file).await?,
     };
     let dynamodb = data.dynamodb.clone();
-    let (stop, stopped) = watch::channel(());
     let access = Access {
         hosts: options.allowed_hosts.clone(),
         ..Access::default()
     };
-    let stopping = closed(stopped.clone());
-    let served = dynamodb
-        .clone()
-        .serve(dynamodb_listener, access.clone(), stopping);
-    let served = tokio::spawn(served);
+    tokio::spawn(dynamodb.clone().serve(dynamodb_listener, access.clone()));
     let deployment = Deployment::local(&dynamodb_url);
     store_demo(&deployment.client, &deployment.tables).await?;
     let notes = notes(&options, &deployment, &dynamodb_url).await?;
@@ -85,7 +77,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         origin: options.cors.clone(),
         ..access
     };
-    let api = tokio::spawn(server::serve(api_listener, routes, access, closed(stopped)));
+    tokio::spawn(server::serve(api_listener, routes, access));
 
     print_addresses(&options, &api_url, &dynamodb_url, json)?;
     if !json {
@@ -99,17 +91,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         eprintln!("cannot open a browser: {error}");
     }
     interruptions.next().await;
-    drop(stop);
-    let finished = async {
-        api.await??;
-        served.await?
-    };
-    // A client that never finishes its request must not keep the service running.
-    tokio::select! {
-        result = finished => result,
-        () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => Ok(()),
-        () = interruptions.next() => Ok(()),
-    }
+    Ok(())
 }
 
 /// The routes of the API and the page.
@@ -212,11 +194,6 @@ fn url(mut address: SocketAddr) -> String {
         });
     }
     format!("http://{address}")
-}
-
-/// Waits until the sender is dropped.
-async fn closed(mut receiver: watch::Receiver<()>) {
-    while receiver.changed().await.is_ok() {}
 }
 
 #[cfg(test)]

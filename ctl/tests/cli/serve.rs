@@ -6,6 +6,7 @@ use std::{
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     process::Stdio,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -36,21 +37,28 @@ fn serve_stops_with_exit_code_0_when_it_is_interrupted_or_terminated() {
 }
 
 #[test]
-fn serve_stops_while_a_client_holds_a_request_open() {
+fn serve_stops_at_once_with_idle_connections_and_incomplete_requests() {
     let server = Server::start(&[]);
-    let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
-    write!(
-        stream,
-        "POST /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
-         Expect: 100-continue\r\n\r\n"
-    )
-    .unwrap();
-    // The server sends this once it waits for the body.
-    let mut response = [0; 12];
-    stream.read_exact(&mut response).unwrap();
-    assert_eq!(&response, b"HTTP/1.1 100");
+    let request = "POST /api/v1/org/acme/dataStores/create HTTP/1.1\r\nHost: localhost\r\n";
+    let open = |rest: &str, status: &[u8]| {
+        let address = server.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "{request}{rest}").unwrap();
+        let mut response = vec![0; status.len()];
+        stream.read_exact(&mut response).unwrap();
+        assert_eq!(response, status);
+        stream
+    };
+    let _incomplete_headers = open("", b"");
+    // The server sends this status once it waits for the body.
+    let waits = "Content-Length: 100\r\nExpect: 100-continue\r\n\r\n";
+    let _incomplete_body = open(waits, b"HTTP/1.1 100");
+    let _idle = open("Content-Length: 0\r\n\r\n", b"HTTP/1.1 400");
 
-    server.stop("-TERM");
+    let started = Instant::now();
+    server.stop("-INT");
+
+    assert!(started.elapsed() < Duration::from_secs(3));
 }
 
 #[test]
@@ -228,12 +236,29 @@ fn pages_of_the_origin_in_cors_may_call_the_api_and_nothing_else() {
 }
 
 #[test]
-fn headers_are_limited_as_on_aws() {
+fn requests_are_limited_as_on_aws() {
     let server = Server::start(&[]);
-    let url = format!("{}/api/v1/org/acme/dataStores/create", server.url);
+    let path = "/api/v1/org/acme/dataStores/create";
+    let body = r#"{"dataStoreName":"Papers"}"#;
     for (length, status) in [(9_000, 204), (10_240, 431)] {
-        let request = agent().post(&url).header("x-filler", "a".repeat(length));
-        let response = request.send(r#"{"dataStoreName":"Papers"}"#).unwrap();
+        let request = agent().post(format!("{}{path}", server.url));
+        let request = request.header("x-filler", "a".repeat(length));
+        assert_eq!(request.send(body).unwrap().status(), status);
+    }
+    // The function accepts less than API Gateway, and responds with another message.
+    const GATEWAY: usize = 10 * 1024 * 1024;
+    for (length, is_forwarded) in [(GATEWAY, true), (GATEWAY + 1, false)] {
+        let response = server.post(path, None, &" ".repeat(length));
+        let message = r#"{"message":"Request Too Long"}"#;
+        assert_eq!(response.body != message, is_forwarded, "{}", response.body);
+    }
+    const DYNAMODB: usize = 16 * 1024 * 1024;
+    for (length, status) in [(DYNAMODB, 200), (DYNAMODB + 1, 400)] {
+        let request = agent().post(&server.dynamodb);
+        let request = request.header("x-amz-target", "DynamoDB_20120810.ListTables");
+        let response = request
+            .send("{}".to_owned() + &" ".repeat(length - 2))
+            .unwrap();
         assert_eq!(response.status(), status);
     }
 }

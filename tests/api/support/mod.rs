@@ -413,7 +413,7 @@ async fn dynamodb() -> (String, Option<DynamoDb>) {
     let address = listener.local_addr().unwrap();
     let dynamodb = DynamoDb::in_memory().unwrap();
     let server = dynamodb.clone();
-    tokio::spawn(server.serve(listener, Access::default(), std::future::pending()));
+    tokio::spawn(server.serve(listener, Access::default()));
     (format!("http://{address}"), Some(dynamodb))
 }
 

@@ -54,24 +54,3 @@ impl HttpConnector for Instant {
         )))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::SystemTime;
-
-    use lambda_runtime::{Context, LambdaEvent};
-
-    use super::*;
-    use crate::events;
-
-    #[tokio::test]
-    async fn every_event_succeeds() {
-        let service = service();
-        for (operation, event) in events::all() {
-            let payload = serde_json::from_str(event).expect("JSON");
-            let event = LambdaEvent::new(payload, Context::default());
-            let response = json!(service.handle(event, SystemTime::now()).await);
-            assert_eq!(response["statusCode"], 204, "{operation:?}: {response}");
-        }
-    }
-}

@@ -1,12 +1,10 @@
-//! An embedded DynamoDB behind TLS, with certificates like those of AWS. It counts and times the
-//! requests.
+//! An embedded DynamoDB behind TLS, with certificates like those of AWS.
 
 use std::{
     fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    sync::Arc,
 };
 
 use anyhow::Result;
@@ -15,7 +13,7 @@ use rcgen::{
     RsaKeySize,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    io::copy_bidirectional,
     net::{TcpListener, TcpStream},
 };
 use tokio_rustls::{
@@ -28,46 +26,20 @@ use tokio_rustls::{
 };
 use workspace_local::{dynamodb::DynamoDb, server::Access};
 
-/// A DynamoDB at two addresses.
+/// A DynamoDB and its address with TLS.
 pub(crate) struct Endpoint {
     pub(crate) dynamodb: DynamoDb,
-    /// The URL for the benchmark itself, without TLS.
-    pub(crate) plain: String,
-    /// The URL for the programs, with TLS.
-    pub(crate) secure: String,
+    pub(crate) url: String,
     /// A file with Amazon's root certificates and the endpoint's.
     pub(crate) amazon_roots: PathBuf,
     /// A file with the system's root certificates and the endpoint's.
     pub(crate) system_roots: PathBuf,
-    exchanges: Exchanges,
-}
-
-/// The requests at the address with TLS, in the order in which they arrived.
-type Exchanges = Arc<Mutex<Vec<Exchange>>>;
-
-/// A request and its response.
-#[derive(Debug, Clone, Copy)]
-struct Exchange {
-    connection: usize,
-    requested: Instant,
-    /// When the last part of the response arrived.
-    responded: Option<Instant>,
-}
-
-/// The requests of a period.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Traffic {
-    pub(crate) requests: usize,
-    /// The number of requests, where concurrent ones count as one.
-    pub(crate) round_trips: usize,
-    /// The sum of the response times.
-    pub(crate) time: Duration,
 }
 
 impl Endpoint {
-    /// Listens at both addresses. Stores the certificates in `folder`.
+    /// Listens, and stores the certificates in `folder`.
     pub(crate) async fn start(folder: &Path) -> Result<Self> {
-        let dynamodb = DynamoDb::in_memory()?;
+        let dynamodb = DynamoDb::with_tables().await?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let plain = listener.local_addr()?;
         tokio::spawn(dynamodb.clone().serve(listener, Access::default()));
@@ -84,37 +56,15 @@ impl Endpoint {
         let system_roots = store_roots("system.pem", &system)?;
 
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let secure = format!("https://localhost:{}", listener.local_addr()?.port());
+        let url = format!("https://localhost:{}", listener.local_addr()?.port());
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let exchanges = Exchanges::default();
-        tokio::spawn(accept(listener, acceptor, plain, exchanges.clone()));
+        tokio::spawn(accept(listener, acceptor, plain));
         Ok(Self {
             dynamodb,
-            plain: format!("http://{plain}"),
-            secure,
+            url,
             amazon_roots,
             system_roots,
-            exchanges,
         })
-    }
-
-    /// The requests since the last call of this method.
-    pub(crate) fn take_traffic(&self) -> Traffic {
-        let exchanges = std::mem::take(&mut *lock(&self.exchanges));
-        let mut traffic = Traffic {
-            requests: exchanges.len(),
-            ..Traffic::default()
-        };
-        let mut until: Option<Instant> = None;
-        for exchange in exchanges {
-            let responded = exchange.responded.unwrap_or(exchange.requested);
-            traffic.time += responded - exchange.requested;
-            if until.is_none_or(|until| exchange.requested >= until) {
-                traffic.round_trips += 1;
-                until = Some(responded);
-            }
-        }
-        traffic
     }
 }
 
@@ -138,76 +88,18 @@ fn certificates() -> Result<(String, ServerConfig)> {
     Ok((root.pem(), config))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Forwards each connection to the address without TLS.
-async fn accept(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    plain: SocketAddr,
-    exchanges: Exchanges,
-) {
-    for connection in 0.. {
-        let Ok((stream, _)) = listener.accept().await else {
-            return;
-        };
-        let (acceptor, exchanges) = (acceptor.clone(), exchanges.clone());
-        tokio::spawn(forward(stream, acceptor, plain, connection, exchanges));
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, plain: SocketAddr) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(forward(stream, acceptor.clone(), plain));
     }
 }
 
-async fn forward(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    plain: SocketAddr,
-    connection: usize,
-    exchanges: Exchanges,
-) -> io::Result<()> {
+async fn forward(stream: TcpStream, acceptor: TlsAcceptor, plain: SocketAddr) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let secure = acceptor.accept(stream).await?;
-    let plain = TcpStream::connect(plain).await?;
+    let mut secure = acceptor.accept(stream).await?;
+    let mut plain = TcpStream::connect(plain).await?;
     plain.set_nodelay(true)?;
-    let (from_client, to_client) = tokio::io::split(secure);
-    let (from_dynamodb, to_dynamodb) = plain.into_split();
-    let on_request = |bytes: &[u8]| {
-        if bytes.starts_with(b"POST ") {
-            lock(&exchanges).push(Exchange {
-                connection,
-                requested: Instant::now(),
-                responded: None,
-            });
-        }
-    };
-    let on_response = |_: &[u8]| {
-        let mut exchanges = lock(&exchanges);
-        let mut latest = exchanges.iter_mut().rev();
-        if let Some(exchange) = latest.find(|exchange| exchange.connection == connection) {
-            exchange.responded = Some(Instant::now());
-        }
-    };
-    tokio::try_join!(
-        copy(from_client, to_dynamodb, on_request),
-        copy(from_dynamodb, to_client, on_response)
-    )?;
+    copy_bidirectional(&mut secure, &mut plain).await?;
     Ok(())
-}
-
-/// Copies until the end of the stream. Calls `observe` before it writes what it has read.
-async fn copy(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    observe: impl Fn(&[u8]),
-) -> io::Result<()> {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let read = from.read(&mut buffer).await?;
-        if read == 0 {
-            return to.shutdown().await;
-        }
-        observe(&buffer[..read]);
-        to.write_all(&buffer[..read]).await?;
-        to.flush().await?;
-    }
 }

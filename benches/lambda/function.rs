@@ -28,15 +28,6 @@ pub(crate) struct Function {
     runtime_api: RuntimeApi,
 }
 
-/// How long one event takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Invocation {
-    /// Until the response.
-    pub(crate) response: Duration,
-    /// Until the program polls for the next event, which ends the time that Lambda bills.
-    pub(crate) until_next_poll: Duration,
-}
-
 impl Function {
     /// Starts a program, in a control group if there is one, and waits until it fetches its first
     /// event. Returns how long that takes.
@@ -90,11 +81,12 @@ impl Function {
         Ok((function, ready - started))
     }
 
-    /// Sends an event and waits for the response, and until the function is ready for the next one.
+    /// Sends an event, and waits until the function is ready for the next one. Returns how long the
+    /// response took.
     ///
     /// # Errors
     /// If the response is not a 204.
-    pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Invocation> {
+    pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Duration> {
         self.runtime_api.discard_polls();
         let sent = Instant::now();
         self.runtime_api.send("invocation", event.clone());
@@ -104,11 +96,8 @@ impl Function {
             "the response is not a 204: {}",
             String::from_utf8_lossy(&result.body)
         );
-        let polled = self.runtime_api.polled().await?;
-        Ok(Invocation {
-            response: result.at - sent,
-            until_next_poll: polled - sent,
-        })
+        self.runtime_api.polled().await?;
+        Ok(result.at - sent)
     }
 
     /// The CPU time of all threads since the start.
@@ -124,19 +113,9 @@ impl Function {
 
     /// The peak resident memory since the start, in bytes.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
-        self.status("VmHWM:")
-    }
-
-    /// The resident memory, in bytes.
-    pub(crate) fn memory(&self) -> Result<u64> {
-        self.status("VmRSS:")
-    }
-
-    /// A size in `/proc/<id>/status`, in bytes.
-    fn status(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
-        let value = status.lines().find_map(|line| line.strip_prefix(name));
-        let value = value.with_context(|| format!("the process status has no {name}"))?;
+        let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let value = value.context("the process status has no VmHWM")?;
         let kibibytes: u64 = value.trim().trim_end_matches(" kB").parse()?;
         Ok(kibibytes * 1024)
     }

@@ -1,0 +1,238 @@
+//! The command line of `workspacectl`. It is a library so that tests can parse arguments and run
+//! the commands in their own process.
+
+mod client;
+mod commands;
+mod confirmation;
+mod deployment;
+mod errors;
+mod index;
+mod output;
+mod page;
+mod progress;
+mod query;
+mod records;
+mod session;
+#[cfg(test)]
+mod simulation;
+mod usage;
+mod wait;
+mod write;
+
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+use tracing_subscriber::{
+    Layer as _,
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt as _,
+    registry,
+    util::SubscriberInitExt as _,
+};
+
+use crate::{
+    commands::{doctor, keys, list, orgs, remove, restore, serve, set},
+    deployment::variable,
+    output::escape,
+    session::Session,
+    usage::UsageError,
+};
+
+/// Run workspace-management locally, register organizations, and manage API keys.
+///
+/// Most commands need a deployment, chosen in this order:
+///
+///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
+///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
+///      for the Lambda function
+///   3. the local service of `serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
+///      or http://127.0.0.1:8000
+///
+/// For 1 and 2, set a region and credentials as for the AWS CLI. `set` needs a
+/// stack. `serve` and `completions` ignore the deployment.
+#[derive(Parser)]
+#[command(version, verbatim_doc_comment, after_help = HELP)]
+pub struct Cli {
+    #[arg(long, global = true, value_name = "NAME", help = STACK_HELP)]
+    stack: Option<String>,
+    /// Print JSON, with times in RFC 3339
+    #[arg(long, global = true)]
+    json: bool,
+    /// Show all causes of an error, and library warnings
+    #[arg(long, global = true)]
+    verbose: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const STACK_HELP: &str = "Use this CloudFormation stack [env: WORKSPACECTL_STACK]";
+
+const HELP: &str = "\
+Data is printed to standard output, everything else to standard error.
+
+Exit codes:
+  0  success
+  1  failure, or `doctor` found a problem
+  2  invalid command line
+
+Examples:
+  workspacectl serve
+  workspacectl orgs create globex
+  workspacectl keys create --org globex --label ci --expires 90d
+  workspacectl list teams --org acme --project apollo
+  workspacectl --stack workspace-management doctor
+  workspacectl --stack workspace-management set MemorySize=512";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  workspacectl completions bash > ~/.local/share/bash-completion/completions/workspacectl
+  workspacectl completions zsh > ~/.zfunc/_workspacectl
+  workspacectl completions fish > ~/.config/fish/completions/workspacectl.fish";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the whole service locally, with a demo organization and an API key
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::Options),
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Change a stack's parameters but not its template or code
+    #[command(after_help = set::EXAMPLES)]
+    Set(set::Options),
+    /// Remove a team, a member, a model, a data store, a voice or a logging instance
+    #[command(subcommand, after_help = remove::EXAMPLES)]
+    Remove(remove::Command),
+    /// Copy missing records back from a restored table or an export
+    #[command(after_help = restore::EXAMPLES)]
+    Restore(restore::Options),
+    /// Register, list, disable, export and erase organizations
+    #[command(subcommand, after_help = orgs::EXAMPLES)]
+    Orgs(orgs::Command),
+    /// Create, list, check, rotate and revoke API keys
+    #[command(subcommand, after_help = keys::EXAMPLES)]
+    Keys(keys::Command),
+    /// List stored records
+    #[command(after_help = list::EXAMPLES)]
+    List(list::Options),
+    /// Check that the tables match template.yaml and that the API responds
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::Options),
+    /// Print the environment variables that the Lambda function needs for the tables
+    #[command(after_help = commands::env::EXAMPLES)]
+    Env,
+}
+
+/// Runs the command in the arguments of this process.
+pub async fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_usage(&error),
+    };
+    start_log(cli.verbose);
+    let verbose = cli.verbose;
+    let has_stack = cli.stack.is_some();
+    let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
+    let session = Session::new(stack, cli.json);
+    let result = match cli.command {
+        // The variable does not concern `serve`, the option is a mistake.
+        Command::Serve(_) if has_stack => {
+            Err(UsageError("serve runs locally: remove --stack".to_owned()).into())
+        }
+        command => run_command(command, &session).await,
+    };
+    let Err(error) = result else {
+        return ExitCode::SUCCESS;
+    };
+    report(&error, &session, verbose);
+    match error.is::<UsageError>() {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument
+/// that it does not expect, which must not happen if it is an API key.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
+    if error.use_stderr() && has_key {
+        eprintln!(
+            "error: the arguments are invalid, and one of them may be an API key: see --help"
+        );
+        return ExitCode::from(2);
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// Logs to standard error. By default, libraries log nothing: they warn about causes that the error
+/// contains, and about every failed condition.
+fn start_log(verbose: bool) {
+    let libraries = match verbose {
+        true => LevelFilter::WARN,
+        false => LevelFilter::OFF,
+    };
+    let levels = Targets::new()
+        .with_default(libraries)
+        .with_target("workspace_management", LevelFilter::INFO);
+    let log = fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
+        .with_target(false);
+    registry().with(log.with_filter(levels)).init();
+}
+
+/// Prints an error, and what to do about it.
+fn report(error: &anyhow::Error, session: &Session, verbose: bool) {
+    let mut text = match verbose {
+        true => format!("{error:#}"),
+        false => errors::describe(error),
+    };
+    if let Some(deployment) = session.deployment_name()
+        && errors::is_failed_request(error)
+    {
+        text = format!("{deployment}: {text}");
+    }
+    eprintln!("error: {}", escape(&text));
+    if let Some(hint) = errors::hint(error) {
+        eprintln!("hint: {hint}");
+    }
+}
+
+async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(options) => serve::run(options, session.json).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
+            output::print(String::from_utf8(script)?.trim_end())
+        }
+        Command::Set(options) => set::run(options, session).await,
+        Command::Orgs(command) => orgs::run(command, session).await,
+        Command::Keys(command) => keys::run(command, session).await,
+        Command::Remove(command) => remove::run(command, session).await,
+        Command::Restore(options) => restore::run(options, session).await,
+        Command::List(options) => list::run(options, session).await,
+        Command::Doctor(options) => doctor::run(options, session).await,
+        Command::Env => commands::env::run(session).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

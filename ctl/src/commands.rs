@@ -2,10 +2,10 @@
 
 pub(crate) mod doctor;
 pub(crate) mod env;
-pub(crate) mod keys;
+pub mod keys;
 pub(crate) mod list;
-pub(crate) mod orgs;
-pub(crate) mod remove;
-pub(crate) mod restore;
+pub mod orgs;
+pub mod remove;
+pub mod restore;
 pub(crate) mod serve;
 pub(crate) mod set;

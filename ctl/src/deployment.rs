@@ -17,9 +17,9 @@ pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 const LOCAL_API: &str = "http://127.0.0.1:3000";
 
 /// A deployment.
-pub(crate) struct Deployment {
+pub struct Deployment {
     /// A client for its DynamoDB.
-    pub(crate) client: Client,
+    pub client: Client,
     /// The names of its tables.
     pub(crate) tables: TableNames,
     /// What error messages call it.
@@ -85,7 +85,7 @@ impl Deployment {
     }
 
     /// The local service, with its DynamoDB at the given address.
-    pub(crate) fn local(endpoint: &str) -> Self {
+    pub fn local(endpoint: &str) -> Self {
         Self {
             client: client(sdk_config(endpoint)),
             tables: table_names(),

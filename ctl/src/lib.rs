@@ -2,9 +2,9 @@
 //! the commands in their own process.
 
 mod client;
-mod commands;
+pub mod commands;
 mod confirmation;
-mod deployment;
+pub mod deployment;
 mod errors;
 mod index;
 mod output;
@@ -12,11 +12,9 @@ mod page;
 mod progress;
 mod query;
 mod records;
-mod session;
-#[cfg(test)]
-mod simulation;
+pub mod session;
 mod usage;
-mod wait;
+pub mod wait;
 mod write;
 
 use std::{

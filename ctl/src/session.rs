@@ -44,11 +44,11 @@ impl Session {
 
 /// Who runs a command, for the records that it writes.
 #[derive(Debug, Clone)]
-pub(crate) struct Operator {
+pub struct Operator {
     /// The ARN of the AWS identity or, for a local deployment, the user and the host.
-    pub(crate) name: String,
+    pub name: String,
     /// A random id of this run. Records have it instead of the id of a request.
-    pub(crate) run_id: String,
+    pub run_id: String,
 }
 
 impl Operator {

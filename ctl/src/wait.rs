@@ -12,12 +12,12 @@ const LATE_WRITE: Duration = Duration::from_secs(20);
 
 /// The maximum time after a mark until the last write of a request that used a cached record: cache
 /// time + function timeout + late write.
-pub(crate) const SAFE_WAIT: Duration =
+pub const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_PARENT_TTL.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct Wait {
+pub struct Wait {
     /// How long to wait for the function's caches to expire. A shorter wait is safe
     /// only for a local service, or if nothing sends requests
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs(), value_parser = seconds)]
@@ -47,8 +47,8 @@ impl Wait {
         Duration::from_secs(self.wait)
     }
 
-    #[cfg(test)]
-    pub(crate) fn seconds(wait: u64) -> Self {
+    /// A wait of so many seconds.
+    pub fn seconds(wait: u64) -> Self {
         Self { wait }
     }
 }

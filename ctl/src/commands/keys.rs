@@ -12,8 +12,7 @@ mod rotate;
 
 use anyhow::Result;
 
-#[cfg(test)]
-pub(crate) use self::{create::NewKey, record::insert};
+pub use self::{create::NewKey, record::insert};
 pub(crate) use self::{list::expires_within, record::to_display};
 
 use crate::session::Session;

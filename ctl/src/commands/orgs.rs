@@ -1,10 +1,10 @@
 //! `orgs`: organizations, which the API cannot create, disable or erase.
 
 mod create;
-pub(crate) mod erase;
+pub mod erase;
 mod export;
-pub(crate) mod record;
-pub(crate) mod state;
+pub mod record;
+pub mod state;
 
 use anyhow::Result;
 use workspace_management::store::Table;

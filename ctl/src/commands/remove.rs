@@ -1,8 +1,8 @@
 //! `remove`: records that the operations have stored. The API cannot remove anything.
 
-pub(crate) mod person;
+pub mod person;
 mod record;
-pub(crate) mod team;
+pub mod team;
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;

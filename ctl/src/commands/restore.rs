@@ -1,8 +1,8 @@
 //! `restore`: copies records back from a restored table or an export. It never overwrites a record.
 
-pub(crate) mod copy;
+pub mod copy;
 mod parent;
-pub(crate) mod source;
+pub mod source;
 
 use std::collections::BTreeMap;
 
@@ -48,16 +48,17 @@ fn kind_parser() -> impl TypedValueParser<Value = Table> {
 
 /// What became of the records.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) copied: usize,
+pub struct Report {
+    /// Records that were missing.
+    pub copied: usize,
     /// Records that exist with the same content.
-    pub(crate) existed: usize,
+    pub existed: usize,
     /// Records that exist with other content, which stays.
-    pub(crate) differ: usize,
+    pub differ: usize,
     /// How many records were skipped, by the reason.
-    pub(crate) skipped: BTreeMap<&'static str, usize>,
+    pub skipped: BTreeMap<&'static str, usize>,
     /// The ids of the keys that can be used again.
-    pub(crate) keys: Vec<String>,
+    pub keys: Vec<String>,
 }
 
 /// Copies records and reports what became of them.

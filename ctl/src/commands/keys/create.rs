@@ -66,20 +66,24 @@ fn operation_parser() -> PossibleValuesParser {
 }
 
 /// A new key, whose text is known only until it was printed.
-pub(crate) struct NewKey {
+pub struct NewKey {
     pub(crate) key: String,
     pub(crate) record: KeyRecord,
     /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
     /// until the key expires, but not the time for which it was issued.
     pub(crate) issued_for: Option<u64>,
     /// The id of the key that it replaces.
-    pub(crate) replaces: Option<String>,
+    pub replaces: Option<String>,
     /// The id of the rotation of all keys that issued it.
     pub(crate) rotation: Option<String>,
 }
 
 impl NewKey {
-    pub(crate) fn generate(
+    /// Generates a key for operations of an organization, or for all of them.
+    ///
+    /// # Errors
+    /// If the operating system provides no random numbers.
+    pub fn generate(
         org: &str,
         label: &str,
         operations: Option<Vec<String>>,

@@ -61,11 +61,7 @@ pub(crate) async fn active_of(deployment: &Deployment, org: &str) -> Result<Vec<
 ///
 /// # Errors
 /// If a condition fails, or DynamoDB cannot be reached.
-pub(crate) async fn insert(
-    deployment: &Deployment,
-    new: &NewKey,
-    operator: &Operator,
-) -> Result<()> {
+pub async fn insert(deployment: &Deployment, new: &NewKey, operator: &Operator) -> Result<()> {
     let organization = Condition {
         table: Table::ORGANIZATIONS,
         key: &[&new.record.org_id],

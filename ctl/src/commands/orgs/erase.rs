@@ -101,10 +101,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// An organization that is erased.
-pub(crate) struct Erasure<'a> {
-    pub(crate) deployment: &'a Deployment,
-    pub(crate) operator: &'a Operator,
-    pub(crate) org: &'a str,
+pub struct Erasure<'a> {
+    /// Where it is.
+    pub deployment: &'a Deployment,
+    /// Who erases it.
+    pub operator: &'a Operator,
+    /// Its id.
+    pub org: &'a str,
 }
 
 impl Erasure<'_> {
@@ -113,7 +116,7 @@ impl Erasure<'_> {
     /// # Errors
     /// If the organization has changed since it was read, the export cannot be written, or DynamoDB
     /// cannot be reached.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         organization: Option<&Value>,
         wait: Wait,

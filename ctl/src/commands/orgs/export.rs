@@ -72,7 +72,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// An export to a file, which is complete or does not change.
-pub(crate) struct Export {
+pub struct Export {
     path: PathBuf,
     out: Out,
 }

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
-pub(crate) async fn get(deployment: &Deployment, org: &str) -> Result<Option<Value>> {
+pub async fn get(deployment: &Deployment, org: &str) -> Result<Option<Value>> {
     records::get(deployment, Table::ORGANIZATIONS, &[org]).await
 }
 
@@ -28,7 +28,7 @@ pub(crate) async fn get(deployment: &Deployment, org: &str) -> Result<Option<Val
 ///
 /// # Errors
 /// If it is not registered, or DynamoDB cannot be reached.
-pub(crate) async fn find(deployment: &Deployment, org: &str) -> Result<Value> {
+pub async fn find(deployment: &Deployment, org: &str) -> Result<Value> {
     get(deployment, org).await?.ok_or_else(|| no_such(org))
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn no_such(org: &str) -> anyhow::Error {
 }
 
 /// What an organization accepts: it is enabled, disabled, or being erased.
-pub(crate) fn state(organization: &Value) -> &'static str {
+pub fn state(organization: &Value) -> &'static str {
     if !organization["erasing_id"].is_null() {
         "being erased"
     } else if !organization["disabled_at"].is_null() {

@@ -78,7 +78,7 @@ pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
 /// # Errors
 /// If there is no such organization, it is being erased and cannot be enabled, or DynamoDB cannot
 /// be reached.
-pub(crate) async fn change(
+pub async fn change(
     deployment: &Deployment,
     operator: &Operator,
     org: &str,

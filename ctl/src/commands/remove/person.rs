@@ -30,7 +30,7 @@ use crate::{
 const MAX_PASSES: u32 = 5;
 
 /// The time between two passes, in which the index catches up. It usually takes less than a second.
-pub(crate) const PAUSE: Duration = Duration::from_secs(2);
+pub const PAUSE: Duration = Duration::from_secs(2);
 
 /// Removes a person from all teams.
 ///
@@ -82,11 +82,7 @@ pub(crate) async fn run(
 ///
 /// # Errors
 /// If the last pass still finds a membership, or DynamoDB cannot be reached.
-pub(crate) async fn remove(
-    deployment: &Deployment,
-    org: &str,
-    user: &str,
-) -> Result<BTreeSet<String>> {
+pub async fn remove(deployment: &Deployment, org: &str, user: &str) -> Result<BTreeSet<String>> {
     let mut removed = BTreeSet::new();
     for pass in 0..MAX_PASSES {
         if pass > 0 {

@@ -28,10 +28,11 @@ use crate::{
 };
 
 /// The primary key of a team.
-pub(crate) struct Key {
+pub struct Key {
     /// `<organization>#<project>`.
-    pub(crate) project: String,
-    pub(crate) team: String,
+    pub project: String,
+    /// The id of the team.
+    pub team: String,
 }
 
 /// Removes a team and its members.
@@ -69,8 +70,8 @@ pub(crate) async fn run(
 /// Removes a team, and returns how many members this run deleted.
 ///
 /// # Errors
-/// As of [`run`].
-pub(crate) async fn remove(
+/// As of `run`.
+pub async fn remove(
     deployment: &Deployment,
     operator: &Operator,
     key: &Key,

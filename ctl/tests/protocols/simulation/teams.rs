@@ -7,13 +7,12 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
-
-use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
-use crate::{
+use workspacectl::{
     commands::remove::team::{Key, remove},
-    records::text_of,
     wait::{SAFE_WAIT, Wait},
 };
+
+use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
 
 const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 const MEMBERS: &str = "/api/v1/project/acme/apollo/docs/addUsersToTheTeam";
@@ -64,7 +63,7 @@ async fn remove_team(world: Arc<World>, number: usize, mut rng: Rng) -> Option<D
         };
         let mut confirmed = false;
         let confirm = |team: &serde_json::Value| {
-            confirmed = text_of(team, "request_id") == "first-team";
+            confirmed = team["request_id"] == "first-team";
             anyhow::ensure!(confirmed, "this is not the team to remove");
             Ok(())
         };

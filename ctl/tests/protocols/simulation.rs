@@ -3,7 +3,7 @@
 //!
 //! The real service, SDK, commands and DynamoDB engine run on one thread with a paused clock, which
 //! skips every wait and also drives the caches. A failure prints its seed, which replays it:
-//! `SIMULATION_SEED=... cargo test --package workspacectl simulation`.
+//! `SIMULATION_SEED=... cargo test --package workspacectl --test protocols`.
 //!
 //! A [`Weakness`] removes one part of a protocol from the requests on their way to DynamoDB. For
 //! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
@@ -51,13 +51,13 @@ use workspace_management::{
     service::{Service, TIMEOUT},
     store::{AdditionalRetries, Store, Table},
 };
+use workspacectl::{deployment::Deployment, session::Operator};
 
 use self::{
     network::{Network, Sender},
     tables::Tables,
     weakness::Weakness,
 };
-use crate::{deployment::Deployment, session::Operator};
 
 /// The processes of a simulation.
 struct World {

@@ -12,10 +12,7 @@ use workspace_local::{
     tables::sdk_config,
 };
 use workspace_management::{api_key::ApiKey, store::Table};
-
-use self::Change::{Deleted, Stored};
-use super::operator;
-use crate::{
+use workspacectl::{
     commands::{
         keys::{NewKey, insert},
         orgs::state::change,
@@ -25,6 +22,9 @@ use crate::{
     deployment::Deployment,
     wait::Wait,
 };
+
+use self::Change::{Deleted, Stored};
+use super::operator;
 
 /// A DynamoDB in which something changes before the first write.
 #[derive(Clone)]

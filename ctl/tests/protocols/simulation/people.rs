@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
-
-use super::{
-    Attempt, Weakness, World, assert_breaks, assert_holds, network::MAX_LAG_OF_INDEXES, operator,
-    pause,
-};
-use crate::{
+use workspacectl::{
     commands::remove::{
         person,
         team::{self, Key},
     },
     wait::{SAFE_WAIT, Wait},
+};
+
+use super::{
+    Attempt, Weakness, World, assert_breaks, assert_holds, network::MAX_LAG_OF_INDEXES, operator,
+    pause,
 };
 
 /// The organization and the person. `acme2` has a user with the same id.

@@ -21,12 +21,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 use workspace_local::dynamodb::{action, is_read};
+use workspacectl::commands::remove::person;
 
 use super::{
     tables::{Tables, new_request},
     weakness::Weakness,
 };
-use crate::commands::remove::person;
 
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
-
-use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
-use crate::{
+use workspacectl::{
     commands::{
         keys::{NewKey, insert},
         orgs::{erase::Erasure, record, state::change},
     },
     wait::{SAFE_WAIT, Wait},
 };
+
+use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
 
 /// Sends requests for an organization.
 async fn write_records(

@@ -6,6 +6,6 @@ pub mod keys;
 pub(crate) mod list;
 pub mod orgs;
 pub mod remove;
-pub mod restore;
+pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod set;

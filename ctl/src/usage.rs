@@ -8,7 +8,7 @@ use workspace_management::values::Identifier;
 ///
 /// clap's own errors repeat the argument, which must not happen if it is an API key.
 #[derive(Debug)]
-pub struct UsageError(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
 impl fmt::Display for UsageError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,8 @@
 //! `restore`: copies records back from a restored table or an export. It never overwrites a record.
 
-pub mod copy;
+pub(crate) mod copy;
 mod parent;
-pub mod source;
+pub(crate) mod source;
 
 use std::collections::BTreeMap;
 
@@ -48,17 +48,16 @@ fn kind_parser() -> impl TypedValueParser<Value = Table> {
 
 /// What became of the records.
 #[derive(Debug, Default)]
-pub struct Report {
-    /// Records that were missing.
-    pub copied: usize,
+pub(crate) struct Report {
+    pub(crate) copied: usize,
     /// Records that exist with the same content.
-    pub existed: usize,
+    pub(crate) existed: usize,
     /// Records that exist with other content, which stays.
-    pub differ: usize,
+    pub(crate) differ: usize,
     /// How many records were skipped, by the reason.
-    pub skipped: BTreeMap<&'static str, usize>,
+    pub(crate) skipped: BTreeMap<&'static str, usize>,
     /// The ids of the keys that can be used again.
-    pub keys: Vec<String>,
+    pub(crate) keys: Vec<String>,
 }
 
 /// Copies records and reports what became of them.

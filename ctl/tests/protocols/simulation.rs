@@ -8,7 +8,6 @@
 //! A [`Weakness`] removes one part of a protocol from the requests on their way to DynamoDB. For
 //! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
 
-mod interference;
 mod network;
 mod organizations;
 mod people;

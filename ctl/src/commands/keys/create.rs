@@ -73,7 +73,7 @@ pub struct NewKey {
     /// until the key expires, but not the time for which it was issued.
     pub(crate) issued_for: Option<u64>,
     /// The id of the key that it replaces.
-    pub replaces: Option<String>,
+    pub(crate) replaces: Option<String>,
     /// The id of the rotation of all keys that issued it.
     pub(crate) rotation: Option<String>,
 }

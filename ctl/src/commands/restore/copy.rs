@@ -49,7 +49,7 @@ const OLDER: &str = "they are older than their organization or team, and belonge
 ///
 /// # Errors
 /// If the source cannot be read, or DynamoDB cannot be reached.
-pub async fn restore(
+pub(crate) async fn restore(
     deployment: &Deployment,
     operator: &Operator,
     source: &Source,

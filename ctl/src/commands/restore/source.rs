@@ -17,7 +17,7 @@ const BATCH: usize = 1_000;
 
 /// A source of records.
 #[derive(Debug)]
-pub enum Source {
+pub(crate) enum Source {
     /// The table with this name, whose records are of this kind.
     Table(String, Table),
     /// A file, whose records are of this kind if there is one.
@@ -28,8 +28,8 @@ impl Source {
     /// The file with a name, or else the table.
     ///
     /// # Errors
-    /// A `UsageError` if the kind of a table's records is missing.
-    pub fn new(from: &str, to: Option<Table>) -> Result<Self, UsageError> {
+    /// A [`UsageError`] if the kind of a table's records is missing.
+    pub(crate) fn new(from: &str, to: Option<Table>) -> Result<Self, UsageError> {
         let path = Path::new(from);
         if path.is_file() {
             return Ok(Self::File(path.to_owned(), to));

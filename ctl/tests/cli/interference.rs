@@ -1,0 +1,146 @@
+//! What another operator changes after a command has read it, and before the command writes.
+
+use std::{fs, process::Output, sync::Mutex};
+
+use serde_json::{Value, json};
+use workspace_local::{demo::key_record, fixtures};
+use workspace_management::{api_key::ApiKey, store::Table};
+
+use self::Change::{Deleted, Stored};
+use crate::{assert_fails, network::Network, workspacectl};
+
+/// What changes before the first write of a command.
+#[derive(Debug, Clone)]
+enum Change {
+    Stored((Table, Value)),
+    Deleted((Table, Value)),
+}
+
+/// A DynamoDB with an organization and a team.
+fn network() -> Network {
+    let network = Network::new();
+    for (table, record) in [organization(None, fixtures::CREATED_AT), team(None)] {
+        network.dynamodb.put(table, record);
+    }
+    network
+}
+
+/// Runs a command, and changes something before its first write.
+fn run(network: &Network, change: &Option<Change>, arguments: &[&str]) -> Output {
+    let (dynamodb, change) = (network.dynamodb.clone(), Mutex::new(change.clone()));
+    let url = network.listen(move |action, _| {
+        let reads = ["GetItem", "Query", "Scan"].map(|read| format!("dynamodb:{read}"));
+        if !reads.contains(&action.to_owned()) {
+            match change.lock().unwrap().take() {
+                Some(Stored((table, record))) => dynamodb.put(table, record),
+                Some(Deleted((table, record))) => dynamodb.delete(table, &record),
+                None => {}
+            }
+        }
+        true
+    });
+    let mut command = workspacectl(arguments);
+    let output = command.env("AWS_ENDPOINT_URL_DYNAMODB", url).output();
+    network.assert_valid_records();
+    output.unwrap()
+}
+
+fn organization(mark: Option<&str>, created_at: &str) -> (Table, Value) {
+    let mut record = match mark {
+        Some("disabled_at") => fixtures::disabled_organization("acme"),
+        _ => fixtures::organization("acme"),
+    };
+    record["created_at"] = json!(created_at);
+    if mark == Some("erasing_id") {
+        record["erasing_id"] = json!(fixtures::RANDOM_ID);
+    }
+    (Table::ORGANIZATIONS, record)
+}
+
+fn team(removing_id: Option<&str>) -> (Table, Value) {
+    let mut record = fixtures::team("acme", "apollo", "docs", "Docs");
+    if let Some(id) = removing_id {
+        record["removing_id"] = json!(id);
+    }
+    (Table::TEAMS, record)
+}
+
+/// Each condition of a restore's transaction fails if what it checks has changed since it was read.
+#[test]
+fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
+    let mut member = fixtures::member("acme", "apollo", "docs", "ada");
+    member["created_at"] = json!("2026-02-01T00:00:00.000Z");
+    let member = json!({ "table": "members", "record": member });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), member.to_string()).unwrap();
+    let restore = ["restore", "--json", "--from", file.path().to_str().unwrap()];
+    let disabled = organization(Some("disabled_at"), fixtures::CREATED_AT);
+    let erased = organization(Some("erasing_id"), fixtures::CREATED_AT);
+    let other = organization(None, "2026-03-01T00:00:00.000Z");
+    for (change, copied) in [
+        (None, 1),
+        (Some(Stored(team(Some(fixtures::RANDOM_ID)))), 0),
+        (Some(Stored(erased)), 0),
+        (Some(Stored(other)), 0),
+        // It may be disabled.
+        (Some(Stored(disabled)), 1),
+    ] {
+        let network = network();
+        let output = run(&network, &change, &restore);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report[0]["copied"], copied, "{change:?}");
+        assert_eq!(report[0]["skipped"], 1 - copied, "{change:?}");
+        let members = network.dynamodb.records(Table::TEAM_MEMBERS);
+        assert_eq!(members.len(), copied, "{change:?}");
+    }
+}
+
+/// A key that is created just before its organization is disabled is stored before, or not at all.
+#[test]
+fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
+    let old = ApiKey::generate([1; 8], [[7; 16]; 2]);
+    let record = key_record(&old, "acme", "test");
+    let mut revoked = record.clone();
+    revoked.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
+    let disabled = organization(Some("disabled_at"), fixtures::CREATED_AT);
+    let erased = organization(Some("erasing_id"), fixtures::CREATED_AT);
+    for (change, is_stored) in [
+        (None, true),
+        (Some(Stored(disabled)), false),
+        (Some(Stored(erased)), false),
+        (Some(Stored((Table::KEYS, json!(revoked)))), false),
+    ] {
+        let network = network();
+        network.dynamodb.put(Table::KEYS, &record);
+        let output = run(&network, &change, &["keys", "rotate", &record.key_id]);
+        assert_eq!(output.status.success(), is_stored, "{change:?}: {output:?}");
+        let count = network.dynamodb.records(Table::KEYS).len();
+        assert_eq!(count, 1 + usize::from(is_stored), "{change:?}");
+    }
+}
+
+/// A condition on an attribute that is missing also holds for a record that is missing, which the
+/// update would then create.
+#[test]
+fn a_record_that_was_deleted_meanwhile_is_not_created_by_its_mark() {
+    let acme = organization(None, fixtures::CREATED_AT);
+    for command in ["disable", "enable"] {
+        let network = network();
+        if command == "enable" {
+            let disabled = fixtures::disabled_organization("acme");
+            network.dynamodb.put(Table::ORGANIZATIONS, disabled);
+        }
+        let change = Some(Deleted(acme.clone()));
+        let output = run(&network, &change, &["orgs", command, "acme"]);
+        assert_fails(&output, "there is no organization acme");
+        assert!(network.dynamodb.records(Table::ORGANIZATIONS).is_empty());
+    }
+
+    let network = network();
+    let team = team(None);
+    let remove = "remove team --org acme --project apollo docs --wait 0 --yes";
+    let remove: Vec<_> = remove.split(' ').collect();
+    let output = run(&network, &Some(Deleted(team)), &remove);
+    assert!(!output.status.success(), "{output:?}");
+    assert!(network.dynamodb.records(Table::TEAMS).is_empty());
+}

@@ -1,0 +1,139 @@
+//! The network between a command and AWS, which consists of a DynamoDB in this process and of fixed
+//! responses. A test sees every request first, and can deny it.
+
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::config::http::HttpRequest;
+use axum::{
+    Router,
+    http::{HeaderMap, StatusCode},
+};
+use serde_json::json;
+use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
+use workspace_local::{dynamodb::DynamoDb, schemas};
+use workspace_management::store::Table;
+
+/// The status and the body of a response.
+type Response = (u16, String);
+
+pub(crate) struct Network {
+    pub(crate) dynamodb: DynamoDb,
+    pub(crate) runtime: Runtime,
+}
+
+impl Network {
+    /// A network with a DynamoDB that has all tables, without records and protected as on AWS.
+    pub(crate) fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let dynamodb = runtime.block_on(DynamoDb::with_tables()).unwrap();
+        for table in Table::ALL {
+            let update = dynamodb.client().update_table();
+            let update = update
+                .table_name(table.logical_id)
+                .deletion_protection_enabled(true);
+            runtime.block_on(update.send()).unwrap();
+        }
+        Self { dynamodb, runtime }
+    }
+
+    /// Listens at a URL for all services of AWS. `is_allowed` gets the action of each request, such
+    /// as `dynamodb:GetItem`, and its body.
+    pub(crate) fn listen(
+        &self,
+        is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
+    ) -> String {
+        let listener = self.runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (dynamodb, is_allowed) = (self.dynamodb.clone(), Arc::new(is_allowed));
+        let respond = move |headers: HeaderMap, body: String| async move {
+            let action = action(&headers, &body);
+            let respond = || match is_allowed(&action, &body) {
+                true => respond(&dynamodb, &action, &body),
+                false => deny(&action),
+            };
+            let (status, body) = block_in_place(respond);
+            (StatusCode::from_u16(status).unwrap(), body)
+        };
+        let routes = Router::new().fallback(respond);
+        self.runtime
+            .spawn(axum::serve(listener, routes).into_future());
+        url
+    }
+
+    /// Checks all records against their schemas.
+    pub(crate) fn assert_valid_records(&self) {
+        for table in schemas::tables() {
+            for record in self.dynamodb.records(table) {
+                assert_eq!(schemas::errors(table, &record), [""; 0]);
+            }
+        }
+    }
+}
+
+/// The action of a request, with the service from the scope of its signature:
+/// `AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, ...`.
+fn action(headers: &HeaderMap, body: &str) -> String {
+    let header = |name| headers.get(name).map(|value| value.to_str().unwrap());
+    let service = header("authorization").unwrap().split('/').nth(3).unwrap();
+    let action = match header("x-amz-target") {
+        Some(target) => target.split('.').nth(1),
+        None => body.split(['=', '&']).nth(1), // the first parameter of a form
+    };
+    format!("{service}:{}", action.unwrap())
+}
+
+/// Responds as AWS.
+fn respond(dynamodb: &DynamoDb, action: &str, body: &str) -> Response {
+    let (service, name) = action.split_once(':').unwrap();
+    let result = match action {
+        "dynamodb:DescribeContinuousBackups" => {
+            let recovery = json!({ "PointInTimeRecoveryStatus": "ENABLED" });
+            let backups = json!({
+                "ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": recovery,
+            });
+            return (
+                200,
+                json!({ "ContinuousBackupsDescription": backups }).to_string(),
+            );
+        }
+        _ if service == "dynamodb" => {
+            let mut request = HttpRequest::new(body.into());
+            let target = format!("DynamoDB_20120810.{name}");
+            request.headers_mut().insert("x-amz-target", target);
+            let response = dynamodb.handle(&request);
+            let body = response.body().bytes().unwrap().to_vec();
+            return (response.status().as_u16(), String::from_utf8(body).unwrap());
+        }
+        "sts:GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),
+        "cloudformation:DescribeStacks" => "<Stacks><member><StackName>stack</StackName>\
+            <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
+            <StackStatus>CREATE_COMPLETE</StackStatus></member></Stacks>"
+            .to_owned(),
+        "cloudformation:ListStackResources" => {
+            let resources = Table::ALL.iter().map(|table| {
+                let id = table.logical_id;
+                format!(
+                    "<member><LogicalResourceId>{id}</LogicalResourceId>\
+                    <PhysicalResourceId>{id}</PhysicalResourceId></member>"
+                )
+            });
+            let resources: String = resources.collect();
+            format!("<StackResourceSummaries>{resources}</StackResourceSummaries>")
+        }
+        _ => panic!("no command is expected to send {action}"),
+    };
+    let body = format!("<{name}Result>{result}</{name}Result>");
+    (200, format!("<{name}Response>{body}</{name}Response>"))
+}
+
+fn deny(action: &str) -> Response {
+    if action.starts_with("dynamodb:") {
+        let error = "com.amazon.coral.service#AccessDeniedException";
+        let body = json!({ "__type": error, "Message": "not authorized" });
+        return (400, body.to_string());
+    }
+    let error = "<Code>AccessDenied</Code><Message>not authorized</Message>";
+    let body = format!("<ErrorResponse><Error>{error}</Error></ErrorResponse>");
+    (403, body)
+}

@@ -11,6 +11,7 @@ use crate::{
 mod name;
 mod unique_list;
 
+pub use name::is_visible;
 pub(crate) use name::{DisplayName, NameWithId};
 pub(crate) use unique_list::{Keyed, UniqueList};
 

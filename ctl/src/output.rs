@@ -8,6 +8,7 @@ use std::{
 use anyhow::Result;
 use comfy_table::{Table, presets::NOTHING};
 use serde_json::{Value, json};
+use workspace_management::values::is_visible;
 
 use crate::query::Page;
 
@@ -163,11 +164,12 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// Whether a character can control the terminal, or reorder or hide text.
 fn is_escaped(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}'
-                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    match character {
+        '\u{2028}' | '\u{2029}' => true,  // line separators
+        '\u{fe00}'..='\u{fe0f}' => false, // how a symbol looks, such as an emoji
+        _ if character.is_control() => true,
+        _ => !is_visible(character) && !character.is_whitespace(),
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +230,7 @@ mod tests {
             assert!(json.is_ascii(), "{json}");
             assert_eq!(serde_json::from_str::<String>(&json).expect("JSON"), text);
         }
-        let harmless = "Zoë 市场 ﷽ é\u{301} 🎉\u{fe0f}";
+        let harmless = "Zoë 市场\u{3000}﷽ é\u{301} 🎉\u{fe0f}";
         assert_eq!(escape(harmless), harmless);
     }
 

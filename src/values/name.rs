@@ -77,8 +77,9 @@ fn is_latin(text: &str) -> bool {
     text.is_ascii() || !text.contains(is_other)
 }
 
-/// Whether a character is visible on its own.
-fn is_visible(c: char) -> bool {
+/// Whether a character is visible on its own. White space is not, nor are control characters and
+/// those that Unicode calls ignorable because they only affect how others are shown.
+pub fn is_visible(c: char) -> bool {
     let is_invisible = c.is_whitespace()
         || c.is_control()
         // Default_Ignorable_Code_Point in DerivedCoreProperties.txt of Unicode 17

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
 
 mod deployments;
+mod docs;
 mod doctor;
 mod durability;
 mod env;

@@ -8,7 +8,6 @@ mod durability;
 mod env;
 mod help;
 mod interference;
-mod json;
 mod keys;
 mod list;
 mod network;

@@ -9,6 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
+use workspace_local::events;
+
 use crate::{
     assert_fails, assert_usage_error, listed_tables,
     server::{Server, agent},
@@ -25,6 +28,28 @@ fn the_printed_requests_succeed_and_store_a_record_of_every_kind() {
         let records = server.records(&["list", table.noun]);
         assert!(!records.is_empty(), "{}", table.noun);
     }
+}
+
+#[test]
+fn serve_prints_its_addresses_and_requests_as_json() {
+    let mut process = workspacectl(&["--json", "serve", "--port", "0", "--dynamodb-port", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+
+    let printed: Value = serde_json::from_str(&line).unwrap();
+    for name in ["url", "dynamodb", "key"] {
+        assert!(printed[name].is_string(), "{line}");
+    }
+    let requests = printed["requests"].as_array().unwrap();
+    assert_eq!(requests.len(), events::all().count());
 }
 
 #[test]

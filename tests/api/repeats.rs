@@ -1,14 +1,18 @@
 //! Repeated requests: identical content succeeds and changes nothing, no matter who sends it.
 //! `ctl/tests/cli/keys.rs` has the test with a rotated key.
 
-use std::time::Duration;
+use std::{env, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     operations::{Sample, Stored, Values},
-    support::{TestApp, TestClient, event},
+    support::{TestApp, TestClient, event, parse, written_tables},
 };
 
 /// Sends a sample with a request id of its own.
@@ -55,6 +59,103 @@ async fn identical_content_succeeds_for_every_caller_and_changes_nothing() {
                 let after = app.all_records().await;
                 assert_eq!(after, created, "{operation:?}: {creator}, then {caller}");
             }
+        }
+    }
+}
+
+/// Calls DynamoDB Streams. Signs nothing, which DynamoDB Local and the embedded DynamoDB accept.
+async fn call_streams(app: &TestApp, action: &str, request: Value) -> Value {
+    let host = app.endpoint.strip_prefix("http://").unwrap();
+    let body = request.to_string();
+    let length = body.len();
+    // DynamoDB Local reads the region and the database from the credential.
+    let request = format!(
+        "POST / HTTP/1.0\r\n\
+        Host: {host}\r\n\
+        Authorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
+        SignedHeaders=host, Signature=none\r\n\
+        X-Amz-Target: DynamoDBStreams_20120810.{action}\r\n\
+        Content-Type: application/x-amz-json-1.0\r\n\
+        Content-Length: {length}\r\n\r\n{body}"
+    );
+    let mut connection = TcpStream::connect(host).await.unwrap();
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    connection.read_to_string(&mut response).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{action}: {response}");
+    parse(body)
+}
+
+/// The names of the events in a table's change stream, the oldest first. Without those whose images
+/// are equal, which only the embedded DynamoDB emits: for a write that changes nothing.
+async fn events(app: &TestApp, table: Table) -> Vec<String> {
+    let description = app.dynamodb.describe_table();
+    let description = description.table_name(app.tables.name(table)).send();
+    let description = description.await.unwrap();
+    let stream = description.table().unwrap().latest_stream_arn().unwrap();
+    let request = json!({ "StreamArn": stream });
+    let description = call_streams(app, "DescribeStream", request).await;
+    let shards = &description["StreamDescription"]["Shards"];
+    assert_eq!(shards.as_array().unwrap().len(), 1, "{description}");
+    let request = json!({
+        "StreamArn": stream,
+        "ShardId": shards[0]["ShardId"],
+        "ShardIteratorType": "TRIM_HORIZON",
+    });
+    let mut page = call_streams(app, "GetShardIterator", request).await;
+    page["NextShardIterator"] = page["ShardIterator"].take();
+
+    let mut names = Vec::new();
+    loop {
+        let request = json!({ "ShardIterator": page["NextShardIterator"] });
+        page = call_streams(app, "GetRecords", request).await;
+        let events = page["Records"].as_array().unwrap();
+        if events.is_empty() {
+            return names;
+        }
+        let is_change = |event: &&Value| {
+            let images = &event["dynamodb"];
+            !is_embedded() || images["OldImage"] != images["NewImage"]
+        };
+        let changes = events.iter().filter(is_change);
+        names.extend(changes.map(|event| event["eventName"].as_str().unwrap().to_owned()));
+    }
+}
+
+fn is_embedded() -> bool {
+    env::var("TEST_DYNAMODB_ENDPOINT").is_err()
+}
+
+/// A reader of the change streams sees each change once.
+#[tokio::test]
+async fn a_repeat_emits_no_stream_event() {
+    if env::var("TEST_DYNAMODB_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("https:")) {
+        return; // On AWS, streams have another endpoint and need signed requests.
+    }
+    for operation in Operation::ALL {
+        let sample = Sample::of(*operation, &Values::example());
+        let (app, callers) = app_with_callers(*operation).await;
+        let mut expected = Vec::new();
+        for table in written_tables() {
+            expected.push((table.noun, events(&app, table).await));
+        }
+        for (number, (_, key)) in callers.iter().enumerate() {
+            app.advance_clock(Duration::from_secs(1));
+            let request_id = format!("request-{number}");
+            send(&client(&app, key.as_deref()), &sample, &request_id).await;
+        }
+        // A deletion is an event, so the events before it are there, too.
+        for stored in &sample.records {
+            app.delete(stored.table, stored.key.clone()).await;
+        }
+
+        for (table, (noun, mut expected)) in written_tables().zip(expected) {
+            let count = sample.records.iter().filter(|stored| stored.table == table);
+            let count = count.count();
+            expected.extend(vec!["INSERT".to_owned(); count]);
+            expected.extend(vec!["REMOVE".to_owned(); count]);
+            assert_eq!(events(&app, table).await, expected, "{operation:?}: {noun}");
         }
     }
 }

@@ -1,5 +1,70 @@
-"""The options of the tests in this folder."""
+"""`cargo serve` and Chromium, for the tests of the page."""
+
+import json
+import os
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
 
 
-def pytest_addoption(parser):
-    parser.addoption("--node-modules", help="the folder with the packages of ci/package.json")
+class Service:
+    """`workspacectl serve` on free ports. WORKSPACECTL is the compiled program."""
+
+    def __init__(self, *options):
+        ports = ["--port", "0", "--dynamodb-port", "0"]
+        command = [os.environ["WORKSPACECTL"], "serve", *ports, "--json", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        addresses = json.loads(self.process.stdout.readline())
+        self.url, self.dynamodb, self.key = (addresses[name] for name in ("url", "dynamodb", "key"))
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def send(self, path, body):
+        headers = {"authorization": f"Bearer {self.key}"}
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request) as response:
+            assert response.status == 204
+
+    def create_team(self, project, name, description=""):
+        path = f"/api/v1/project/acme/{project}/createNewTeamOnProject"
+        self.send(path, {"teamName": name, "teamDescription": description})
+
+    def stored(self, kind):
+        with urllib.request.urlopen(f"{self.url}/stored/{kind}") as response:
+            return json.load(response)["records"]
+
+    def ctl(self, *arguments):
+        environment = {**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": self.dynamodb}
+        subprocess.run([os.environ["WORKSPACECTL"], *arguments], env=environment, check=True)
+
+
+@pytest.fixture(scope="session")
+def serve():
+    """Starts services, which end with the tests."""
+    services = []
+
+    def start(*options):
+        services.append(Service(*options))
+        return services[-1]
+
+    yield start
+    for service in services:
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args):
+    names = ["chromium", "chromium-browser", "google-chrome"]
+    chromium = next(filter(None, map(shutil.which, names)), None)
+    chromium or pytest.exit("Install Chromium.", returncode=1)
+    arguments = [
+        "--no-sandbox",
+        "--host-resolver-rules=MAP evil.example 127.0.0.1",
+        # Chromium itself keeps some pages away from this machine. Other browsers do not.
+        "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",
+    ]
+    return {"executable_path": chromium, "args": arguments, **browser_type_launch_args}

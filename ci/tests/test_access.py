@@ -4,15 +4,12 @@ usage: WORKSPACECTL=FILE pytest ci/tests/test_access.py, where FILE is the compi
 """
 
 import json
-import os
-import shutil
-import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 
 import pytest
 
+# The browser resolves it to this machine.
 HOST = "evil.example"
 STORE = "/api/v1/org/acme/dataStores/create"
 SCAN = "DynamoDB_20120810.Scan"
@@ -43,25 +40,14 @@ def pages():
 
 
 @pytest.fixture(scope="module")
-def service(pages):
-    """A service whose API the pages of http://localhost may call."""
-    front_end = f"http://localhost:{pages}"
-    command = [os.environ["WORKSPACECTL"], "serve", "--port", "0", "--dynamodb-port", "0", "--json"]
-    process = subprocess.Popen([*command, "--cors", front_end], stdout=subprocess.PIPE)
-    addresses = json.loads(process.stdout.readline())
-    yield SimpleNamespace(front_end=front_end, **addresses)
-    process.terminate()
-    process.wait()
+def front_end(pages):
+    """The origin whose pages may call the API."""
+    return f"http://localhost:{pages}"
 
 
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args):
-    names = ["chromium", "chromium-browser", "google-chrome"]
-    chromium = next(filter(None, map(shutil.which, names)), None) or pytest.exit("Install Chromium.", returncode=1)
-    # Chromium itself keeps some pages away from this machine. Other browsers do not.
-    features = "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests"
-    arguments = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1", features]
-    return {"executable_path": chromium, "args": arguments, **browser_type_launch_args}
+@pytest.fixture(scope="module")
+def service(serve, front_end):
+    return serve("--cors", front_end)
 
 
 @pytest.fixture
@@ -169,8 +155,8 @@ def test_a_name_that_resolves_to_this_machine_is_not_its_own(page, service):
         assert fetch(page, "/", **scan)["status"] == 403
 
 
-def test_a_front_end_in_cors_can_call_the_api_and_nothing_else(page, service, stored):
-    page.goto(service.front_end)
+def test_a_front_end_in_cors_can_call_the_api_and_nothing_else(page, front_end, service, stored):
+    page.goto(front_end)
     headers = {
         "authorization": f"Bearer {service.key}",
         "content-type": "application/json",

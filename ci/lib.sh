@@ -41,15 +41,16 @@ cargo_tool() {
   CARGO_TARGET_DIR=$tools/target cargo install --quiet --locked --debug --root "$tools" "$1@$2" "${@:3}"
 }
 
-# python_tools NAME: installs the packages in ci/requirements/NAME.txt into a virtual environment,
-# and puts their commands on PATH. The file lists all packages, with a hash that pip checks.
+# python_tools GROUP: installs a group of ci/pyproject.toml into a virtual environment, as ci/uv.lock
+# says, and puts its commands on PATH. uv checks the hash of each package.
 python_tools() {
-  local environment=$tools/$1 requirements=ci/requirements/$1.txt
+  local environment=$tools/$1
   need python3
-  if ! cmp -s "$requirements" "$environment/requirements.txt"; then
+  if ! cmp -s ci/uv.lock "$environment/uv.lock"; then
     python3 -m venv --clear "$environment"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement "$requirements"
-    cp "$requirements" "$environment/requirements.txt"
+    "$environment/bin/pip" install --quiet --disable-pip-version-check --requirement ci/uv.txt
+    VIRTUAL_ENV=$environment "$environment/bin/uv" sync --quiet --project ci --frozen --active --only-group "$1"
+    cp ci/uv.lock "$environment"
   fi
   export PATH=$environment/bin:$PATH
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use workspace_local::{events, fixtures, schemas};
+use workspace_local::{events, schemas};
 use workspace_management::store::Table;
 
 use crate::{
@@ -148,35 +148,5 @@ async fn the_documentation_says_where_each_field_of_a_request_is_stored() {
                 "{kind}: {field}"
             );
         }
-    }
-}
-
-#[test]
-fn the_fixtures_of_tests_are_valid() {
-    let mut marked = fixtures::team("acme", "apollo", "docs", "Docs");
-    marked["removing_id"] = json!(fixtures::RANDOM_ID);
-    for (table, record) in [
-        (Table::ORGANIZATIONS, fixtures::organization("acme")),
-        (
-            Table::ORGANIZATIONS,
-            fixtures::disabled_organization("acme"),
-        ),
-        (Table::TEAMS, marked),
-        (
-            Table::TEAM_MEMBERS,
-            fixtures::member("acme", "apollo", "docs", "ada"),
-        ),
-        (Table::MODELS, fixtures::model("acme", "chat", "gpt-4o")),
-        (Table::BOT_VOICES, fixtures::bot_voice("acme", "bot-7")),
-        (
-            Table::DATA_STORES,
-            fixtures::data_store("acme", "papers", "Papers"),
-        ),
-        (
-            Table::LOGGING_INSTANCES,
-            fixtures::logging_instance("acme", "apollo"),
-        ),
-    ] {
-        assert_eq!(schemas::errors(table, &record), [""; 0]);
     }
 }

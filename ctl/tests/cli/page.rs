@@ -50,22 +50,6 @@ fn the_page_and_its_files_come_from_the_server_itself() {
 }
 
 #[test]
-fn the_page_is_small() {
-    let files = [
-        include_str!("../../page/index.html"),
-        include_str!("../../page/page.css"),
-        include_str!("../../page/page.js"),
-        include_str!("../../page/icon.svg"),
-    ];
-    let lines: usize = files.iter().map(|file| file.lines().count()).sum();
-    let bytes: usize = files.iter().map(|file| file.len()).sum();
-    assert!(
-        lines <= 1_000 && bytes <= 60_000,
-        "{lines} lines, {bytes} bytes"
-    );
-}
-
-#[test]
 fn the_contract_names_the_server_itself_and_keeps_the_order_of_the_operations() {
     let server = Server::start(&[]);
 

@@ -20,12 +20,6 @@ fail() {
   exit 1
 }
 
-# skip REASON: fails in CI, where nothing must be skipped.
-skip() {
-  [ "${CI-}" != true ] || fail "with CI=true, nothing may be skipped: $*"
-  printf 'SKIPPED: %s\n' "$*"
-}
-
 # need COMMAND...: fails if a command is not installed.
 need() {
   local command
@@ -135,39 +129,6 @@ serve() {
   key=$(sed -n 's/^key: //p' "$served")
   AWS_ENDPOINT_URL_DYNAMODB=$(sed -n 's/^dynamodb on //p' "$served")
   export url key AWS_ENDPOINT_URL_DYNAMODB
-}
-
-# skip_without_java WHAT: ends the script if Java or Maven is not installed.
-skip_without_java() {
-  if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then
-    skip "$1, because Java or Maven is not installed"
-    exit
-  fi
-}
-
-# dynamodb_local: starts DynamoDB Local, the engine that AWS publishes for tests, on a free port, and
-# sets `dynamodb_url`. Needs java, mvn and an x86_64 machine.
-dynamodb_local() {
-  local engine=$tools/dynamodb-local port
-  need java mvn python3 curl
-  [ "$(uname -m)" = x86_64 ] || fail "DynamoDB Local needs an x86_64 machine"
-  mvn --quiet --batch-mode --file ci/pom.xml dependency:copy-dependencies -DoutputDirectory="$engine"
-  port=$(free_port)
-  start java -Djava.library.path="$engine" -cp "$engine/*" software.amazon.dynamodb.services.local.main.ServerRunner \
-    -inMemory -sharedDb -disableTelemetry -port "$port"
-  dynamodb_url=http://127.0.0.1:$port
-  wait_for 60 curl --silent --output /dev/null "$dynamodb_url"
-}
-
-# moto: starts moto, which emulates AWS, on a free port, and sets `moto_url`. Needs `python_tools aws`.
-moto() {
-  local port
-  need curl
-  port=$(free_port)
-  start moto_server --port "$port"
-  # Its CloudFormation requires the host name localhost.
-  moto_url=http://localhost:$port
-  wait_for 60 curl --silent --fail --output /dev/null "$moto_url/moto-api/"
 }
 
 # check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs, and

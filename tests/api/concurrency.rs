@@ -16,7 +16,7 @@ const CALLERS: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_additions_to_a_team_lose_no_member() {
-    let rounds = iterations(10, 200);
+    let rounds = iterations(10, 60);
     let app = Arc::new(TestApp::new().await);
     let key = app.issue_key("acme", |_| {}).await;
     app.insert_demo_team().await;

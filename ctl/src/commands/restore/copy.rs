@@ -27,18 +27,12 @@ use crate::{
 const MARKS: [&str; 3] = ["restored_at", "restored_by", "restored_request_id"];
 
 /// The tables in the order in which they are restored: a record needs those that it belongs to.
-const ORDER: [&[Table]; 3] = [
-    &[Table::ORGANIZATIONS],
-    &[
-        Table::KEYS,
-        Table::TEAMS,
-        Table::MODELS,
-        Table::BOT_VOICES,
-        Table::DATA_STORES,
-        Table::LOGGING_INSTANCES,
-    ],
-    &[Table::TEAM_MEMBERS],
-];
+fn order() -> [Vec<Table>; 3] {
+    let (first, last) = (Table::ORGANIZATIONS, Table::TEAM_MEMBERS);
+    let others = Table::ALL.iter().copied();
+    let others = others.filter(|table| ![first, last].contains(table));
+    [vec![first], others.collect(), vec![last]]
+}
 
 const NO_KEYS: &str = "keys, which need --keys and are not in exports";
 const NO_PARENT: &str = "their organization or team does not exist, or is being deleted";
@@ -63,7 +57,8 @@ pub(crate) async fn restore(
         report: Report::default(),
         counter: Counter::new("records processed"),
     };
-    for tables in ORDER {
+    let order = order();
+    for tables in &order {
         let mut batches = source.batches(tables)?;
         while let Some((table, records)) = batches.next(deployment).await? {
             restore.copy(table, records).await?;

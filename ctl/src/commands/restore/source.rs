@@ -50,7 +50,7 @@ impl Source {
     ///
     /// # Errors
     /// If the file cannot be opened.
-    pub(super) fn batches(&self, tables: &'static [Table]) -> Result<Batches<'_>> {
+    pub(super) fn batches<'a>(&'a self, tables: &'a [Table]) -> Result<Batches<'a>> {
         Ok(match self {
             Self::Table(name, table) => Batches::Table {
                 name,
@@ -85,7 +85,7 @@ pub(crate) enum Batches<'a> {
     File {
         path: &'a Path,
         kind: Option<Table>,
-        tables: &'static [Table],
+        tables: &'a [Table],
         lines: Lines<BufReader<File>>,
         number: usize,
         /// A record of another table than the batch before it.

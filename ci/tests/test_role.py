@@ -42,6 +42,8 @@ ARNS = {
         f"arn:aws:logs:{ACCOUNT}:log-group:/aws/vendedlogs/{STACK}-api-0a1b2c",
     ],
     "AWS::Logs::MetricFilter": [f"arn:aws:logs:{ACCOUNT}:log-group:{STACK}-LogGroup-1A2B"],
+    "AWS::SNS::Subscription": ["*"],  # Its actions have no resources.
+    "AWS::SNS::Topic": [f"arn:aws:sns:{ACCOUNT}:{STACK}-AlarmTopic-1A2B"],
     "AWS::Route53::RecordSet": ["arn:aws:route53:::hostedzone/Z0123456789"],
 }
 
@@ -52,25 +54,59 @@ OTHER_ARNS = {
     "iam:DetachRolePolicy": f"{IAM}:role/{STACK}-ReaderRole-1A2B",
     "iam:PassRole": f"{IAM}:role/{STACK}-FunctionRole-1A2B",
     "route53:GetChange": "arn:aws:route53:::change/C0123456789",
+    "sns:Subscribe": f"arn:aws:sns:{ACCOUNT}:{STACK}-AlarmTopic-1A2B",
+    "sns:Unsubscribe": "*",
+    "iam:GetRole": f"{IAM}:role/{STACK}-FunctionRole-1A2B",
     "s3:GetObject": f"{BUCKET}/key",
     "s3:GetObjectVersion": f"{BUCKET}/key",
 }
 
-# The actions in the schemas for what template.yaml does not use.
-UNUSED = """
-    dynamodb:*Item dynamodb:Query dynamodb:Scan dynamodb:*Import* dynamodb:*TableReplica
-    dynamodb:DeleteTable dynamodb:[!D]*KinesisStreamingDestination dynamodb:DisableKinesis*
-    dynamodb:PutResourcePolicy dynamodb:DeleteResourcePolicy dynamodb:UpdateTimeToLive
-    ec2:* elasticfilesystem:* firehose:* kinesis:* kms:* s3files:*
-    iam:*GroupPolicy iam:*UserPolicy iam:DeleteRolePermissionsBoundary
-    lambda:DeleteFunctionCodeSigningConfig lambda:GetCodeSigningConfig lambda:Put*Config
-    lambda:AssociateRuntimeAlias lambda:GetLayerVersion lambda:PassCapacityProvider
-    lambda:PublishVersion
-    logs:*KmsKey logs:PutBearerTokenAuthentication logs:PutLogGroupDeletionProtection
-    logs:[!G]*DataProtectionPolicy logs:[!D]*IndexPolicy logs:DeleteIndexPolicy
-    logs:DeleteResourcePolicy
-    s3:GetObjectMetadata s3:ListBucket s3:REST.PUT.OBJECT s3:getObject
-""".split()
+# The actions in the schemas that the deployment does not need, and what they are for. None is for tags.
+UNUSED = {
+    "dynamodb:*Item": "reading and writing records, for imports",
+    "dynamodb:Query": "the same",
+    "dynamodb:Scan": "the same",
+    "dynamodb:*Import*": "tables that are created from files",
+    "dynamodb:*TableReplica": "global tables",
+    "dynamodb:DeleteTable": "the template retains the tables",
+    "dynamodb:EnableKinesisStreamingDestination": "streams in Kinesis",
+    "dynamodb:DisableKinesisStreamingDestination": "the same",
+    "dynamodb:UpdateKinesisStreamingDestination": "the same",
+    "dynamodb:PutResourcePolicy": "policies of tables",
+    "dynamodb:DeleteResourcePolicy": "the same",
+    "dynamodb:UpdateContributorInsights": "Contributor Insights",
+    "dynamodb:UpdateTimeToLive": "records that expire",
+    "ec2:*": "functions in a VPC",
+    "elasticfilesystem:*": "functions with a file system",
+    "firehose:*": "log delivery to Firehose",
+    "iam:*GroupPolicy": "policies of groups",
+    "iam:*UserPolicy": "policies of users",
+    "iam:DeleteRolePermissionsBoundary": "the roles keep their boundary",
+    "kinesis:*": "streams in Kinesis",
+    "kms:*": "keys of customers",
+    "lambda:DeleteFunctionCodeSigningConfig": "signed code",
+    "lambda:GetCodeSigningConfig": "the same",
+    "lambda:AssociateRuntimeAlias": "aliases of runtimes",
+    "lambda:GetLayerVersion": "layers",
+    "lambda:PassCapacityProvider": "Managed Instances",
+    "lambda:PublishVersion": "versions",
+    "lambda:Put*Config": "settings of runtimes, recursion and scaling",
+    "logs:*KmsKey": "keys of customers",
+    "logs:PutDataProtectionPolicy": "masked logs",
+    "logs:DeleteDataProtectionPolicy": "the same",
+    "logs:PutIndexPolicy": "indexes of logs",
+    "logs:DeleteIndexPolicy": "the same",
+    "logs:DeleteResourcePolicy": "the policy serves all log groups of the account",
+    "logs:PutBearerTokenAuthentication": "log groups that accept tokens",
+    "logs:PutLogGroupDeletionProtection": "the template retains the log groups",
+    "s3:GetObjectMetadata": "APIs that are read from S3",
+    "s3:ListBucket": "the same",
+    "s3:REST.PUT.OBJECT": "the same",
+    "s3:getObject": "the same",
+    "s3files:*": "functions with a file system",
+    "sns:PutDataProtectionPolicy": "masked messages",
+}
+assert not any("tag" in pattern.lower() for pattern in UNUSED)
 
 
 def needed(kind):
@@ -84,8 +120,8 @@ def needed(kind):
         for action in handler["permissions"]
     }
     for action in sorted(actions):
-        # Not an action of IAM, and the logs of imports.
-        if re.search("apigateway:(Unt|T)agResource|DynamoDB::Table logs:", f"{kind} {action}"):
+        # The schema of tables names actions on the logs of imports.
+        if kind == "AWS::DynamoDB::Table" and action.startswith("logs:"):
             continue
         if not any(fnmatchcase(action, pattern) for pattern in UNUSED):
             arns = [OTHER_ARNS[action]] if action in OTHER_ARNS else ARNS[kind]
@@ -99,6 +135,11 @@ KINDS = {resource["Type"] for resource in TRANSLATED["Resources"].values()}
 
 def policies(stack=STACK):
     """The policies of the role that may deploy a stack."""
+    return [policy["PolicyDocument"] for policy in evaluated(ROLE["Role"]["Properties"]["Policies"], stack)]
+
+
+def evaluated(value, stack=STACK):
+    """A value in which each `Fn::Sub` is a string."""
     parameters = {
         "AWS::Partition": "aws",
         "AWS::Region": "us-east-1",
@@ -107,10 +148,10 @@ def policies(stack=STACK):
         "HostedZoneId": "Z0123456789",
         "ArtifactBucket.Arn": BUCKET,
     }
-    text = json.dumps(ROLE["Role"]["Properties"]["Policies"])
+    text = json.dumps(value)
     text = re.sub(r"\$\{([^}]+)\}", lambda match: parameters[match[1]], text)
     text = re.sub(r'\{"Fn::Sub": ("[^"]*")\}', r"\1", text)
-    return [policy["PolicyDocument"] for policy in json.loads(text)]
+    return json.loads(text)
 
 
 def entries(value):
@@ -160,6 +201,31 @@ def test_the_role_gives_other_roles_permissions_only_with_the_boundary():
         for action in entries(statement["Action"]):
             if re.fullmatch("iam:(Attach|Create|Put)Role.*", action):
                 assert statement["Condition"] == boundary, action
+
+
+@pytest.mark.parametrize(
+    "action, table, expected",
+    [
+        ("BatchGetItem", "KeysTable", True),
+        ("GetItem", "KeysTable", False),
+        ("Scan", "KeysTable", False),
+        ("PutItem", "KeysTable", False),
+        ("UpdateItem", "OrganizationsTable", False),
+        ("PutItem", "OrganizationsTable", False),
+        ("BatchGetItem", "OrganizationsTable", True),
+        ("Scan", "TeamsTable", True),
+        ("PutItem", "TeamsTable", True),
+        ("DeleteItem", "TeamsTable", False),
+    ],
+)
+def test_the_boundary_keeps_organizations_and_keys_for_operators(action, table, expected):
+    arn = f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-{table}-1A2B"
+    effects = set()
+    for statement in evaluated(ROLE["Boundary"]["Properties"]["PolicyDocument"]["Statement"]):
+        has_action = f"dynamodb:{action}" in entries(statement.get("Action", statement.get("NotAction")))
+        if has_action == ("Action" in statement) and fnmatchcase(arn, statement["Resource"]):
+            effects.add(statement["Effect"])
+    assert (effects == {"Allow"}) == expected
 
 
 def test_the_policies_are_within_the_limit_for_a_role():

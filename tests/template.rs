@@ -154,8 +154,7 @@ fn the_function_gets_the_variables_and_the_time_that_the_code_expects() {
     }
     assert_eq!(variables["ANONYMOUS_OPERATIONS"], "AnonymousOperations");
     assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
-    let timeout = &template()["Globals"]["Function"]["Timeout"];
-    assert_eq!(timeout.as_u64(), Some(TIMEOUT.as_secs()));
+    assert_eq!(function["Timeout"].as_u64(), Some(TIMEOUT.as_secs()));
     // Lambda drops lines below this level. The line of a request has the level INFO or ERROR.
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
 }
@@ -167,8 +166,13 @@ fn the_logs_outlive_the_stack() {
         // A failed creation must not leave groups that block the next one.
         assert_eq!(group["DeletionPolicy"], "RetainExceptOnCreate", "{name}");
         assert_eq!(group["UpdateReplacePolicy"], "Retain", "{name}");
-        assert_eq!(group["Properties"]["RetentionInDays"], "LogRetentionDays");
     }
+    assert_eq!(
+        properties("LogGroup")["RetentionInDays"],
+        "LogRetentionDays"
+    );
+    // The access log contains IP addresses.
+    assert_eq!(properties("ApiLogGroup")["RetentionInDays"], 30);
     assert!(parameters_of("prod").contains(&"LogRetentionDays=400"));
 }
 

@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_wait_covers_the_cache_the_timeout_of_the_template_and_a_late_write() {
         let template: Value = yaml_serde::from_str(TEMPLATE).expect("YAML");
-        let timeout = template["Globals"]["Function"]["Timeout"].as_u64();
+        let timeout = template["Resources"]["Function"]["Properties"]["Timeout"].as_u64();
         let timeout = timeout.expect("a timeout");
         assert_eq!(SAFE_WAIT.as_secs(), 60 + timeout + 20);
         assert_eq!(SAFE_WAIT.as_secs(), 90, "docs/runbook.md says 90 seconds");

@@ -66,13 +66,13 @@ fn permission(action: &str) -> &str {
 
 /// SAM adds managed policies to a role only if it creates the role itself.
 #[test]
-fn outside_dynamodb_the_function_may_only_write_its_log_and_traces() {
+fn outside_dynamodb_the_function_may_only_write_its_log() {
     let function = properties("Function");
     assert_eq!(function["Role"], "FunctionRole.Arn");
     assert_eq!(function.get("Policies"), None);
     assert_eq!(properties("FunctionRole").get("ManagedPolicyArns"), None);
     let policies = policies();
-    assert!(policies.keys().eq(["log", "records", "traces"]));
+    assert!(policies.keys().eq(["log", "records"]));
     let [log] = &policies["log"][..] else {
         panic!("{policies:?}");
     };

@@ -11,17 +11,13 @@
 mod operations;
 mod support;
 
-mod alarms;
 mod auth;
-mod cloudformation;
-mod cloudwatch;
 mod concurrency;
 mod credential_matrix;
 mod events;
 mod fault_matrix;
 mod iam_policy;
 mod lifecycle;
-mod metric_math;
 mod openapi;
 mod outages;
 mod prefer;

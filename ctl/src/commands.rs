@@ -8,4 +8,3 @@ pub mod orgs;
 pub mod remove;
 pub(crate) mod restore;
 pub(crate) mod serve;
-pub(crate) mod set;

@@ -169,7 +169,7 @@ fn check_endpoints() -> Result<()> {
 ///
 /// # Errors
 /// If no region is configured.
-pub(crate) async fn aws_config() -> Result<aws_config::SdkConfig> {
+async fn aws_config() -> Result<aws_config::SdkConfig> {
     let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");

@@ -35,7 +35,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    commands::{doctor, keys, list, orgs, remove, restore, serve, set},
+    commands::{doctor, keys, list, orgs, remove, restore, serve},
     deployment::variable,
     output::escape,
     session::Session,
@@ -52,8 +52,8 @@ use crate::{
 ///   3. the local service of `serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
 ///      or http://127.0.0.1:8000
 ///
-/// For 1 and 2, set a region and credentials as for the AWS CLI. `set` needs a
-/// stack. `serve` and `completions` ignore the deployment.
+/// For 1 and 2, set a region and credentials as for the AWS CLI. `serve` and
+/// `completions` ignore the deployment.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 pub struct Cli {
@@ -84,8 +84,7 @@ Examples:
   workspacectl orgs create globex
   workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
-  workspacectl --stack workspace-management doctor
-  workspacectl --stack workspace-management set MemorySize=512";
+  workspacectl --stack workspace-management doctor";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -104,9 +103,6 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Change a stack's parameters but not its template or code
-    #[command(after_help = set::EXAMPLES)]
-    Set(set::Options),
     /// Remove a team, a member, a model, a data store, a voice or a logging instance
     #[command(subcommand, after_help = remove::EXAMPLES)]
     Remove(remove::Command),
@@ -214,7 +210,6 @@ async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> 
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
             output::print(String::from_utf8(script)?.trim_end())
         }
-        Command::Set(options) => set::run(options, session).await,
         Command::Orgs(command) => orgs::run(command, session).await,
         Command::Keys(command) => keys::run(command, session).await,
         Command::Remove(command) => remove::run(command, session).await,

@@ -1,4 +1,4 @@
-//! A progress bar for reads that take longer than a second, and a spinner for other waits.
+//! What a terminal shows while a command reads, writes or waits.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -13,17 +13,6 @@ use crate::deployment::Deployment;
 
 /// How long a read takes before the progress bar appears.
 const DELAY: Duration = Duration::from_secs(1);
-
-/// A spinner with the elapsed time, which is only visible on a terminal.
-pub(crate) fn spinner(text: &'static str) -> ProgressBar {
-    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
-        spinner.set_style(style);
-    }
-    spinner.set_message(text);
-    spinner.enable_steady_tick(Duration::from_millis(100));
-    spinner
-}
 
 /// Counts records while a command writes or reads many, and shows the count on a terminal.
 pub(crate) struct Counter {

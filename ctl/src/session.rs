@@ -12,7 +12,7 @@ pub(crate) struct Session {
     /// Whether to print JSON.
     pub(crate) json: bool,
     /// The CloudFormation stack that the operator named.
-    pub(crate) stack: Option<String>,
+    stack: Option<String>,
     deployment: OnceCell<Deployment>,
 }
 

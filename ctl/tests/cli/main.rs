@@ -19,7 +19,6 @@ mod remove;
 mod restore;
 mod serve;
 mod server;
-mod set;
 
 use std::{
     net::TcpListener,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{server::Server, unused_url, workspacectl};
+use crate::{network::Network, server::Server, unused_url, workspacectl};
 
 #[test]
 fn a_local_service_passes_every_check() {
@@ -18,10 +18,24 @@ fn a_local_service_passes_every_check() {
     );
 }
 
+/// Each check of the tables succeeds, because the operator's own requests reach DynamoDB.
 #[test]
-fn an_api_that_is_not_this_service_fails() {
+fn an_api_that_does_not_read_its_tables_fails() {
     let server = Server::start(&[]);
+    let network = Network::new();
+    let denied = network.listen(|action, _| action != "dynamodb:BatchGetItem");
+    let api = |dynamodb: &str, wrong: Option<Table>| network.serve_api(dynamodb, wrong);
     let rows = [
+        (
+            api(&server.dynamodb, Some(Table::KEYS)),
+            "responds with 500",
+        ),
+        (
+            api(&server.dynamodb, Some(Table::ORGANIZATIONS)),
+            "responds with 500",
+        ),
+        (api(&denied, None), "responds with 500"),
+        (api(&unused_url(), None), "responds with 503"),
         (unused_url(), "cannot connect"),
         (server.dynamodb.clone(), "not as this service does"),
     ];

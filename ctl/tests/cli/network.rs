@@ -1,7 +1,7 @@
 //! The network between a command and AWS, which consists of a DynamoDB in this process and of fixed
 //! responses. A test sees every request first, and can deny it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::config::http::HttpRequest;
 use axum::{
@@ -10,8 +10,12 @@ use axum::{
 };
 use serde_json::json;
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
-use workspace_local::{dynamodb::DynamoDb, schemas};
-use workspace_management::store::Table;
+use workspace_local::{dynamodb::DynamoDb, gateway, schemas, tables::sdk_config};
+use workspace_management::{
+    auth::AnonymousOperations,
+    service::Service,
+    store::{Store, Table, TableNames},
+};
 
 /// The status and the body of a response.
 type Response = (u16, String);
@@ -42,9 +46,6 @@ impl Network {
         &self,
         is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     ) -> String {
-        let listener = self.runtime.block_on(TcpListener::bind("127.0.0.1:0"));
-        let listener = listener.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let (dynamodb, is_allowed) = (self.dynamodb.clone(), Arc::new(is_allowed));
         let respond = move |headers: HeaderMap, body: String| async move {
             let action = action(&headers, &body);
@@ -55,7 +56,32 @@ impl Network {
             let (status, body) = block_in_place(respond);
             (StatusCode::from_u16(status).unwrap(), body)
         };
-        let routes = Router::new().fallback(respond);
+        self.serve(Router::new().fallback(respond))
+    }
+
+    /// Serves the API on a DynamoDB, and returns its URL. The name of one table can be wrong.
+    pub(crate) fn serve_api(&self, dynamodb: &str, wrong: Option<Table>) -> String {
+        let name = |table: Table| {
+            let is_wrong = wrong == Some(table);
+            Ok::<_, ()>(
+                if is_wrong {
+                    "NoTable"
+                } else {
+                    table.logical_id
+                }
+                .to_owned(),
+            )
+        };
+        let tables = TableNames::new(name).unwrap();
+        let store = Store::new(sdk_config(dynamodb), tables, Duration::ZERO);
+        let service = Service::new(store, AnonymousOperations::Denied);
+        self.serve(gateway::routes(Arc::new(service), None).unwrap())
+    }
+
+    fn serve(&self, routes: Router) -> String {
+        let listener = self.runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
         self.runtime
             .spawn(axum::serve(listener, routes).into_future());
         url

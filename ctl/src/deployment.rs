@@ -1,9 +1,10 @@
 //! A deployment: the names of its tables, and how to reach them and the API.
 
-use std::env;
+use std::{collections::HashMap, env};
 
 use anyhow::{Context as _, Result, bail};
-use aws_config::BehaviorVersion;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_cloudformation::types::Stack as StackDescription;
 use aws_sdk_dynamodb::Client;
 use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, TableNames};
@@ -14,7 +15,7 @@ use crate::{client::client, usage::UsageError};
 pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
 
 /// The default address of the API with `serve`.
-const LOCAL_API: &str = "http://127.0.0.1:3000";
+pub(crate) const LOCAL_API: &str = "http://127.0.0.1:3000";
 
 /// A deployment.
 pub struct Deployment {
@@ -28,16 +29,8 @@ pub struct Deployment {
     pub(crate) local_endpoint: Option<String>,
     /// AWS's identity service, if the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
-    api: Api,
-}
-
-/// How to find the URL of a deployment's API.
-enum Api {
-    /// At the address in an output of this stack.
-    Stack(Box<aws_sdk_cloudformation::Client>, String),
-    /// At the default address of `serve`.
-    Local,
-    Unknown,
+    /// Its stack, if the operator named one.
+    pub(crate) stack: Option<Stack>,
 }
 
 impl Deployment {
@@ -52,14 +45,16 @@ impl Deployment {
         if let Some(stack) = stack {
             check_endpoints()?;
             let config = aws_config().await?;
-            let cloudformation = aws_sdk_cloudformation::Client::new(&config);
+            let stack = Stack::read(stack, config.clone()).await?;
             return Ok(Self {
                 client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
-                tables: stack_tables(&cloudformation, stack).await?,
-                name: format!("stack {stack}"),
+                tables: TableNames::new(|table| {
+                    stack.resource(table.logical_id).map(str::to_owned)
+                })?,
+                name: format!("stack {}", stack.name),
                 local_endpoint: None,
                 sts: Some(aws_sdk_sts::Client::new(&config)),
-                api: Api::Stack(Box::new(cloudformation), stack.to_owned()),
+                stack: Some(stack),
             });
         }
         if Table::ALL
@@ -78,7 +73,7 @@ impl Deployment {
                 sts: endpoint
                     .is_none()
                     .then(|| aws_sdk_sts::Client::new(&config)),
-                api: Api::Unknown,
+                stack: None,
             });
         }
         Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)))
@@ -92,7 +87,7 @@ impl Deployment {
             name: format!("local DynamoDB at {endpoint}"),
             local_endpoint: Some(endpoint.to_owned()),
             sts: None,
-            api: Api::Local,
+            stack: None,
         }
     }
 
@@ -100,28 +95,69 @@ impl Deployment {
     pub(crate) fn is_on_aws(&self) -> bool {
         self.sts.is_some()
     }
+}
 
-    /// The address of the API, or `None` if it is unknown.
+/// A CloudFormation stack.
+pub(crate) struct Stack {
+    pub(crate) name: String,
+    /// How to reach AWS.
+    pub(crate) config: SdkConfig,
+    /// The physical id of each resource, by its logical id.
+    resources: HashMap<String, String>,
+}
+
+impl Stack {
+    /// Reads which resources a stack has.
     ///
     /// # Errors
     /// If the stack cannot be read.
-    pub(crate) async fn api_url(&self) -> Result<Option<String>> {
-        match &self.api {
-            Api::Unknown => Ok(None),
-            Api::Local => Ok(Some(LOCAL_API.to_owned())),
-            Api::Stack(client, stack) => {
-                let response = client.describe_stacks().stack_name(stack).send().await;
-                let response =
-                    response.with_context(|| format!("cannot read the stack {stack}"))?;
-                let mut outputs = response
-                    .stacks
-                    .into_iter()
-                    .flatten()
-                    .flat_map(|stack| stack.outputs.unwrap_or_default());
-                let url = outputs.find(|output| output.output_key.as_deref() == Some("ApiUrl"));
-                Ok(url.and_then(|url| url.output_value))
+    async fn read(name: &str, config: SdkConfig) -> Result<Self> {
+        let mut pages = aws_sdk_cloudformation::Client::new(&config)
+            .list_stack_resources()
+            .stack_name(name)
+            .into_paginator()
+            .items()
+            .send();
+        let mut resources = HashMap::new();
+        while let Some(resource) = pages.next().await {
+            let resource = resource.with_context(|| format!("cannot read the stack {name}"))?;
+            if let (Some(logical_id), Some(physical_id)) =
+                (resource.logical_resource_id, resource.physical_resource_id)
+            {
+                resources.insert(logical_id, physical_id);
             }
         }
+        Ok(Self {
+            name: name.to_owned(),
+            config,
+            resources,
+        })
+    }
+
+    /// The physical id of a resource, such as the name of a table.
+    ///
+    /// # Errors
+    /// If the stack does not have it.
+    pub(crate) fn resource(&self, logical_id: &str) -> Result<&str> {
+        let name = self.resources.get(logical_id).with_context(|| {
+            let stack = &self.name;
+            format!(
+                "the stack {stack} lacks {logical_id}: check that it is a stack of template.yaml"
+            )
+        });
+        name.map(String::as_str)
+    }
+
+    /// The outputs and settings of the stack.
+    ///
+    /// # Errors
+    /// If the stack cannot be read.
+    pub(crate) async fn describe(&self) -> Result<StackDescription> {
+        let client = aws_sdk_cloudformation::Client::new(&self.config);
+        let response = client.describe_stacks().stack_name(&self.name).send().await;
+        let response = response.with_context(|| format!("cannot read the stack {}", self.name))?;
+        let mut stacks = response.stacks.into_iter().flatten();
+        stacks.next().context("CloudFormation returned no stack")
     }
 }
 
@@ -169,39 +205,10 @@ fn check_endpoints() -> Result<()> {
 ///
 /// # Errors
 /// If no region is configured.
-async fn aws_config() -> Result<aws_config::SdkConfig> {
+async fn aws_config() -> Result<SdkConfig> {
     let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
     Ok(config)
-}
-
-async fn stack_tables(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<TableNames> {
-    let mut pages = client
-        .list_stack_resources()
-        .stack_name(stack)
-        .into_paginator()
-        .items()
-        .send();
-    let mut resources = Vec::new();
-    while let Some(resource) = pages.next().await {
-        let resource = resource.with_context(|| format!("cannot read the stack {stack}"))?;
-        if let (Some(logical_id), Some(name)) =
-            (resource.logical_resource_id, resource.physical_resource_id)
-        {
-            resources.push((logical_id, name));
-        }
-    }
-    let name = |table: Table| {
-        let mut resources = resources.iter();
-        let (_, name) = resources.find(|(logical_id, _)| logical_id == table.logical_id)?;
-        Some(name.clone())
-    };
-    TableNames::new(|table| {
-        name(table).with_context(|| {
-            let id = table.logical_id;
-            format!("the stack {stack} lacks {id}: check that it is a stack of template.yaml")
-        })
-    })
 }

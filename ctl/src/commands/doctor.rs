@@ -1,6 +1,7 @@
 //! `doctor`: checks a deployment without changing it.
 
 mod api;
+mod stack;
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use workspace_management::store::Table;
 
 use crate::{
     commands::keys::{expires_within, to_display},
-    deployment::Deployment,
+    deployment::{Deployment, LOCAL_API},
     errors,
     output::{humanize, print_records},
     query::all_records,
@@ -53,14 +54,25 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         }
         checks.push((check, check_table(*table, deployment).await));
     }
-    let url = match options.url {
-        Some(url) => Ok(Some(url)),
-        None => deployment.api_url().await,
-    };
+    let mut url = options.url;
+    if let Some(stack) = &deployment.stack {
+        let checked = stack::check_function(stack, &deployment.tables).await;
+        checks.push(("Function".to_owned(), checked));
+        if url.is_none() {
+            let output = stack.describe().await;
+            let output = output.map(|described| stack::output(&described, "ApiUrl"));
+            match output {
+                Ok(output) => url = output,
+                Err(error) => checks.push(("API".to_owned(), Err(error))),
+            }
+        }
+    }
+    if url.is_none() && deployment.local_endpoint.is_some() {
+        url = Some(LOCAL_API.to_owned());
+    }
     match url {
-        Ok(Some(url)) => checks.push((format!("API {url}"), api::check(&url).await)),
-        Ok(None) => eprintln!("the API was not checked: pass its URL with --url"),
-        Err(error) => checks.push(("API".to_owned(), Err(error))),
+        Some(url) => checks.push((format!("API {url}"), api::check(&url).await)),
+        None => eprintln!("the API was not checked: pass its URL with --url"),
     }
     let mut failures = Vec::new();
     let mut rows = Vec::new();

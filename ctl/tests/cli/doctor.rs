@@ -5,6 +5,59 @@ use workspace_management::store::Table;
 
 use crate::{network::Network, server::Server, unused_url, workspacectl};
 
+/// A network with a stack whose API works.
+fn stack() -> Network {
+    let mut network = Network::new();
+    let dynamodb = network.listen(|_, _| true);
+    let url = network.serve_api(&dynamodb, None);
+    network.stack.outputs.insert("ApiUrl", url);
+    network
+}
+
+/// Runs `doctor` on the stack of a network. Returns its exit code and its rows.
+fn check_stack(network: &Network, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
+    let url = network.listen(|_, _| true);
+    let output = workspacectl(&["--stack", "stack", "--json", "doctor"])
+        .args(arguments)
+        .env("AWS_ENDPOINT_URL", url)
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .output()
+        .unwrap();
+    let checks = serde_json::from_slice(&output.stdout);
+    let checks = checks.unwrap_or_else(|_| panic!("{output:?}"));
+    (output.status.code(), checks)
+}
+
+/// The status and the detail of the first check whose name begins with this text.
+fn find<'a>(checks: &'a [Value], name: &str) -> (&'a str, &'a str) {
+    let mut checks = checks.iter();
+    let found = checks.find(|check| check["check"].as_str().unwrap().starts_with(name));
+    let found = found.unwrap();
+    let detail = found["detail"].as_str().unwrap();
+    (found["status"].as_str().unwrap(), detail)
+}
+
+#[test]
+fn a_stack_passes_every_check() {
+    let network = stack();
+
+    let (code, checks) = check_stack(&network, &[]);
+
+    assert_eq!(code, Some(0), "{checks:?}");
+    assert!(
+        checks.iter().all(|check| check["status"] == "ok"),
+        "{checks:?}"
+    );
+    assert_eq!(
+        find(&checks, "Function").1,
+        "uses the 8 tables of the stack"
+    );
+    let url = &network.stack.outputs["ApiUrl"];
+    find(&checks, &format!("API {url}"));
+}
+
 #[test]
 fn a_local_service_passes_every_check() {
     let server = Server::start(&[]);
@@ -52,6 +105,25 @@ fn an_api_that_does_not_read_its_tables_fails() {
     }
 }
 
+/// A request does not show this, because it reads two tables, and every table exists.
+#[test]
+fn a_function_that_uses_another_table_than_its_stack_fails() {
+    let mut network = stack();
+    network.stack.variables.insert("TEAMS_TABLE", "ModelsTable");
+    network.stack.variables.remove("KEYS_TABLE");
+
+    let (code, checks) = check_stack(&network, &[]);
+
+    assert_eq!(code, Some(1), "{checks:?}");
+    let (status, detail) = find(&checks, "Function");
+    assert_eq!(status, "failed");
+    assert_eq!(
+        detail,
+        "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of TeamsTable. \
+        Deploy the stack again"
+    );
+}
+
 #[test]
 fn a_table_that_differs_from_the_template_fails() {
     let server = Server::start(&[]);
@@ -70,13 +142,7 @@ fn a_table_that_differs_from_the_template_fails() {
 
     assert_eq!(output.status.code(), Some(1));
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let check = |table: &str| {
-        let mut checks = checks.iter();
-        let found = checks.find(|check| check["check"].as_str().unwrap().starts_with(table));
-        let found = found.unwrap();
-        let detail = found["detail"].as_str().unwrap();
-        (found["status"].as_str().unwrap(), detail)
-    };
+    let check = |table: &str| find(&checks, table);
     assert_eq!(check("OrganizationsTable").0, "ok");
     let (status, detail) = check("KeysTable NoTable");
     assert_eq!(status, "failed");

@@ -1,12 +1,12 @@
 //! The network between a command and AWS, which consists of a DynamoDB in this process and of fixed
 //! responses. A test sees every request first, and can deny it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::config::http::HttpRequest;
 use axum::{
     Router,
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
 };
 use serde_json::json;
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
@@ -23,6 +23,29 @@ type Response = (u16, String);
 pub(crate) struct Network {
     pub(crate) dynamodb: DynamoDb,
     pub(crate) runtime: Runtime,
+    pub(crate) stack: Stack,
+}
+
+/// What AWS knows about the stack, besides its tables.
+#[derive(Clone)]
+pub(crate) struct Stack {
+    /// The environment variables of its function.
+    pub(crate) variables: BTreeMap<&'static str, &'static str>,
+    /// Its outputs.
+    pub(crate) outputs: BTreeMap<&'static str, String>,
+}
+
+impl Stack {
+    /// A stack whose function uses its tables.
+    fn new() -> Self {
+        let tables = Table::ALL.iter();
+        Self {
+            variables: tables
+                .map(|table| (table.variable, table.logical_id))
+                .collect(),
+            outputs: BTreeMap::new(),
+        }
+    }
 }
 
 impl Network {
@@ -37,7 +60,11 @@ impl Network {
                 .deletion_protection_enabled(true);
             runtime.block_on(update.send()).unwrap();
         }
-        Self { dynamodb, runtime }
+        Self {
+            dynamodb,
+            runtime,
+            stack: Stack::new(),
+        }
     }
 
     /// Listens at a URL for all services of AWS. `is_allowed` gets the action of each request, such
@@ -47,10 +74,11 @@ impl Network {
         is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     ) -> String {
         let (dynamodb, is_allowed) = (self.dynamodb.clone(), Arc::new(is_allowed));
-        let respond = move |headers: HeaderMap, body: String| async move {
-            let action = action(&headers, &body);
+        let stack = self.stack.clone();
+        let respond = move |headers: HeaderMap, uri: Uri, body: String| async move {
+            let action = action(&headers, &uri, &body);
             let respond = || match is_allowed(&action, &body) {
-                true => respond(&dynamodb, &action, &body),
+                true => respond(&dynamodb, &stack, &action, &body),
                 false => deny(&action),
             };
             let (status, body) = block_in_place(respond);
@@ -99,18 +127,21 @@ impl Network {
 
 /// The action of a request, with the service from the scope of its signature:
 /// `AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, ...`.
-fn action(headers: &HeaderMap, body: &str) -> String {
+fn action(headers: &HeaderMap, uri: &Uri, body: &str) -> String {
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap());
     let service = header("authorization").unwrap().split('/').nth(3).unwrap();
     let action = match header("x-amz-target") {
         Some(target) => target.split('.').nth(1),
+        None if uri.path() == "/2015-03-31/functions/Function/configuration" => {
+            Some("GetFunctionConfiguration")
+        }
         None => body.split(['=', '&']).nth(1), // the first parameter of a form
     };
     format!("{service}:{}", action.unwrap())
 }
 
 /// Responds as AWS.
-fn respond(dynamodb: &DynamoDb, action: &str, body: &str) -> Response {
+fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Response {
     let (service, name) = action.split_once(':').unwrap();
     let result = match action {
         "dynamodb:DescribeContinuousBackups" => {
@@ -131,14 +162,29 @@ fn respond(dynamodb: &DynamoDb, action: &str, body: &str) -> Response {
             let body = response.body().bytes().unwrap().to_vec();
             return (response.status().as_u16(), String::from_utf8(body).unwrap());
         }
+        "lambda:GetFunctionConfiguration" => {
+            let environment = json!({ "Variables": stack.variables });
+            return (200, json!({ "Environment": environment }).to_string());
+        }
         "sts:GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),
-        "cloudformation:DescribeStacks" => "<Stacks><member><StackName>stack</StackName>\
-            <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
-            <StackStatus>CREATE_COMPLETE</StackStatus></member></Stacks>"
-            .to_owned(),
+        "cloudformation:DescribeStacks" => {
+            let outputs = stack.outputs.iter().map(|(key, value)| {
+                format!(
+                    "<member><OutputKey>{key}</OutputKey>\
+                    <OutputValue>{value}</OutputValue></member>"
+                )
+            });
+            let outputs: String = outputs.collect();
+            format!(
+                "<Stacks><member><StackName>stack</StackName>\
+                <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
+                <StackStatus>CREATE_COMPLETE</StackStatus>\
+                <Outputs>{outputs}</Outputs></member></Stacks>"
+            )
+        }
         "cloudformation:ListStackResources" => {
-            let resources = Table::ALL.iter().map(|table| {
-                let id = table.logical_id;
+            let tables = Table::ALL.iter().map(|table| table.logical_id);
+            let resources = tables.chain(["Function"]).map(|id| {
                 format!(
                     "<member><LogicalResourceId>{id}</LogicalResourceId>\
                     <PhysicalResourceId>{id}</PhysicalResourceId></member>"
@@ -154,7 +200,7 @@ fn respond(dynamodb: &DynamoDb, action: &str, body: &str) -> Response {
 }
 
 fn deny(action: &str) -> Response {
-    if action.starts_with("dynamodb:") {
+    if action.starts_with("dynamodb:") || action.starts_with("lambda:") {
         let error = "com.amazon.coral.service#AccessDeniedException";
         let body = json!({ "__type": error, "Message": "not authorized" });
         return (400, body.to_string());

@@ -272,6 +272,7 @@ fn needed(action: &str, body: &str) -> Vec<String> {
     match action.split(':').next() {
         Some("sts") => return vec![],
         Some("cloudformation") => return vec![format!("{action} STACK")],
+        Some("lambda") => return vec![format!("{action} Function")],
         _ => {}
     }
     let request: Value = serde_json::from_str(body).unwrap();

@@ -5,21 +5,22 @@ mod stack;
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{
     BillingMode, KeySchemaElement, Projection, StreamViewType, TableDescription, TableStatus,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use workspace_local::tables::{Declaration, Key};
 use workspace_management::store::Table;
 
 use crate::{
     commands::keys::{expires_within, to_display},
-    deployment::{Deployment, LOCAL_API},
+    deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
     errors,
     output::{humanize, print_records},
     query::all_records,
     session::Session,
+    usage::UsageError,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -34,62 +35,101 @@ const SOON: Duration = Duration::from_secs(14 * 86_400);
 /// Which API to check.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The URL of the API [default: the stack's output ApiUrl, or the local service]
+    /// The URL of the API [default: the stack's output ApiUrl, or that of `serve` if DynamoDB is at
+    /// its default address]
     #[arg(long)]
     url: Option<String>,
+}
+
+/// The result of a check, with what to show.
+enum Outcome {
+    Ok(String),
+    Warning(String),
+    /// The check was not possible.
+    Skipped(Error),
+    Failed(Error),
+}
+
+impl From<Result<String>> for Outcome {
+    fn from(result: Result<String>) -> Self {
+        match result {
+            Ok(detail) => Self::Ok(detail),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl Outcome {
+    /// The row that is printed.
+    fn row(&self, check: &str) -> Value {
+        let (status, detail) = match self {
+            Self::Ok(detail) => ("ok", detail.clone()),
+            Self::Warning(detail) => ("warning", detail.clone()),
+            Self::Skipped(error) => ("skipped", errors::describe(error)),
+            Self::Failed(error) => ("failed", errors::describe(error)),
+        };
+        json!({ "status": status, "check": check, "detail": detail })
+    }
+
+    /// Why `doctor` fails, if it does.
+    fn failure(self) -> Option<Error> {
+        match self {
+            Self::Failed(error) => Some(error),
+            Self::Ok(_) | Self::Warning(_) | Self::Skipped(_) => None,
+        }
+    }
 }
 
 /// Checks the tables and the API, and prints a line for each.
 ///
 /// # Errors
-/// If a check fails.
+/// If a check fails, or the URL of the API is needed but not given.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
-    let mut checks = Vec::new();
+    let mut url = options.url;
+    if let (None, Some(endpoint)) = (&url, &deployment.local_endpoint) {
+        url = Some(local_api(endpoint)?);
+    }
+    eprintln!("checking {}", deployment.name);
+    let mut checks: Vec<(String, Outcome)> = Vec::new();
     for table in Table::ALL {
         let mut check = table.logical_id.to_owned();
         let name = deployment.tables.name(*table);
         if name != check {
             check += &format!(" {name}");
         }
-        checks.push((check, check_table(*table, deployment).await));
+        checks.push((check, check_table(*table, deployment).await.into()));
     }
-    let mut url = options.url;
     if let Some(stack) = &deployment.stack {
         let checked = stack::check_function(stack, &deployment.tables).await;
-        checks.push(("Function".to_owned(), checked));
-        if url.is_none() {
-            let output = stack.describe().await;
-            let output = output.map(|described| stack::output(&described, "ApiUrl"));
-            match output {
-                Ok(output) => url = output,
-                Err(error) => checks.push(("API".to_owned(), Err(error))),
-            }
+        checks.push(("Function".to_owned(), checked.into()));
+        match stack.describe().await {
+            Ok(description) => url = url.or_else(|| stack::output(&description, "ApiUrl")),
+            Err(error) => checks.push(("stack".to_owned(), Outcome::Failed(error))),
         }
     }
-    if url.is_none() && deployment.local_endpoint.is_some() {
-        url = Some(LOCAL_API.to_owned());
-    }
-    match url {
-        Some(url) => checks.push((format!("API {url}"), api::check(&url).await)),
-        None => eprintln!("the API was not checked: pass its URL with --url"),
-    }
-    let mut failures = Vec::new();
-    let mut rows = Vec::new();
-    for (check, result) in checks {
-        let (status, detail) = match result {
-            Ok(detail) => ("ok", detail),
-            Err(error) => {
-                let detail = errors::describe(&error);
-                failures.push(error);
-                ("failed", detail)
-            }
-        };
-        rows.push(json!({ "status": status, "check": check, "detail": detail }));
-    }
-    let (status, detail) = check_keys(deployment).await;
-    rows.push(json!({ "status": status, "check": "API keys", "detail": detail }));
+    checks.push(match url {
+        Some(url) => (format!("API {url}"), api::check(&url).await.into()),
+        None => {
+            let error = anyhow!("its URL is unknown: name it with --url");
+            let outcome = match deployment.stack {
+                Some(_) => Outcome::Failed(error),
+                None => Outcome::Skipped(error),
+            };
+            ("API".to_owned(), outcome)
+        }
+    });
+    checks.push(("API keys".to_owned(), check_keys(deployment).await));
+    let rows: Vec<_> = checks
+        .iter()
+        .map(|(check, outcome)| outcome.row(check))
+        .collect();
     print_records(&rows, &["status", "check", "detail"], session.json)?;
+    let failures = checks.into_iter().filter_map(|(check, outcome)| {
+        let error = outcome.failure()?;
+        Some(error.context(check))
+    });
+    let failures: Vec<_> = failures.collect();
     let count = failures.len();
     match failures.into_iter().next() {
         None => Ok(()),
@@ -97,24 +137,34 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
 }
 
+/// The URL of the API of a local service, from that of its DynamoDB.
+///
+/// # Errors
+/// If DynamoDB is not at its default address. The API at its default address is then another one's.
+fn local_api(endpoint: &str) -> Result<String, UsageError> {
+    if endpoint.trim_end_matches('/') == LOCAL_ENDPOINT {
+        return Ok(LOCAL_API.to_owned());
+    }
+    Err(UsageError(format!(
+        "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url, such as --url {LOCAL_API}"
+    )))
+}
+
 /// Warns about API keys that expire soon. This is not a failure: the identity that runs `doctor` may
 /// be unable to read keys.
-async fn check_keys(deployment: &Deployment) -> (&'static str, String) {
+async fn check_keys(deployment: &Deployment) -> Outcome {
     let keys = match all_records(deployment, Table::KEYS).await {
         Ok(keys) => keys.into_iter().map(to_display),
-        Err(error) => return ("skipped", errors::describe(&error)),
+        Err(error) => return Outcome::Skipped(error),
     };
     let now = SystemTime::now();
     let count = keys.filter(|key| expires_within(key, SOON, now)).count();
+    let time = humanize(SOON);
     match count {
-        0 => ("ok", format!("none expires within {}", humanize(SOON))),
-        _ => (
-            "warning",
-            format!(
-                "keys that expire within {}: {count}. Run `keys list --expiring 14d`",
-                humanize(SOON)
-            ),
-        ),
+        0 => Outcome::Ok(format!("none expires within {time}")),
+        _ => Outcome::Warning(format!(
+            "keys that expire within {time}: {count}. Run `keys list --expiring 14d`"
+        )),
     }
 }
 

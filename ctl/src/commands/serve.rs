@@ -33,7 +33,7 @@ use workspace_management::{
 pub(crate) use self::options::Options;
 use self::{data_file::Data, interruptions::Interruptions};
 use crate::{
-    deployment::{Deployment, LOCAL_ENDPOINT},
+    deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
     output::print,
     page,
     records::get,
@@ -82,6 +82,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     print_addresses(&options, &api_url, &dynamodb_url, json)?;
     if !json {
         notes.iter().for_each(|note| eprintln!("{note}"));
+        eprintln!("to check the service: {}", doctor(&api_url, &dynamodb_url));
         eprintln!("paste these requests into a shell, or open {api_url} in a browser");
     }
     if options.open
@@ -173,6 +174,17 @@ async fn notes(
     Ok(notes)
 }
 
+/// The command that checks the service.
+fn doctor(api_url: &str, dynamodb_url: &str) -> String {
+    match (api_url, dynamodb_url) {
+        (LOCAL_API, LOCAL_ENDPOINT) => "cargo ctl doctor".to_owned(),
+        (_, LOCAL_ENDPOINT) => format!("cargo ctl doctor --url '{api_url}'"),
+        _ => {
+            format!("AWS_ENDPOINT_URL_DYNAMODB='{dynamodb_url}' cargo ctl doctor --url '{api_url}'")
+        }
+    }
+}
+
 async fn listen(host: IpAddr, port: u16, option: &str) -> Result<TcpListener> {
     let address = SocketAddr::new(host, port);
     TcpListener::bind(address)
@@ -199,6 +211,26 @@ fn url(mut address: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_doctor_command_names_the_addresses_that_are_not_the_defaults() {
+        let rows = [
+            (LOCAL_API, LOCAL_ENDPOINT, "cargo ctl doctor"),
+            (
+                "http://[::1]:1",
+                LOCAL_ENDPOINT,
+                "cargo ctl doctor --url 'http://[::1]:1'",
+            ),
+            (
+                LOCAL_API,
+                "http://[::1]:2",
+                "AWS_ENDPOINT_URL_DYNAMODB='http://[::1]:2' cargo ctl doctor --url 'http://127.0.0.1:3000'",
+            ),
+        ];
+        for (api, dynamodb, expected) in rows {
+            assert_eq!(doctor(api, dynamodb), expected);
+        }
+    }
 
     #[test]
     fn a_listener_on_all_addresses_is_reached_on_the_loopback_address() {

@@ -3,16 +3,7 @@
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{network::Network, server::Server, unused_url, workspacectl};
-
-/// A network with a stack whose API works.
-fn stack() -> Network {
-    let mut network = Network::new();
-    let dynamodb = network.listen(|_, _| true);
-    let url = network.serve_api(&dynamodb, None);
-    network.stack.outputs.insert("ApiUrl", url);
-    network
-}
+use crate::{assert_usage_error, network::Network, server::Server, unused_url, workspacectl};
 
 /// Runs `doctor` on the stack of a network. Returns its exit code and its rows.
 fn check_stack(network: &Network, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
@@ -41,7 +32,7 @@ fn find<'a>(checks: &'a [Value], name: &str) -> (&'a str, &'a str) {
 
 #[test]
 fn a_stack_passes_every_check() {
-    let network = stack();
+    let network = Network::with_api();
 
     let (code, checks) = check_stack(&network, &[]);
 
@@ -62,13 +53,39 @@ fn a_stack_passes_every_check() {
 fn a_local_service_passes_every_check() {
     let server = Server::start(&[]);
 
-    let checks = server.records(&["doctor", "--url", &server.url]);
+    let output = server.output(&["doctor", "--json", "--url", &server.url]);
 
+    let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(checks.len(), Table::ALL.len() + 2);
     assert!(
         checks.iter().all(|check| check["status"] == "ok"),
         "{checks:?}"
     );
+    find(&checks, &format!("API {}", server.url));
+    let notes = String::from_utf8(output.stderr).unwrap();
+    let dynamodb = &server.dynamodb;
+    assert_eq!(notes, format!("checking local DynamoDB at {dynamodb}\n"));
+}
+
+/// The API at the default address is another one's.
+#[test]
+fn a_local_service_at_another_address_needs_a_url() {
+    let server = Server::start(&[]);
+    let output = server.output(&["doctor"]);
+    let expected = format!(
+        "because DynamoDB is at {}: name it with --url",
+        server.dynamodb
+    );
+    assert_usage_error(&output, &expected);
+}
+
+#[test]
+fn a_stack_without_the_url_of_its_api_fails() {
+    let mut network = Network::with_api();
+    network.stack.outputs.clear();
+    let (code, checks) = check_stack(&network, &[]);
+    assert_eq!(code, Some(1), "{checks:?}");
+    assert_eq!(find(&checks, "API").0, "failed");
 }
 
 /// Each check of the tables succeeds, because the operator's own requests reach DynamoDB.
@@ -108,7 +125,7 @@ fn an_api_that_does_not_read_its_tables_fails() {
 /// A request does not show this, because it reads two tables, and every table exists.
 #[test]
 fn a_function_that_uses_another_table_than_its_stack_fails() {
-    let mut network = stack();
+    let mut network = Network::with_api();
     network.stack.variables.insert("TEAMS_TABLE", "ModelsTable");
     network.stack.variables.remove("KEYS_TABLE");
 
@@ -144,6 +161,11 @@ fn a_table_that_differs_from_the_template_fails() {
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let check = |table: &str| find(&checks, table);
     assert_eq!(check("OrganizationsTable").0, "ok");
+    let (status, detail) = check("API");
+    assert_eq!(
+        (status, detail),
+        ("skipped", "its URL is unknown: name it with --url")
+    );
     let (status, detail) = check("KeysTable NoTable");
     assert_eq!(status, "failed");
     assert!(detail.contains("ResourceNotFoundException"), "{detail}");

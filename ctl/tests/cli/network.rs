@@ -67,6 +67,15 @@ impl Network {
         }
     }
 
+    /// A network with a stack whose API works.
+    pub(crate) fn with_api() -> Self {
+        let mut network = Self::new();
+        let dynamodb = network.listen(|_, _| true);
+        let url = network.serve_api(&dynamodb, None);
+        network.stack.outputs.insert("ApiUrl", url);
+        network
+    }
+
     /// Listens at a URL for all services of AWS. `is_allowed` gets the action of each request, such
     /// as `dynamodb:GetItem`, and its body.
     pub(crate) fn listen(

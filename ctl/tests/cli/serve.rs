@@ -5,7 +5,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
-    process::Stdio,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -312,6 +312,30 @@ fn notes(arguments: &[&str]) -> String {
     process.kill().unwrap();
     process.wait().unwrap();
     notes
+}
+
+#[test]
+fn the_printed_command_checks_the_service() {
+    let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    let prefix = "to check the service: ";
+    let command = lines.find_map(|line| Some(line.strip_prefix(prefix)?.to_owned()));
+    let program = env!("CARGO_BIN_EXE_workspacectl");
+    let command = command.unwrap().replace("cargo ctl", program);
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .env_clear()
+        .output();
+    process.kill().unwrap();
+    process.wait().unwrap();
+
+    let output = output.unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::types::error::ResourceNotFoundException;
+use aws_sdk_sns::types::error::AuthorizationErrorException;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::error::ErrorMetadata;
 
@@ -19,6 +20,9 @@ const SDK_ERRORS: [&str; 5] = [
 const TIMED_OUT: &str = "request has timed out";
 
 const SERVICE_ERROR: &str = "service error";
+
+const NO_PERMISSION: &str =
+    "Your AWS identity lacks a permission. ctl/permissions.json lists those of each command.";
 
 /// The error in one line: what the command could not do, and why. Without the SDK's layers, which
 /// can contain whole requests.
@@ -103,6 +107,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
                 "Cannot connect. For the local service, run `cargo serve` first, or set AWS_ENDPOINT_URL_DYNAMODB to its address.",
             );
         }
+        if cause.is::<AuthorizationErrorException>() {
+            return Some(NO_PERMISSION);
+        }
         let Some(code) = cause.downcast_ref::<ErrorMetadata>()?.code() else {
             return Some(
                 "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile.",
@@ -112,9 +119,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
             "ExpiredToken" | "ExpiredTokenException" => {
                 Some("The AWS credentials have expired. Sign in again.")
             }
-            "AccessDenied" | "AccessDeniedException" => Some(
-                "Your AWS identity lacks a permission. ctl/permissions.json lists those of each command.",
-            ),
+            "AccessDenied" | "AccessDeniedException" => Some(NO_PERMISSION),
             _ => None,
         }
     })

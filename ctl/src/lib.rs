@@ -118,7 +118,7 @@ enum Command {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Check that the tables match template.yaml and that the API responds
+    /// Check that the tables match template.yaml and that the API reads them
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
     /// Print the environment variables that the Lambda function needs for the tables

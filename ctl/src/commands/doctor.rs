@@ -27,18 +27,22 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl doctor
   workspacectl --stack workspace-management doctor
+  workspacectl --stack workspace-management-prod doctor --strict
   workspacectl doctor --url https://api.example.com --json";
 
 /// The time before the end of a key at which its replacement becomes urgent.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
 
-/// Which API to check.
+/// Which API to check, and what is a failure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The URL of the API [default: the stack's output ApiUrl, or that of `serve` if DynamoDB is at
     /// its default address]
     #[arg(long)]
     url: Option<String>,
+    /// Fail for warnings and skipped checks too
+    #[arg(long)]
+    strict: bool,
 }
 
 /// The result of a check, with what to show.
@@ -71,10 +75,12 @@ impl Outcome {
         json!({ "status": status, "check": check, "detail": detail })
     }
 
-    /// Why `doctor` fails, if it does.
-    fn failure(self) -> Option<Error> {
+    /// Why `doctor` fails, if it does. With `--strict`, it also fails if it could not check.
+    fn failure(self, strict: bool) -> Option<Error> {
         match self {
             Self::Failed(error) => Some(error),
+            Self::Skipped(error) if strict => Some(error.context("was skipped")),
+            Self::Warning(detail) if strict => Some(anyhow!(detail)),
             Self::Ok(_) | Self::Warning(_) | Self::Skipped(_) => None,
         }
     }
@@ -83,7 +89,7 @@ impl Outcome {
 /// Checks the tables and the API, and prints a line for each.
 ///
 /// # Errors
-/// If a check fails, or the URL of the API is needed but not given.
+/// If a check fails (with `--strict`, also if it warns or was skipped), or the URL of the API is needed but not given.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut url = options.url;
@@ -104,7 +110,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         let checked = stack::check_function(stack, &deployment.tables).await;
         checks.push(("Function".to_owned(), checked.into()));
         match stack.describe().await {
-            Ok(description) => url = url.or_else(|| stack::output(&description, "ApiUrl")),
+            Ok(description) => {
+                url = url.or_else(|| stack::output(&description, "ApiUrl"));
+                let protection = stack::check_protection(&description);
+                checks.push(("Termination protection".to_owned(), protection));
+                let recipients = stack::check_recipients(stack, &description).await;
+                checks.push(("Recipients of alarms".to_owned(), recipients));
+            }
             Err(error) => checks.push(("stack".to_owned(), Outcome::Failed(error))),
         }
     }
@@ -126,7 +138,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         .collect();
     print_records(&rows, &["status", "check", "detail"], session.json)?;
     let failures = checks.into_iter().filter_map(|(check, outcome)| {
-        let error = outcome.failure()?;
+        let error = outcome.failure(options.strict)?;
         Some(error.context(check))
     });
     let failures: Vec<_> = failures.collect();
@@ -158,12 +170,13 @@ async fn check_keys(deployment: &Deployment) -> Outcome {
         Err(error) => return Outcome::Skipped(error),
     };
     let now = SystemTime::now();
-    let count = keys.filter(|key| expires_within(key, SOON, now)).count();
+    let is_urgent = |key: &Value| expires_within(key, SOON, now) && key["replaced_by"].is_null();
+    let count = keys.filter(is_urgent).count();
     let time = humanize(SOON);
     match count {
-        0 => Outcome::Ok(format!("none expires within {time}")),
+        0 => Outcome::Ok(format!("none expires within {time} without a replacement")),
         _ => Outcome::Warning(format!(
-            "keys that expire within {time}: {count}. Run `keys list --expiring 14d`"
+            "{count} without a replacement that expire within {time}: run `workspacectl keys list --expiring 14d`"
         )),
     }
 }

@@ -1,6 +1,12 @@
 //! `doctor`.
 
-use serde_json::Value;
+use std::{
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+use workspace_local::demo::{DEMO_KEY, key_record};
 use workspace_management::store::Table;
 
 use crate::{assert_usage_error, network::Network, server::Server, unused_url, workspacectl};
@@ -8,17 +14,21 @@ use crate::{assert_usage_error, network::Network, server::Server, unused_url, wo
 /// Runs `doctor` on the stack of a network. Returns its exit code and its rows.
 fn check_stack(network: &Network, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
     let url = network.listen(|_, _| true);
-    let output = workspacectl(&["--stack", "stack", "--json", "doctor"])
-        .args(arguments)
-        .env("AWS_ENDPOINT_URL", url)
-        .env("AWS_REGION", "us-east-1")
-        .env("AWS_ACCESS_KEY_ID", "local")
-        .env("AWS_SECRET_ACCESS_KEY", "local")
-        .output()
-        .unwrap();
+    let output = doctor(&url).args(arguments).output().unwrap();
     let checks = serde_json::from_slice(&output.stdout);
     let checks = checks.unwrap_or_else(|_| panic!("{output:?}"));
     (output.status.code(), checks)
+}
+
+/// `doctor` on a stack.
+fn doctor(aws: &str) -> Command {
+    let mut command = workspacectl(&["--stack", "stack", "--json", "doctor"]);
+    command.env("AWS_ENDPOINT_URL", aws).envs([
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+    ]);
+    command
 }
 
 /// The status and the detail of the first check whose name begins with this text.
@@ -34,7 +44,7 @@ fn find<'a>(checks: &'a [Value], name: &str) -> (&'a str, &'a str) {
 fn a_stack_passes_every_check() {
     let network = Network::with_api();
 
-    let (code, checks) = check_stack(&network, &[]);
+    let (code, checks) = check_stack(&network, &["--strict"]);
 
     assert_eq!(code, Some(0), "{checks:?}");
     assert!(
@@ -119,6 +129,75 @@ fn an_api_that_does_not_read_its_tables_fails() {
             .collect();
         assert_eq!(failed.len(), 1, "{checks}");
         assert!(failed[0].contains(detail), "{checks}");
+    }
+}
+
+/// How one warning of a stack comes about.
+type Change = fn(&mut Network);
+
+#[test]
+fn warnings_are_failures_only_with_strict() {
+    let expiring = |replaced_by: Option<&str>| {
+        let end = SystemTime::now() + Duration::from_secs(13 * 86_400);
+        let mut key = json!(key_record(DEMO_KEY, "acme", "ci"));
+        key["expires_at"] = json!(humantime::format_rfc3339_seconds(end).to_string());
+        key["replaced_by"] = json!(replaced_by);
+        key
+    };
+    let rows: [(&str, &str, Change); 4] = [
+        ("Termination protection", "off: run `aws ", |network| {
+            network.stack.has_termination_protection = false;
+        }),
+        ("Recipients of alarms", "none, because", |network| {
+            network.stack.outputs.remove("AlarmTopicArn");
+        }),
+        ("Recipients of alarms", "none has confirmed, 1", |network| {
+            network.stack.subscriptions = vec!["PendingConfirmation"];
+        }),
+        ("Recipients of alarms", "none has confirmed, 0", |network| {
+            network.stack.subscriptions = vec![];
+        }),
+    ];
+    for (check, text, change) in rows {
+        let mut network = Network::with_api();
+        change(&mut network);
+        assert_warns(&network, check, text);
+    }
+    let network = Network::with_api();
+    network.dynamodb.put(Table::KEYS, expiring(None));
+    assert_warns(&network, "API keys", "1 without a replacement");
+
+    network.dynamodb.put(Table::KEYS, expiring(Some("other")));
+    let (code, checks) = check_stack(&network, &["--strict"]);
+    assert_eq!(code, Some(0), "{checks:?}");
+}
+
+/// Asserts that a check warns, and that `doctor` fails only with `--strict`.
+#[track_caller]
+fn assert_warns(network: &Network, check: &str, text: &str) {
+    for (arguments, expected) in [(&[][..], 0), (&["--strict"], 1)] {
+        let (code, checks) = check_stack(network, arguments);
+        let (status, detail) = find(&checks, check);
+        assert_eq!((status, code), ("warning", Some(expected)), "{checks:?}");
+        assert!(detail.starts_with(text), "{detail}");
+        let problems = checks.iter().filter(|check| check["status"] != "ok");
+        assert_eq!(problems.count(), 1, "{checks:?}");
+    }
+}
+
+#[test]
+fn a_check_that_was_skipped_is_a_failure_only_with_strict() {
+    let network = Network::with_api();
+    for action in ["dynamodb:Scan", "sns:ListSubscriptionsByTopic"] {
+        let url = network.listen(move |sent, _| sent != action);
+        let mut command = doctor(&url);
+        assert!(command.output().unwrap().status.success(), "{action}");
+
+        let output = command.arg("--strict").output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(": was skipped: "), "{error}");
+        assert!(error.contains("hint: Your AWS identity lacks"), "{error}");
     }
 }
 

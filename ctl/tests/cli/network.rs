@@ -33,17 +33,23 @@ pub(crate) struct Stack {
     pub(crate) variables: BTreeMap<&'static str, &'static str>,
     /// Its outputs.
     pub(crate) outputs: BTreeMap<&'static str, String>,
+    pub(crate) has_termination_protection: bool,
+    /// The ARNs of the subscriptions to its topic.
+    pub(crate) subscriptions: Vec<&'static str>,
 }
 
 impl Stack {
-    /// A stack whose function uses its tables.
+    /// A stack whose function uses its tables, and whose topic has a confirmed subscription.
     fn new() -> Self {
         let tables = Table::ALL.iter();
+        let topic = "arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic";
         Self {
             variables: tables
                 .map(|table| (table.variable, table.logical_id))
                 .collect(),
-            outputs: BTreeMap::new(),
+            outputs: BTreeMap::from([("AlarmTopicArn", topic.to_owned())]),
+            has_termination_protection: true,
+            subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
         }
     }
 }
@@ -184,10 +190,12 @@ fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Resp
                 )
             });
             let outputs: String = outputs.collect();
+            let is_protected = stack.has_termination_protection;
             format!(
                 "<Stacks><member><StackName>stack</StackName>\
                 <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
                 <StackStatus>CREATE_COMPLETE</StackStatus>\
+                <EnableTerminationProtection>{is_protected}</EnableTerminationProtection>\
                 <Outputs>{outputs}</Outputs></member></Stacks>"
             )
         }
@@ -202,6 +210,14 @@ fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Resp
             let resources: String = resources.collect();
             format!("<StackResourceSummaries>{resources}</StackResourceSummaries>")
         }
+        "sns:ListSubscriptionsByTopic" => {
+            let subscriptions = stack
+                .subscriptions
+                .iter()
+                .map(|arn| format!("<member><SubscriptionArn>{arn}</SubscriptionArn></member>"));
+            let subscriptions: String = subscriptions.collect();
+            format!("<Subscriptions>{subscriptions}</Subscriptions>")
+        }
         _ => panic!("no command is expected to send {action}"),
     };
     let body = format!("<{name}Result>{result}</{name}Result>");
@@ -214,7 +230,11 @@ fn deny(action: &str) -> Response {
         let body = json!({ "__type": error, "Message": "not authorized" });
         return (400, body.to_string());
     }
-    let error = "<Code>AccessDenied</Code><Message>not authorized</Message>";
+    let code = match action.starts_with("sns:") {
+        true => "AuthorizationError",
+        false => "AccessDenied",
+    };
+    let error = format!("<Code>{code}</Code><Message>not authorized</Message>");
     let body = format!("<ErrorResponse><Error>{error}</Error></ErrorResponse>");
     (403, body)
 }

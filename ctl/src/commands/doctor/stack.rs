@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use aws_sdk_cloudformation::types::Stack as Description;
 use workspace_management::store::{Table, TableNames};
 
+use super::Outcome;
 use crate::deployment::Stack;
 
 /// An output of a stack.
@@ -38,4 +39,49 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
         bail!("{}. Deploy the stack again", problems.join("; "));
     }
     Ok(format!("uses the {} tables of the stack", Table::ALL.len()))
+}
+
+/// Checks that the stack cannot be deleted by mistake.
+pub(super) fn check_protection(description: &Description) -> Outcome {
+    let name = description.stack_name().unwrap_or_default();
+    match description.enable_termination_protection() {
+        Some(true) => Outcome::Ok("on".to_owned()),
+        _ => Outcome::Warning(format!(
+            "off: run `aws cloudformation update-termination-protection \
+            --enable-termination-protection --stack-name {name}`"
+        )),
+    }
+}
+
+/// Checks that alarms reach someone: that the topic of the stack has a subscription that its recipient
+/// has confirmed.
+pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Outcome {
+    let Some(topic) = output(description, "AlarmTopicArn") else {
+        let detail =
+            "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
+        return Outcome::Warning(detail.to_owned());
+    };
+    let mut subscriptions = aws_sdk_sns::Client::new(&stack.config)
+        .list_subscriptions_by_topic()
+        .topic_arn(&topic)
+        .into_paginator()
+        .items()
+        .send();
+    let (mut confirmed, mut pending) = (0, 0);
+    while let Some(subscription) = subscriptions.next().await {
+        match subscription.context("cannot list the subscriptions of the topic") {
+            // Instead of an ARN, others have `PendingConfirmation` or `Deleted`.
+            Ok(subscription) => match subscription.subscription_arn {
+                Some(arn) if arn.starts_with("arn:") => confirmed += 1,
+                _ => pending += 1,
+            },
+            Err(error) => return Outcome::Skipped(error),
+        }
+    }
+    match confirmed {
+        0 => Outcome::Warning(format!(
+            "none has confirmed, {pending} not yet: open the link in the e-mail of AWS, or subscribe to {topic}"
+        )),
+        _ => Outcome::Ok(format!("{confirmed} confirmed")),
+    }
 }

@@ -1,11 +1,12 @@
 """Checks that a stack on moto contains every resource of its template that moto supports.
 
-usage: STACK=NAME TRANSLATED_TEMPLATE=FILE.json pytest ci/tests/test_stack.py
+usage: STACK=NAME TRANSLATED_TEMPLATE=FILE.json WORKSPACECTL=FILE pytest ci/tests/test_stack.py
 FILE.json is the output of ci/translate.py. AWS_ENDPOINT_URL is the URL of moto.
 """
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import boto3
@@ -72,6 +73,36 @@ def test_the_environment_of_the_function_contains_every_table(function, declared
     variables = function["Environment"]["Variables"]
     tables = {value for name, value in variables.items() if name.endswith("_TABLE")}
     assert tables == {present[name] for name in names_of(declared, "AWS::DynamoDB::Table")}
+
+
+def doctor():
+    """The exit code of `doctor`, and the status and detail of each check by its name."""
+    command = [os.environ["WORKSPACECTL"], "--stack", os.environ["STACK"], "--json", "doctor"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert output.stdout, output.stderr
+    return output.returncode, {check["check"]: (check["status"], check["detail"]) for check in json.loads(output.stdout)}
+
+
+def test_doctor_checks_the_tables_and_the_function(function, declared, present):
+    # moto ignores this property, and makes numbers of variables.
+    for name in names_of(declared, "AWS::DynamoDB::Table"):
+        recovery = {"PointInTimeRecoveryEnabled": True}
+        boto3.client("dynamodb").update_continuous_backups(TableName=present[name], PointInTimeRecoverySpecification=recovery)
+    variables = {name: str(value) for name, value in function["Environment"]["Variables"].items()}
+
+    def set_variables(changed):
+        boto3.client("lambda").update_function_configuration(FunctionName=present["Function"], Environment={"Variables": variables | changed})
+
+    set_variables({})
+    code, checks = doctor()
+    problems = {name: detail for name, (status, detail) in checks.items() if status != "ok"}
+    assert problems.keys() == {"API", "Termination protection", "Recipients of alarms"}, problems
+    assert (code, checks["API"][0]) == (1, "failed"), checks
+    set_variables({"TEAMS_TABLE": "wrong"})
+    status, detail = doctor()[1]["Function"]
+    set_variables({})
+    assert status == "failed"
+    assert f"TEAMS_TABLE is wrong instead of {variables['TEAMS_TABLE']}" in detail
 
 
 def test_a_route_of_each_operation_may_invoke_the_function(declared, present):

@@ -163,7 +163,7 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
     )))
 }
 
-/// Warns about API keys that expire soon. This is not a failure: the identity that runs `doctor` may
+/// Warns about API keys that expire soon and have no replacement. The identity that runs `doctor` may
 /// be unable to read keys.
 async fn check_keys(deployment: &Deployment) -> Outcome {
     let keys = match all_records(deployment, Table::KEYS).await {

@@ -53,8 +53,7 @@ pub(super) fn check_protection(description: &Description) -> Outcome {
     }
 }
 
-/// Checks that alarms reach someone: that the topic of the stack has a subscription that its recipient
-/// has confirmed.
+/// Checks that alarms reach someone: that a recipient has confirmed a subscription to their topic.
 pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Outcome {
     let Some(topic) = output(description, "AlarmTopicArn") else {
         let detail =

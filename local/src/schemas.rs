@@ -36,6 +36,20 @@ pub fn schema(table: Table) -> Option<&'static Value> {
     parsed(table).map(|(schema, _)| schema)
 }
 
+/// A record of the organization `acme`, as an operation creates it: with the first example of each
+/// attribute of its key, its content and its creation. `None` for API keys.
+pub fn example(table: Table) -> Option<Value> {
+    let attributes = schema(table)?["properties"].as_object()?.iter();
+    let is_created = |name: &str, role: &Value| {
+        let of_creation = ["created_at", "created_by", "request_id"];
+        role == "key" || role == "content" || of_creation.contains(&name)
+    };
+    let attributes = attributes.filter(|(name, attribute)| is_created(name, &attribute["x-role"]));
+    let examples =
+        attributes.map(|(name, attribute)| (name.clone(), attribute["examples"][0].clone()));
+    Some(examples.collect())
+}
+
 /// What is wrong with a record of the current version: which rules of the schema it violates, and
 /// which of its attributes the schema lacks. Readers must accept such attributes, but the current
 /// version stores none. Empty for an API key.

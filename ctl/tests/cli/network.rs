@@ -8,7 +8,7 @@ use axum::{
     Router,
     http::{HeaderMap, StatusCode, Uri},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
 use workspace_local::{dynamodb::DynamoDb, gateway, schemas, tables::sdk_config};
 use workspace_management::{
@@ -237,4 +237,34 @@ fn deny(action: &str) -> Response {
     let error = format!("<Code>{code}</Code><Message>not authorized</Message>");
     let body = format!("<ErrorResponse><Error>{error}</Error></ErrorResponse>");
     (403, body)
+}
+
+/// The permissions that a request needs.
+pub(crate) fn needed(action: &str, body: &str) -> Vec<String> {
+    match action.split(':').next() {
+        Some("sts") => return vec![],
+        Some("cloudformation") => return vec![format!("{action} STACK")],
+        Some("sns") => return vec![format!("{action} AlarmTopic")],
+        Some("lambda") => return vec![format!("{action} Function")],
+        _ => {}
+    }
+    let request: Value = serde_json::from_str(body).unwrap();
+    let Some(items) = request["TransactItems"].as_array() else {
+        return vec![format!("{action} {}", resource(&request))];
+    };
+    let items = items.iter().flat_map(|item| item.as_object().unwrap());
+    // `Put`, `Update`, `Delete` and `ConditionCheck` need `dynamodb:PutItem` and so on.
+    let permissions = items.map(|(name, item)| format!("dynamodb:{name}Item {}", resource(item)));
+    permissions.collect()
+}
+
+/// The table or the index of a request.
+fn resource(request: &Value) -> String {
+    let name = request["TableName"].as_str();
+    let name = name.expect("no command sends requests that read several tables");
+    match request["IndexName"].as_str() {
+        _ if Table::ALL.iter().all(|table| table.logical_id != name) => "SOURCE_TABLE".to_owned(),
+        Some(index) => format!("{name}/index/{index}"),
+        None => name.to_owned(),
+    }
 }

@@ -17,17 +17,17 @@ use clap::CommandFactory as _;
 use serde_json::{Value, json};
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
-    fixtures,
+    fixtures, schemas,
     tables::create_missing,
 };
 use workspace_management::store::{Table, TableNames};
 use workspacectl::Cli;
 
 use self::State::{Disabled, Empty, Full, NoOutput, Nothing, Orphaned, Restored};
-use crate::{network::Network, workspacectl};
-
-/// Commands that send no requests to AWS. The file has no entry for them.
-const LOCAL: [&str; 2] = ["completions", "serve"];
+use crate::{
+    network::{Network, needed},
+    workspacectl,
+};
 
 /// What a command finds. Each run of a command has its own organization.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,21 +67,9 @@ const RUNS: &[(&str, &str, State)] = &[
     ("keys revoke --all", "--org ORG --yes", Full),
     ("keys rotate", "KEY", Full),
     ("keys rotate --all", "--org ORG --yes", Full),
-    ("list", "models", Full),
-    ("list", "teams", Full),
-    ("list", "members", Full),
-    ("list", "voices", Full),
-    ("list", "data-stores", Full),
-    ("list", "logging-instances", Full),
-    ("list", "models --org ORG", Full),
     ("list", "teams --org ORG --project apollo", Full),
-    ("list", "members --org ORG --project apollo --team docs", Full),
-    ("list", "voices --org ORG", Full),
-    ("list", "data-stores --org ORG", Full),
-    ("list", "logging-instances --org ORG", Full),
+    ("list", "members --org ORG --project apollo --team research-team", Full),
     ("list", "models --org ORG", Empty),
-    ("list", "teams --org ORG", Full),
-    ("list", "members --org ORG", Full),
     ("list", "members --org ORG --user ada", Full),
     ("orgs create", "ORG", Nothing),
     ("orgs disable", "ORG --wait 0", Full),
@@ -93,28 +81,59 @@ const RUNS: &[(&str, &str, State)] = &[
     ("orgs show", "ORG", Full),
     ("remove data-store", "--org ORG papers", Full),
     ("remove logging-instance", "--org ORG --project apollo", Full),
-    ("remove member", "--org ORG --project apollo --team docs ada", Full),
+    ("remove member", "--org ORG --project apollo --team research-team ada", Full),
     ("remove member --all-teams", "--org ORG ada --yes", Full),
     ("remove model", "--org ORG --type chat gpt-4o", Full),
-    ("remove team", "--org ORG --project apollo docs --wait 0 --yes", Full),
+    ("remove team", "--org ORG --project apollo research-team --wait 0 --yes", Full),
     ("remove voice", "--org ORG bot-7", Full),
     ("restore", "--from FILE", Nothing),
     ("restore", "--from ORG-ModelsTable --to models", Restored),
     ("restore --to keys --keys", "--from ORG-KeysTable", Restored),
 ];
 
+/// `RUNS`, and those that list the records of each table.
+fn runs() -> Vec<(&'static str, String, State)> {
+    let fixed = RUNS.iter();
+    let fixed = fixed.map(|(entry, arguments, state)| (*entry, (*arguments).to_owned(), *state));
+    let nouns = group("CLIENT_TABLES").into_iter().map(|table| table.noun);
+    let lists = nouns.flat_map(|noun| [noun.to_owned(), format!("{noun} --org ORG")]);
+    let lists = lists.map(|arguments| ("list", arguments, Full));
+    fixed.chain(lists).collect()
+}
+
+/// The tables that a word of the file stands for, or none if it stands for itself.
+fn group(word: &str) -> Vec<Table> {
+    let is_operators = |table: &Table| [Table::ORGANIZATIONS, Table::KEYS].contains(table);
+    let is_in_group = |table: &Table| match word {
+        "ALL_TABLES" => true,
+        // Those that clients write to.
+        "CLIENT_TABLES" => !is_operators(table),
+        // Of these, those whose partition key is the organization.
+        "ORG_TABLES" => !is_operators(table) && table.partition == ["org"],
+        _ => false,
+    };
+    Table::ALL.iter().copied().filter(is_in_group).collect()
+}
+
 /// The permissions of each entry of the file, such as `dynamodb:GetItem KeysTable`.
 fn permissions() -> BTreeMap<String, BTreeSet<String>> {
     type File = BTreeMap<String, BTreeMap<String, Vec<String>>>;
     let file: File = serde_json::from_str(include_str!("../../permissions.json")).unwrap();
-    let entries = file.into_iter().map(|(entry, actions)| {
-        let permissions = actions.iter().flat_map(|(action, resources)| {
-            let resources = resources.iter();
-            resources.map(move |resource| format!("{action} {resource}"))
-        });
-        (entry, permissions.collect())
-    });
-    entries.collect()
+    let mut permissions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (entry, actions) in file {
+        let listed = permissions.entry(entry).or_default();
+        for (action, words) in actions {
+            for word in words {
+                let tables = group(&word);
+                if tables.is_empty() {
+                    listed.insert(format!("{action} {word}"));
+                }
+                let tables = tables.iter().map(|table| table.logical_id);
+                listed.extend(tables.map(|table| format!("{action} {table}")));
+            }
+        }
+    }
+    permissions
 }
 
 #[test]
@@ -124,7 +143,8 @@ fn every_command_has_permissions() {
         let name = command.get_name();
         let subcommands = command.get_subcommands().map(|sub| sub.get_name());
         let mut commands: Vec<_> = subcommands.map(|sub| format!("{name} {sub}")).collect();
-        if commands.is_empty() && !LOCAL.contains(&name) {
+        // Two commands send no requests to AWS.
+        if commands.is_empty() && !["completions", "serve"].contains(&name) {
             commands.push(name.to_owned());
         }
         for command in commands {
@@ -150,7 +170,8 @@ fn every_command_needs_exactly_its_permissions() {
 /// Runs a command with all permissions, and then without each of them.
 fn check(network: &Network, entry: &str, listed: &BTreeSet<String>) {
     let mut used = BTreeMap::new();
-    for case in RUNS.iter().filter(|case| case.0 == entry) {
+    let runs: Vec<_> = runs().into_iter().filter(|run| run.0 == entry).collect();
+    for case in &runs {
         let (code, text, permissions) = run(network, case, "");
         let is_as_expected = match case.2 {
             NoOutput => text.contains("cannot print the key, so it was revoked"),
@@ -180,7 +201,7 @@ fn check(network: &Network, entry: &str, listed: &BTreeSet<String>) {
 /// what the command printed, and the permissions that it used.
 fn run(
     network: &Network,
-    (command, arguments, state): &(&str, &str, State),
+    (command, arguments, state): &(&str, String, State),
     denied: &str,
 ) -> (Option<i32>, String, BTreeSet<String>) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -251,50 +272,15 @@ fn prepare(network: &Network, state: State, org: &str, key: &str, file: &str) {
 }
 
 /// A record in each table.
-fn records(org: &str, key: &str) -> [(Table, Value); 8] {
-    let mut api_key = json!(key_record(DEMO_KEY, org, "ci"));
-    api_key["key_id"] = json!(key);
-    let member = fixtures::member(org, "apollo", "docs", "ada");
-    let data_store = fixtures::data_store(org, "papers", "Papers");
-    let logging_instance = fixtures::logging_instance(org, "apollo");
-    [
-        (Table::ORGANIZATIONS, fixtures::organization(org)),
-        (Table::KEYS, api_key),
-        (Table::MODELS, fixtures::model(org, "chat", "gpt-4o")),
-        (Table::TEAMS, fixtures::team(org, "apollo", "docs", "Docs")),
-        (Table::TEAM_MEMBERS, member),
-        (Table::BOT_VOICES, fixtures::bot_voice(org, "bot-7")),
-        (Table::DATA_STORES, data_store),
-        (Table::LOGGING_INSTANCES, logging_instance),
-    ]
-}
-
-/// The permissions that a request needs.
-fn needed(action: &str, body: &str) -> Vec<String> {
-    match action.split(':').next() {
-        Some("sts") => return vec![],
-        Some("cloudformation") => return vec![format!("{action} STACK")],
-        Some("sns") => return vec![format!("{action} AlarmTopic")],
-        Some("lambda") => return vec![format!("{action} Function")],
-        _ => {}
-    }
-    let request: Value = serde_json::from_str(body).unwrap();
-    let Some(items) = request["TransactItems"].as_array() else {
-        return vec![format!("{action} {}", resource(&request))];
+fn records(org: &str, key: &str) -> Vec<(Table, Value)> {
+    let record = |table: &Table| {
+        let record = schemas::example(*table).unwrap_or_else(|| {
+            let mut record = json!(key_record(DEMO_KEY, "acme", "ci"));
+            record["key_id"] = json!(key);
+            record
+        });
+        let record = record.to_string().replace("acme", org);
+        (*table, serde_json::from_str(&record).unwrap())
     };
-    let items = items.iter().flat_map(|item| item.as_object().unwrap());
-    // `Put`, `Update`, `Delete` and `ConditionCheck` need `dynamodb:PutItem` and so on.
-    let permissions = items.map(|(name, item)| format!("dynamodb:{name}Item {}", resource(item)));
-    permissions.collect()
-}
-
-/// The table or the index of a request.
-fn resource(request: &Value) -> String {
-    let name = request["TableName"].as_str();
-    let name = name.expect("no command sends requests that read several tables");
-    match request["IndexName"].as_str() {
-        _ if Table::ALL.iter().all(|table| table.logical_id != name) => "SOURCE_TABLE".to_owned(),
-        Some(index) => format!("{name}/index/{index}"),
-        None => name.to_owned(),
-    }
+    Table::ALL.iter().map(record).collect()
 }

@@ -60,43 +60,6 @@ pub fn model(org: &str, model_type: &str, id: &str) -> Value {
     }))
 }
 
-/// A bot's voice, which has not changed.
-pub fn bot_voice(org: &str, bot: &str) -> Value {
-    let mut record = created(json!({
-        "org_id": org,
-        "bot_id": bot,
-        "type": "alloy",
-        "enabled": true,
-    }));
-    for (updated, created) in [
-        ("updated_at", "created_at"),
-        ("updated_by", "created_by"),
-        ("updated_request_id", "request_id"),
-    ] {
-        record[updated] = record[created].clone();
-    }
-    record
-}
-
-/// A data store. The name should be the one from which the id is derived.
-pub fn data_store(org: &str, id: &str, name: &str) -> Value {
-    created(json!({
-        "org_id": org,
-        "data_store_id": id,
-        "data_store_name": name,
-        "data_store_description": "",
-    }))
-}
-
-/// The logging instance of a project.
-pub fn logging_instance(org: &str, project: &str) -> Value {
-    created(json!({
-        "org_id": org,
-        "project_id": project,
-        "project_name": project,
-    }))
-}
-
 /// The record with the audit attributes of its creation.
 fn created(mut record: Value) -> Value {
     record["created_at"] = json!(CREATED_AT);

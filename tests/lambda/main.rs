@@ -10,7 +10,6 @@
     reason = "tests fail by panicking, and `support` is shared with `tests/api`"
 )]
 
-mod credentials;
 mod function;
 mod logging;
 mod proxy;

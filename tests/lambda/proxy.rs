@@ -1,44 +1,15 @@
-//! Proxies between the function and DynamoDB.
+//! A proxy between the function and DynamoDB.
 
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
-use aws_sdk_dynamodb::config::http::HttpRequest;
-use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
-use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
-use axum::http::{HeaderMap, StatusCode};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     task::AbortHandle,
 };
-
-/// Forwards an HTTP request to DynamoDB.
-pub async fn forward(
-    connector: &SharedHttpConnector,
-    dynamodb: &str,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> (StatusCode, Vec<u8>) {
-    let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
-    request.set_method("POST").unwrap();
-    request.set_uri(dynamodb).unwrap();
-    for name in [
-        "authorization",
-        "content-type",
-        "x-amz-date",
-        "x-amz-target",
-    ] {
-        let value = headers[name].to_str().unwrap().to_owned();
-        request.headers_mut().insert(name, value);
-    }
-    let response = connector.call(request).await.unwrap();
-    let status = StatusCode::from_u16(response.status().as_u16()).unwrap();
-    let body = ByteStream::new(response.into_body()).collect().await;
-    (status, body.unwrap().to_vec())
-}
 
 /// A TCP proxy in front of DynamoDB that closes or stalls its connections, as networks do while
 /// Lambda freezes a function.

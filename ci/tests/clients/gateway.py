@@ -30,24 +30,13 @@ class Gateway(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        # Some clients send chunks, which http.server does not decode.
-        is_chunked = self.headers["transfer-encoding"]
-        length = int(self.headers["content-length"] or 0)
-        body = self.read_chunks() if is_chunked else self.rfile.read(length)
+        body = self.rfile.read(int(self.headers["content-length"]))
         if "/gateway-503/" in self.path:
             self.respond(503, "application/json", {"message": "Service Unavailable"})
         elif "/new-reason/" in self.path:
             self.respond(409, "application/problem+json", CONFLICT)
         else:
             self.forward(body)
-
-    def read_chunks(self) -> bytes:
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
 
     def forward(self, body: bytes) -> None:
         connection = http.client.HTTPConnection(SERVICE)

@@ -12,7 +12,6 @@ mod operations;
 mod support;
 
 mod auth;
-mod concurrency;
 mod credential_matrix;
 mod events;
 mod fault_matrix;

@@ -36,16 +36,6 @@ impl<'a> TestClient<'a> {
             .send(event("POST", path, &self.headers, Some(body)))
             .await
     }
-
-    /// Repeats a request until the response is not a 503.
-    pub async fn post_with_retries(&self, path: &str, body: Value) -> TestResponse {
-        loop {
-            let response = self.post(path, body.clone()).await;
-            if response.status != 503 {
-                return response;
-            }
-        }
-    }
 }
 
 /// A response, as a client sees it.

@@ -117,13 +117,13 @@ def test_readers_of_another_account_can_assume_the_role(present):
     assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"AWS": ["123456789012", "arn:aws:iam::210987654321:role/reader"]}
 
 
-# moto has no Pipes.
 def test_the_function_for_readers_follows_the_stream_of_the_stack(present):
     table = boto3.client("dynamodb").describe_table(TableName=present["DataStoresTable"])["Table"]
     outputs = {
         "OrganizationsTable": present["OrganizationsTable"],
         "DataStoresTable": present["DataStoresTable"],
         "DataStoresTableStreamArn": table["LatestStreamArn"],
+        "RecordsReaderArn": present["RecordsReader"],
         "RecordsFollowerArn": present["RecordsFollower"],
     }
     cloudformation = boto3.client("cloudformation")

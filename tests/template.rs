@@ -1,5 +1,5 @@
-//! `template.yaml` declares what the code uses, and protects the records and the logs. `ci/template`
-//! lints it. A `Value` with a tag, such as `!Ref TeamsTable`, equals its text.
+//! `template.yaml` declares what the code uses, and protects the records and the logs. A `Value` with
+//! a tag, such as `!Ref TeamsTable`, equals its text.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -73,7 +73,6 @@ fn each_operation_has_one_route_and_an_event_and_a_row_in_the_readme() {
     }
 }
 
-/// The limit of a route is shared by all its callers.
 #[test]
 fn the_routes_of_anonymous_callers_have_a_low_limit_while_they_are_allowed() {
     let api = properties("Api");
@@ -153,9 +152,8 @@ fn the_function_gets_the_variables_and_the_time_that_the_code_expects() {
         assert!(is_read, "the function does not read {name}");
     }
     assert_eq!(variables["ANONYMOUS_OPERATIONS"], "AnonymousOperations");
-    assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
     assert_eq!(function["Timeout"].as_u64(), Some(TIMEOUT.as_secs()));
-    // Lambda drops lines below this level. The line of a request has the level INFO or ERROR.
+    // Lambda drops lines below this level.
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
 }
 
@@ -167,10 +165,8 @@ fn the_logs_outlive_the_stack() {
         assert_eq!(group["DeletionPolicy"], "RetainExceptOnCreate", "{name}");
         assert_eq!(group["UpdateReplacePolicy"], "Retain", "{name}");
     }
-    assert_eq!(
-        properties("LogGroup")["RetentionInDays"],
-        "LogRetentionDays"
-    );
+    let days = &properties("LogGroup")["RetentionInDays"];
+    assert_eq!(*days, "LogRetentionDays");
     // The access log contains IP addresses.
     assert_eq!(properties("ApiLogGroup")["RetentionInDays"], 30);
     assert!(parameters_of("prod").contains(&"LogRetentionDays=400"));

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use workspace_local::{
     events,
-    tables::{Declaration, TEMPLATE},
+    tables::{self, Declaration},
 };
 use workspace_management::{operation::Operation, service::TIMEOUT, store::Table};
 use yaml_serde::{Value, from_str};
 
-fn template() -> Value {
-    from_str(TEMPLATE).unwrap()
+fn template() -> &'static Value {
+    tables::template().unwrap()
 }
 
 /// The properties of a resource.

@@ -63,14 +63,13 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use workspace_local::tables::TEMPLATE;
-    use yaml_serde::Value;
+    use workspace_local::tables::template;
 
     use super::*;
 
     #[test]
     fn the_wait_covers_the_cache_the_timeout_of_the_template_and_a_late_write() {
-        let template: Value = yaml_serde::from_str(TEMPLATE).expect("YAML");
+        let template = template().expect("YAML");
         let timeout = template["Resources"]["Function"]["Properties"]["Timeout"].as_u64();
         let timeout = timeout.expect("a timeout");
         assert_eq!(SAFE_WAIT.as_secs(), 60 + timeout + 20);

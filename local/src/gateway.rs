@@ -22,7 +22,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use tower_http::cors::CorsLayer;
 use workspace_management::service::{Service, TIMEOUT};
 
-use crate::{server::random_id, tables::TEMPLATE};
+use crate::{server::random_id, tables::template};
 
 /// API Gateway's limit on the size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
@@ -106,8 +106,7 @@ fn cors(origin: &str) -> Result<CorsLayer> {
         expose_headers: Vec<String>,
         max_age: u64,
     }
-    let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE)?;
-    let configuration = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"];
+    let configuration = &template()?["Resources"]["Api"]["Properties"]["CorsConfiguration"];
     let configuration: Configuration = yaml_serde::from_value(configuration["Fn::If"][1].clone())?;
     let names = |names: Vec<String>| -> Result<Vec<HeaderName>> {
         let names = names.iter().map(|name| HeaderName::try_from(name.as_str()));

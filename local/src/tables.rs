@@ -20,7 +20,19 @@ use workspace_management::store::{Table, TableNames};
 use yaml_serde::Value;
 
 /// `template.yaml` at the time of the build.
-pub const TEMPLATE: &str = include_str!("../../template.yaml");
+const TEMPLATE: &str = include_str!("../../template.yaml");
+
+/// The content of `template.yaml`. A value with a tag, such as `!Ref TeamsTable`, equals its text.
+///
+/// # Errors
+/// If the template is not valid YAML.
+pub fn template() -> Result<&'static Value> {
+    // Parsing takes a while, and every test creates all tables.
+    static PARSED: LazyLock<Result<Value, yaml_serde::Error>> =
+        LazyLock::new(|| yaml_serde::from_str(TEMPLATE));
+    let template = PARSED.as_ref();
+    template.map_err(|error| anyhow!("template.yaml is not valid YAML: {error}"))
+}
 
 /// An SDK configuration for a local DynamoDB, which accepts any region and credentials.
 pub fn sdk_config(endpoint: &str) -> ConfigBuilder {
@@ -185,12 +197,7 @@ impl Declaration {
     /// # Errors
     /// If `template.yaml` does not declare the table.
     pub fn of(table: Table) -> Result<Self> {
-        // Parsing takes a while, and every test creates all tables.
-        static PARSED: LazyLock<Result<Value, yaml_serde::Error>> =
-            LazyLock::new(|| yaml_serde::from_str(TEMPLATE));
-        let template = PARSED
-            .as_ref()
-            .map_err(|error| anyhow!("template.yaml is not valid YAML: {error}"))?;
+        let template = template()?;
         let properties = template["Resources"][table.logical_id]["Properties"].clone();
         yaml_serde::from_value(properties)
             .with_context(|| format!("template.yaml does not declare {}", table.logical_id))

@@ -8,7 +8,7 @@ use std::{
 use serde_json::json;
 use workspace_local::{
     dynamodb::{action, http_client},
-    tables::TEMPLATE,
+    tables::template,
 };
 use workspace_management::{operation::Operation, store::Table};
 use yaml_serde::Value;
@@ -23,9 +23,8 @@ use crate::{
 };
 
 /// The properties of a resource of the template.
-fn properties(resource: &str) -> Value {
-    let template: Value = yaml_serde::from_str(TEMPLATE).unwrap();
-    template["Resources"][resource]["Properties"].clone()
+fn properties(resource: &str) -> &'static Value {
+    &template().unwrap()["Resources"][resource]["Properties"]
 }
 
 /// The statements of each policy of the function's role, by the name of the policy.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use workspace_local::tables::TEMPLATE;
+use workspace_local::tables::template;
 use workspace_management::{api_key::KeyRecord, auth::AnonymousOperations, operation::Operation};
 
 use crate::support::{TestApp, TestConfig, TestResponse, event};
@@ -157,8 +157,8 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
 #[test]
 fn pages_of_allowed_origins_can_use_every_header_of_the_contract() {
     let contract = contract();
-    let template: yaml_serde::Value = yaml_serde::from_str(TEMPLATE).unwrap();
-    let cors = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"]["Fn::If"][1];
+    let cors =
+        &template().unwrap()["Resources"]["Api"]["Properties"]["CorsConfiguration"]["Fn::If"][1];
     let has = |list: &str, name: &str| {
         let mut names = cors[list].as_sequence().unwrap().iter();
         names.any(|other| other.as_str() == Some(&name.to_lowercase()))

@@ -133,9 +133,14 @@ pub(crate) fn humanize(duration: Duration) -> String {
         .into_iter()
         .find(|(length, _)| seconds >= *length)
         .unwrap_or(UNITS[3]);
-    let count = (seconds + length / 2) / length;
+    counted((seconds + length / 2) / length, unit)
+}
+
+/// A number of things, such as `1 record` or `2 records`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural}")
+    format!("{count} {noun}{plural}")
 }
 
 /// JSON in which the characters of [`escape`] are escaped as JSON escapes them. They only occur in

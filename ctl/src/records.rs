@@ -60,6 +60,11 @@ fn attribute(value: AttributeValue) -> Value {
     }
 }
 
+/// Whether a record has an attribute. One that is null, which only other programs write, counts.
+pub(crate) fn has(record: &Value, name: &str) -> bool {
+    record.get(name).is_some()
+}
+
 /// The text of an attribute, or an empty one.
 pub(crate) fn text_of<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
@@ -112,6 +117,13 @@ mod tests {
         ] {
             assert_eq!(attribute(value.clone()), expected, "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_null_attribute_exists() {
+        let record = json!({ "disabled_at": null });
+        assert!(has(&record, "disabled_at"));
+        assert!(!has(&record, "erasing_at"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::record;
 use crate::{
     deployment::Deployment,
     index::partitions_of,
-    output::escape_json,
+    output::{counted, escape_json},
     progress::Counter,
     query::{Query, Scope},
     records::to_json,
@@ -67,7 +67,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             .0
         }
     };
-    eprintln!("{count} records of {org} were exported");
+    eprintln!("exported {} of {org}", counted(count, "record"));
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use workspace_management::store::{Table, timestamp};
 
 use crate::{
     deployment::Deployment,
-    records,
+    records::{self, has},
     session::Operator,
     write::{Values, text},
 };
@@ -80,9 +80,9 @@ pub(crate) fn no_such(org: &str) -> anyhow::Error {
 
 /// What an organization accepts: it is enabled, disabled, or being erased.
 pub fn state(organization: &Value) -> &'static str {
-    if !organization["erasing_id"].is_null() {
+    if has(organization, "erasing_id") {
         "being erased"
-    } else if !organization["disabled_at"].is_null() {
+    } else if has(organization, "disabled_at") {
         "disabled"
     } else {
         "enabled"

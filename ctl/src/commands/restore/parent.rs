@@ -7,7 +7,7 @@ use workspace_management::store::Table;
 
 use crate::{
     deployment::Deployment,
-    records::{get, unchanged},
+    records::{get, has, unchanged},
     write::Condition,
 };
 
@@ -39,7 +39,7 @@ impl Parent {
     ) -> Result<Option<Self>> {
         let values: Vec<_> = key.iter().map(String::as_str).collect();
         let record = get(deployment, table, &values).await?;
-        let record = record.filter(|record| record[mark(table)].is_null());
+        let record = record.filter(|record| !has(record, mark(table)));
         Ok(record.map(|record| Self { table, key, record }))
     }
 

@@ -9,8 +9,7 @@
 //! memory. It needs Linux and the right to create control groups, and is skipped without. Then, and
 //! after any run with arguments, the stored figures stay as they are.
 //!
-//! With `-- --test`, the benchmark takes few samples. With `-- cpu`, it measures only that part, and
-//! with `-- soak`, it sends the function many requests and measures nothing else.
+//! With `-- --test`, the benchmark takes few samples. With `-- cpu`, it measures only that part.
 //! `-- --with NAME=FILE` compares a further build of the function.
 
 mod bench;
@@ -20,7 +19,6 @@ mod endpoint;
 mod function;
 mod growth;
 mod report;
-mod soak;
 
 use std::{env, fs, path::Path};
 
@@ -44,9 +42,6 @@ async fn main() -> Result<()> {
     let mut bench = Bench::new(&root, folder.path(), other_builds(&arguments)?).await?;
     if has_argument("--test") {
         (bench.starts, bench.calls) = (1, 4);
-    }
-    if has_argument("soak") {
-        return soak::run(&bench).await;
     }
     let mut report = Report::default();
     if only_cpu || can_limit_cpu.is_ok() {

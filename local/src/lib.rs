@@ -12,7 +12,6 @@
 //! | [`demo`] | the demo organization and its API key |
 //! | [`fixtures`] | records for tests |
 //! | `schemas` | the schemas of records, with the feature `schemas` |
-//! | [`instant`] | a service whose DynamoDB responds at once |
 //!
 //! A test of the whole service takes three steps:
 //!
@@ -56,7 +55,6 @@ pub mod dynamodb;
 pub mod events;
 pub mod fixtures;
 pub mod gateway;
-pub mod instant;
 pub mod runtime_api;
 #[cfg(feature = "schemas")]
 pub mod schemas;

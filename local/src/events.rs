@@ -1,6 +1,5 @@
 //! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
-//! organization. Its folders contain variants: `rest` an event of a REST API, and `with_key` events
-//! with an API key that the operation does not require.
+//! organization. The folder `rest` contains an event of a REST API.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};

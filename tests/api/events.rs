@@ -6,7 +6,6 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::support::{TestApp, TestResponse, event, operation_event, parse};
@@ -330,26 +329,6 @@ fn the_event_of_each_operation_has_the_headers_that_the_interface_shows() {
     }
 }
 
-#[test]
-fn operations_that_allow_anonymous_callers_have_a_second_event_with_a_key() {
-    for operation in Operation::ALL {
-        let file = events_folder().join(format!("with_key/{}.json", operation.name()));
-        assert_eq!(file.exists(), operation.allows_anonymous(), "{operation:?}");
-        if file.exists() {
-            let mut event = parse(&fs::read_to_string(file).unwrap());
-            let without_key = operation_event(*operation);
-            let key = event["headers"]
-                .as_object_mut()
-                .unwrap()
-                .remove("authorization");
-            assert_eq!(key, Some(json!(format!("Bearer {DEMO_KEY}"))));
-            event["requestContext"]["requestId"] =
-                without_key["requestContext"]["requestId"].clone();
-            assert_eq!(event, without_key, "{operation:?}");
-        }
-    }
-}
-
 #[tokio::test]
 async fn every_event_in_the_events_folder_succeeds() {
     let app = TestApp::new().await;
@@ -360,7 +339,7 @@ async fn every_event_in_the_events_folder_succeeds() {
     let before = app.all_records().await;
 
     let folder = events_folder();
-    let folders = [folder.clone(), folder.join("rest"), folder.join("with_key")];
+    let folders = [folder.clone(), folder.join("rest")];
     let files = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap());

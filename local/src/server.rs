@@ -1,12 +1,16 @@
 //! An HTTP server for a developer's machine. It rejects requests of web pages that a developer happens
 //! to visit.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
 use axum::{
     Json, Router,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, Uri, header, uri::Authority},
+    http::{HeaderMap, HeaderName, StatusCode, Uri, header, uri::Authority},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
     serve::ListenerExt as _,
@@ -14,16 +18,13 @@ use axum::{
 use serde_json::json;
 use tokio::net::TcpListener;
 
-/// Host names that lead to this machine: from its programs, and from containers.
-const LOCAL_HOSTS: [&str; 2] = ["localhost", "host.docker.internal"];
-
 /// Who may send requests.
 ///
 /// A page of any origin can send requests to this machine. DNS can also make a name of that origin
 /// resolve to this machine, so that the browser takes the server for the page's own.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Names of this machine, in addition to IP addresses, `localhost` and `host.docker.internal`.
+    /// Names of this machine, in addition to IP addresses and `localhost`.
     pub hosts: Vec<String>,
     /// Whether the server has pages of its own that send requests.
     pub has_pages: bool,
@@ -34,15 +35,18 @@ pub struct Access {
 impl Access {
     /// Why a request is rejected.
     fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), String> {
-        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
-        let host = text(header::HOST).or(uri.authority().map(Authority::as_str));
-        let host = host.unwrap_or_default();
+        let authority = uri.authority().map(Authority::as_str);
+        let sent = only_value(headers, &header::HOST)?;
+        let host = sent.or(authority).unwrap_or_default();
+        if authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host)) {
+            return Err(format!("the URL names another host than {host:?}"));
+        }
         if !self.allows_host(host) {
             return Err(format!(
-                "the host {host:?} is not a name of this machine: allow it with --allow-host"
+                "the host {host:?} is not a name of this machine: allow it with `--allow-host NAME`"
             ));
         }
-        match text(header::ORIGIN) {
+        match only_value(headers, &header::ORIGIN)? {
             Some(origin) if !self.allows_origin(origin, host) => {
                 let hint = match self.has_pages {
                     true => ": allow them with --cors",
@@ -56,22 +60,38 @@ impl Access {
         }
     }
 
+    /// Whether a host is `localhost`, an allowed name or an IP address, which DNS cannot change. It may
+    /// have a port.
     fn allows_host(&self, host: &str) -> bool {
-        let Ok(authority) = host.parse::<Authority>() else {
-            return false;
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, port),
+            _ => (host, "0"),
         };
-        if host.contains('@') {
-            return false;
-        }
-        let name = authority.host();
-        let is_address = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
-        let names = self.hosts.iter().map(String::as_str).chain(LOCAL_HOSTS);
-        is_address || { names }.any(|allowed| allowed.eq_ignore_ascii_case(name))
+        let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok();
+        let in_brackets = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'));
+        let is_address = match in_brackets {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => name.parse::<Ipv4Addr>().is_ok(),
+        };
+        let mut names = self.hosts.iter().map(String::as_str).chain(["localhost"]);
+        is_port && (is_address || names.any(|allowed| allowed.eq_ignore_ascii_case(name)))
     }
 
     fn allows_origin(&self, origin: &str, host: &str) -> bool {
         let is_own = || origin.strip_prefix("http://") == Some(host);
         self.has_pages && is_own() || self.origin.as_deref() == Some(origin)
+    }
+}
+
+/// The value of a header that a request has at most once.
+fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    match values.next() {
+        Some(_) => Err(format!("the request has more than one header `{name}`")),
+        None => Ok(value.map(|value| value.to_str().unwrap_or_default())),
     }
 }
 
@@ -116,59 +136,104 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_host_must_be_a_name_of_this_machine() {
-        let rows = [
-            (Some("127.0.0.1:3000"), true),
-            (Some("192.0.2.7"), true),
-            (Some("[::1]"), true),
-            (Some("[::1]:3000"), true),
-            (Some("localhost:3000"), true),
-            (Some("LOCALHOST"), true),
-            (Some("host.docker.internal:8000"), true),
-            (Some("devbox.example:3000"), true),
-            (Some("evil.example:3000"), false),
-            (Some("127.0.0.1.evil.example"), false),
-            (Some("localhost.evil.example"), false),
-            (Some("localhost.:3000"), false),
-            (Some("evil.example@localhost"), false),
-            (Some(""), false),
-            (None, false),
-        ];
-        for (host, expected) in rows {
-            let mut headers = HeaderMap::new();
-            if let Some(host) = host {
-                headers.insert(header::HOST, host.parse().expect("a header"));
-            }
-            let result = access().check(&headers, &Uri::from_static("/"));
-            assert_eq!(result.is_ok(), expected, "{host:?}: {result:?}");
+    /// The outcome for a request to a URL with these hosts.
+    fn check(uri: &'static str, hosts: &[&str]) -> Result<(), String> {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, host.parse().expect("a header"));
         }
-        // A request to a proxy names the host in its first line.
-        for (uri, expected) in [("http://localhost/", true), ("http://evil.example/", false)] {
-            let result = access().check(&HeaderMap::new(), &Uri::from_static(uri));
-            assert_eq!(result.is_ok(), expected, "{uri}: {result:?}");
+        access().check(&headers, &Uri::from_static(uri))
+    }
+
+    #[test]
+    fn a_host_must_be_a_name_or_an_address_of_this_machine() {
+        for host in [
+            "127.0.0.1:3000",
+            "192.0.2.7",
+            "[::1]",
+            "[::1]:3000",
+            "localhost:3000",
+            "LOCALHOST",
+            "devbox.example:3000",
+        ] {
+            let result = check("/", &[host]);
+            assert_eq!(result, Ok(()), "{host:?}");
+        }
+        for host in [
+            "",
+            "evil.example:3000",
+            "host.docker.internal:8000",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "localhost.:3000",
+            "evil.example@localhost",
+            "localhost@evil.example",
+            // A resolver may take these for a name, or for another address.
+            "127.1",
+            "0x7f.1",
+            "0177.0.0.1",
+            "[evil]",
+            "[127.0.0.1]",
+            "[::1].evil.example",
+            "[::1]evil",
+            "::1",
+            // Browsers cannot send a zone, and other clients do not.
+            "[fe80::1%25eth0]",
+            "localhost:",
+            "localhost:+80",
+            "localhost:65536",
+            "localhost:3000:3000",
+            "localhost, evil.example",
+        ] {
+            let result = check("/", &[host]);
+            assert!(result.is_err(), "{host:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let (local, evil) = ("localhost", "evil.example");
+        let rows: [(&str, &[&str], bool); 8] = [
+            ("/", &[], false),
+            ("/", &[local, local], false),
+            ("/", &[local, evil], false),
+            // A request to a proxy names the host in its first line.
+            ("http://localhost/", &[], true),
+            ("http://evil.example/", &[], false),
+            ("http://LOCALHOST/", &[local], true),
+            ("http://evil.example/", &[local], false),
+            ("http://localhost/", &[evil], false),
+        ];
+        for (uri, hosts, expected) in rows {
+            let result = check(uri, hosts);
+            assert_eq!(result.is_ok(), expected, "{uri} {hosts:?}: {result:?}");
         }
     }
 
     #[test]
     fn an_origin_must_be_that_of_the_page_or_allowed() {
-        let rows = [
-            ("http://localhost:3000", true),
-            ("https://app.example.com", true),
-            ("http://localhost:3001", false),
-            ("https://localhost:3000", false),
-            ("http://127.0.0.1:3000", false),
-            ("http://evil.example", false),
-            ("null", false),
+        let rows: [(&[&str], bool); 10] = [
+            (&["http://localhost:3000"], true),
+            (&["https://app.example.com"], true),
+            (&["http://localhost:3001"], false),
+            (&["https://localhost:3000"], false),
+            (&["http://127.0.0.1:3000"], false),
+            (&["http://evil.example"], false),
+            (&["http://localhost:3000.evil.example"], false),
+            (&["https://app.example.com.evil.example"], false),
+            (&["null"], false),
+            (&["http://localhost:3000", "http://evil.example"], false),
         ];
-        for (origin, expected) in rows {
+        for (origins, expected) in rows {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, "localhost:3000".parse().expect("a header"));
-            headers.insert(header::ORIGIN, origin.parse().expect("a header"));
+            for origin in origins {
+                headers.append(header::ORIGIN, origin.parse().expect("a header"));
+            }
             let result = access().check(&headers, &Uri::from_static("/"));
-            assert_eq!(result.is_ok(), expected, "{origin}: {result:?}");
+            assert_eq!(result.is_ok(), expected, "{origins:?}: {result:?}");
             let result = Access::default().check(&headers, &Uri::from_static("/"));
-            assert!(result.is_err(), "{origin}");
+            assert!(result.is_err(), "{origins:?}");
         }
     }
 }

@@ -193,7 +193,8 @@ fn requests_of_other_origins_and_host_names_are_rejected() {
     let rows = [
         ("host", "evil.example", false),
         ("host", "devbox.example", true),
-        ("host", "host.docker.internal:8000", true),
+        ("host", "host.docker.internal:8000", false),
+        ("host", "[::1].evil.example", false),
         ("origin", "http://evil.example", false),
         ("origin", "null", false),
     ];

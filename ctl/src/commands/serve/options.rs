@@ -36,8 +36,8 @@ pub(crate) struct Options {
     /// Allow the pages of an origin, such as http://localhost:5173, to call the API
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(super) cors: Option<String>,
-    /// Accept requests for another host name than localhost and host.docker.internal. Can be
-    /// repeated
+    /// Accept requests for another host name than localhost, such as host.docker.internal for
+    /// containers. Can be repeated
     #[arg(long = "allow-host", value_name = "NAME", value_parser = host_name)]
     pub(super) allowed_hosts: Vec<String>,
     /// Keep the data in this SQLite file [default: in memory]
@@ -74,10 +74,11 @@ fn origin(text: &str) -> Result<String, &'static str> {
 
 /// Parses the name of a host.
 fn host_name(text: &str) -> Result<String, &'static str> {
-    let is_valid = !text.is_empty() && !text.contains([':', '/', '*', ' ']);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_valid = !text.is_empty() && text.bytes().all(is_part);
     is_valid
         .then(|| text.to_owned())
-        .ok_or("give a name without scheme and port, such as devbox.example")
+        .ok_or("give a name in ASCII without scheme and port, such as devbox.example")
 }
 
 impl Options {
@@ -113,6 +114,23 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_allowed_host_is_a_name() {
+        assert!(host_name("my-box_2.example").is_ok());
+        for invalid in [
+            "",
+            "a:80",
+            "http://a",
+            "*.a",
+            "a b",
+            "a@b",
+            "[a]",
+            "münchen.example",
+        ] {
+            assert!(host_name(invalid).is_err(), "{invalid}");
+        }
+    }
 
     #[test]
     fn an_origin_is_a_scheme_a_host_and_a_port() {

@@ -30,8 +30,8 @@ use workspace_management::{
     store::{Store, Table},
 };
 
+use self::interruptions::Interruptions;
 pub(crate) use self::options::Options;
-use self::{data_file::Data, interruptions::Interruptions};
 use crate::{
     deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
     output::print,
@@ -58,11 +58,10 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     let dynamodb_listener = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
     let api_url = url(api_listener.local_addr()?);
     let dynamodb_url = url(dynamodb_listener.local_addr()?);
-    let data = match &options.data {
-        None => Data::in_memory().await?,
-        Some(file) => Data::in_file(file).await?,
+    let dynamodb = match &options.data {
+        None => DynamoDb::with_tables().await?,
+        Some(file) => data_file::open(file).await?,
     };
-    let dynamodb = data.dynamodb.clone();
     let access = Access {
         hosts: options.allowed_hosts.clone(),
         ..Access::default()

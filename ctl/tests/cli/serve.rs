@@ -4,8 +4,8 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt as _,
-    process::{Command, Stdio},
+    os::unix::{self, fs::PermissionsExt as _},
+    process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -114,19 +114,8 @@ fn a_data_file_of_another_version_is_rejected() {
     server.recreate_without_index("TeamsTable");
     server.stop("-TERM");
 
-    let arguments = [
-        "serve",
-        "--port",
-        "0",
-        "--dynamodb-port",
-        "0",
-        "--data",
-        file,
-    ];
-    let output = workspacectl(&arguments).output().unwrap();
-
     assert_fails(
-        &output,
+        &serve(&["--data", file]),
         "was created by another version: TeamsTable: its index by_organization is missing",
     );
 }
@@ -298,6 +287,12 @@ fn without_anonymous_callers_the_printed_requests_have_a_key() {
     assert_eq!(response.status, 401);
 }
 
+/// Runs a `serve` that cannot start.
+fn serve(arguments: &[&str]) -> Output {
+    let mut command = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"]);
+    command.args(arguments).output().unwrap()
+}
+
 /// Starts `serve` and returns what it prints on standard error until it listens.
 fn notes(arguments: &[&str]) -> String {
     let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"])
@@ -382,16 +377,47 @@ fn a_data_file_has_one_user_and_one_owner() {
         let metadata = fs::metadata(format!("{file}{name}")).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
     }
-    let second = workspacectl(&[
-        "serve",
-        "--port",
-        "0",
-        "--dynamodb-port",
-        "0",
-        "--data",
-        file,
-    ]);
-    let second = { second }.output().unwrap();
-    assert_fails(&second, "is in use by another `serve`");
+    assert_fails(&serve(&["--data", file]), "is in use by another `serve`");
     server.stop("-TERM");
+}
+
+#[test]
+fn a_data_file_has_one_user_under_all_of_its_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, symlink, link, moved) = (path("a"), path("b"), path("c"), path("d"));
+    let server = Server::start(&["--data", &file]);
+    unix::fs::symlink(&file, &symlink).unwrap();
+    assert_fails(&serve(&["--data", &symlink]), "is in use");
+    fs::hard_link(&file, &link).unwrap();
+    assert_fails(&serve(&["--data", &link]), "has another name (a hard link)");
+    fs::remove_file(&link).unwrap();
+    if cfg!(target_os = "linux") {
+        fs::rename(&file, &moved).unwrap();
+        assert_fails(&serve(&["--data", &moved]), "is in use");
+        fs::rename(&moved, &file).unwrap();
+    }
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
+    server.stop("-TERM");
+
+    let server = Server::start(&["--data", &symlink]);
+    assert_eq!(server.records(&["list", "data-stores"]).len(), 1);
+}
+
+#[test]
+fn a_data_file_is_a_regular_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (pipe, socket, broken) = (path("pipe"), path("socket"), path("broken"));
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let _listener = unix::net::UnixListener::bind(&socket).unwrap();
+    unix::fs::symlink("nothing", &broken).unwrap();
+    for file in [folder.path().to_str().unwrap(), &pipe, &socket, &broken] {
+        let kind = || fs::symlink_metadata(file).unwrap().file_type();
+        let before = kind();
+        let output = serve(&["--data", file]);
+        assert_fails(&output, "is not a file, but");
+        assert_eq!(kind(), before, "{file}");
+    }
 }

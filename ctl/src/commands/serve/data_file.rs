@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, TryLockError},
     io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
+    mem,
     path::{Path, PathBuf},
 };
 
@@ -23,50 +24,35 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 /// The field of an SQLite file that says which application it belongs to.
 const APPLICATION_ID: (u64, [u8; 4]) = (68, *b"wsmg");
 
-/// A DynamoDB, and the lock of its file.
-pub(super) struct Data {
-    pub(super) dynamodb: DynamoDb,
-    _lock: Option<File>,
-}
-
-impl Data {
-    /// A new DynamoDB in memory.
-    ///
-    /// # Errors
-    /// If the engine does not start.
-    pub(super) async fn in_memory() -> Result<Self> {
-        Ok(Self {
-            dynamodb: DynamoDb::with_tables().await?,
-            _lock: None,
-        })
+/// Opens the DynamoDB of a file, which is created if it does not exist, until the process ends.
+///
+/// # Errors
+/// If another process uses the file, it is not a regular one or of another program or version, or it
+/// cannot be opened.
+pub(super) async fn open(file: &Path) -> Result<DynamoDb> {
+    let file = match fs::canonicalize(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(file.to_owned()),
+        resolved => resolved,
     }
-
-    /// The DynamoDB of a file, which is created if it does not exist.
-    ///
-    /// # Errors
-    /// If another process uses the file, it is of another program or version, or it cannot be opened.
-    pub(super) async fn in_file(file: &Path) -> Result<Self> {
-        let file = match fs::canonicalize(file) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => file.to_owned(),
-            Err(error) => return Err(error).with_context(|| cannot_open(file)),
-        };
-        // First, so that no lock is left next to a file of another program.
-        if has_content(&file) {
-            check_application(&file)?;
-        }
-        let lock = lock(&file)?;
-        if !has_content(&file) {
-            remove_changes(&file)?;
-            create(&file).await.with_context(|| cannot_open(&file))?;
-        }
-        let dynamodb = DynamoDb::open(&file)?;
-        check_tables(&dynamodb, &file).await?;
-        Ok(Self {
-            dynamodb,
-            _lock: Some(lock),
-        })
+    .with_context(|| cannot_open(file))?;
+    // First, so that no lock is left next to a file of another program.
+    check_type(&file)?;
+    if has_content(&file) {
+        check_application(&file)?;
     }
+    lock(&file, &with_suffix(&file, "-lock"))?;
+    if !has_content(&file) {
+        remove_changes(&file)?;
+        create(&file).await.with_context(|| cannot_open(&file))?;
+    }
+    // The file can have other paths, such as the one from which it was moved while it was in use. On
+    // other systems, this lock would lock out SQLite.
+    if cfg!(target_os = "linux") {
+        lock(&file, &file)?;
+    }
+    let dynamodb = DynamoDb::open(&file)?;
+    check_tables(&dynamodb, &file).await?;
+    Ok(dynamodb)
 }
 
 fn cannot_open(file: &Path) -> String {
@@ -93,15 +79,19 @@ fn private_file() -> OpenOptions {
     options
 }
 
-/// Locks the data file for this process. The system releases the lock when the process ends.
-fn lock(file: &Path) -> Result<File> {
-    // Not the file itself: a lock of it would lock out SQLite on some systems.
+/// Locks the data file for this process, by a lock of it or of a file next to it. The system releases
+/// the lock when the process ends.
+fn lock(file: &Path, locked: &Path) -> Result<()> {
     let lock = private_file()
         .truncate(false)
-        .open(with_suffix(file, "-lock"))
+        .open(locked)
         .with_context(|| cannot_open(file))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => {
+            // If this was closed, the process would also lose SQLite's locks of the file.
+            mem::forget(lock);
+            Ok(())
+        }
         Err(TryLockError::WouldBlock) => {
             bail!(
                 "{} is in use by another `serve`: stop it, or choose another file",
@@ -158,6 +148,29 @@ async fn create(file: &Path) -> Result<()> {
     opened.write_all(&id)?;
     opened.sync_all()?;
     fs::rename(&new, file)?;
+    Ok(())
+}
+
+/// Rejects a path that is not the only one of a regular file. SQLite keeps changes next to one path.
+fn check_type(file: &Path) -> Result<()> {
+    // Links were resolved, except those that lead to nothing.
+    let metadata = match fs::symlink_metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        metadata => metadata.with_context(|| cannot_open(file))?,
+    };
+    if !metadata.is_file() {
+        bail!(
+            "{} is not a file, but a folder, a device, a pipe or a broken link: choose another path",
+            file.display()
+        );
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&metadata) > 1 {
+        bail!(
+            "{} has another name (a hard link), under which it can be in use: delete that name, or choose another file",
+            file.display()
+        );
+    }
     Ok(())
 }
 

@@ -256,6 +256,23 @@ def test_the_page_follows_curl_other_tabs_and_workspacectl(page, context, servic
     expect(row).to_have_count(0, timeout=2_000)
 
 
+def test_values_of_unexpected_types_are_shown_as_json(page, serve):
+    service = serve()
+    odd = {"M": {"toString": {"N": "1"}}}
+    item = {"org_id": {"S": "acme"}, "data_store_id": {"S": "odd"}, "data_store_name": {"L": [odd]}}
+    item |= {"created_at": odd, "created_by": odd, "updated_at": {"NULL": True}, "description": {"S": "x" * 100_000}}
+    request = {"TableName": "DataStoresTable", "Item": item}
+    headers = {"x-amz-target": "DynamoDB_20120810.PutItem"}
+    assert page.request.post(service.dynamodb, headers=headers, data=request).ok
+    open_page(page, url=service.url)
+    row = page.locator("[data-kind=data-stores] li")
+    expect(row).to_contain_text('created at: {"toString":1}')
+    expect(row).to_contain_text('data store name: [{"toString":1}]')
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= SIZES["desktop"][0]
+    page.goto(f"{service.url}/#/records/data-stores")
+    expect(page.locator("#all tbody tr")).to_contain_text('{ "toString": 1 }')
+
+
 def test_a_record_is_stored_with_the_keyboard_only(page, project):
     open_page(page)
     tab_to(page, page.get_by_role("link", name="Create a team in a project"))

@@ -83,6 +83,9 @@ function format(value, vocabulary = JSON_WORDS, indent = "") {
   return `${open}\n${entries.map((entry) => inner + entry).join(",\n")}\n${indent}${close}`;
 }
 
+// The text of an attribute. Other programs can store any type.
+const textOf = (value = "") => (typeof value === "string" ? value : format(value));
+
 function parse(text) {
   try {
     return { value: JSON.parse(text) };
@@ -394,7 +397,7 @@ async function describeSuccess(operation, { status, headers }, _, body) {
     return { mood: "unchanged", line: `${status} already exists`, notes };
   }
   const isNew = kind.records.some((record) => record.request_id === requestId);
-  const names = kind.records.slice(0, 5).map((record) => `\`${record[kind.key.at(-1)]}\``);
+  const names = kind.records.slice(0, 5).map((record) => `\`${idOf(kind, record)}\``);
   const more = kind.total > names.length ? ` and ${kind.total - names.length} more` : "";
   const notes = [`${capitalized(words(kind.kind))}: ${names.join(", ")}${more}`];
   const existing = countEntries(operation, body) - kind.total;
@@ -446,18 +449,20 @@ async function describeConflict(operation, { reason, resource_id: id, errors, ti
 // The version of the records that the page shows, and when the newest of each kind was changed.
 const shown = { etag: "", newest: undefined, limit: MAX_TABLE_ROWS };
 
-const changedAt = (record) => record?.updated_at ?? record?.created_at ?? "";
+const firstText = (...values) => values.find((one) => one && typeof one === "string") ?? "";
+const changedAt = (record) => firstText(record?.updated_at, record?.created_at);
+const idOf = (kind, record) => textOf(record[kind.key.at(-1)]);
 
 // Where a record is: all parts of its key but the last.
 function placeOf(kind, record) {
   const parts = kind.key.slice(0, -1);
-  return parts.map((name) => `${PARTS[name] ?? words(name)} ${record[name]}`).join(", ");
+  return parts.map((name) => `${PARTS[name] ?? words(name)} ${textOf(record[name])}`).join(", ");
 }
 
 // A time of this machine. Swedish dates and times are those of ISO 8601.
 function timeText(value) {
   const date = new Date(value);
-  return isNaN(date) ? String(value) : date.toLocaleString("sv");
+  return isNaN(date) ? value : date.toLocaleString("sv");
 }
 
 const valueText = (name, value) =>
@@ -466,16 +471,17 @@ const valueText = (name, value) =>
 function showRecord(kind, record) {
   const isNew = shown.newest && changedAt(record) > (shown.newest[kind.kind] ?? "");
   const isChanged = changedAt(record) !== record.created_at;
-  const names = kind.columns.filter((name) => !kind.key.includes(name) && !AUDIT.includes(name));
+  const isAudit = (name) => AUDIT.includes(name) && typeof record[name] === "string";
+  const names = kind.columns.filter((name) => !kind.key.includes(name) && !isAudit(name));
   const values = names.filter((name) => (record[name] ?? "") !== "");
   // A name says more than a description.
   values.sort((a, b) => b.endsWith("_name") - a.endsWith("_name"));
-  const author = record.updated_by ?? record.created_by;
+  const author = firstText(record.updated_by, record.created_by);
   const texts = values.map((name) => valueText(name, record[name]));
   const details = [...texts, author && `by ${author}`].filter(Boolean).join(" · ");
   const time = changedAt(record);
   return element("li", { class: isNew && "new" },
-    element("strong", {}, String(record[kind.key.at(-1)])),
+    element("strong", {}, idOf(kind, record)),
     isNew ? element("em", {}, isChanged ? "changed" : "new") : "",
     element("time", { datetime: time, title: time }, timeText(time)),
     element("p", {}, details));
@@ -553,8 +559,8 @@ async function showAll(name) {
   const { columns, records, total } = await getJson(`/stored/${name}`);
   if (name !== kindInUrl()) return;
   const count = Math.min(shown.limit, total);
-  const cell = (column, value = "") =>
-    column.endsWith("_at") ? timeText(value) : typeof value === "string" ? value : format(value);
+  const cell = (column, value) =>
+    column.endsWith("_at") && typeof value === "string" ? timeText(value) : textOf(value);
   const rows = records.slice(0, count).map((record) =>
     element("tr", {}, columns.map((column) => element("td", {}, cell(column, record[column])))));
   byId("all-count").textContent =

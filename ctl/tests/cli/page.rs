@@ -192,6 +192,30 @@ fn the_page_follows_every_way_to_change_a_record() {
     assert_eq!(json(&server, "/stored/models")["total"], listed);
 }
 
+/// `ci/page` tests how it shows them.
+#[test]
+fn records_with_unexpected_types_come_last() {
+    let server = Server::start(&[]);
+    assert_eq!(server.create_data_store("acme", &server.key, "New"), 204);
+    for (id, value) in [
+        ("map", json!({ "M": { "toString": { "N": "1" } } })),
+        ("null", json!({ "NULL": true })),
+        ("number", json!({ "N": "9999" })),
+    ] {
+        let org = json!({ "S": "acme" });
+        let item = json!({ "org_id": org, "data_store_id": { "S": id }, "created_at": value });
+        let request = json!({ "TableName": "DataStoresTable", "Item": item });
+        server.dynamodb("PutItem", &request);
+    }
+
+    let all = json(&server, "/stored/data-stores");
+
+    let records = all["records"].as_array().unwrap().iter();
+    let ids: Vec<_> = records.map(|record| &record["data_store_id"]).collect();
+    assert_eq!(ids, ["new", "map", "null", "number"]);
+    assert_eq!(all["records"][1]["created_at"], json!({ "toString": 1 }));
+}
+
 #[test]
 fn the_page_shows_a_table_that_was_created_again() {
     let server = Server::start(&[]);

@@ -1,4 +1,5 @@
-//! `env`: the environment variables with which the function uses a deployment's tables.
+//! `env`: the environment variables with which the function uses a deployment's tables. They do not
+//! include its settings: the tables do not show with which ones a service was started.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -9,6 +10,7 @@ use crate::{output::print, session::Session};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl env > target/local.env
+  echo ANONYMOUS_OPERATIONS=allowed >> target/local.env
   cargo lambda watch --env-file target/local.env";
 
 /// Prints a line `NAME=value` for each variable, or a JSON object.
@@ -19,8 +21,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let tables = Table::ALL.iter();
     let tables = tables.map(|table| (table.variable, deployment.tables.name(*table)));
-    // A local DynamoDB accepts any region and credentials. Without a variable, the function denies
-    // anonymous callers.
+    // A local DynamoDB accepts any region and credentials.
     let local = deployment.local_endpoint.as_deref().map(|endpoint| {
         [
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint),
@@ -30,10 +31,13 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
             ("AWS_DEFAULT_REGION", "us-east-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
-            ("ANONYMOUS_OPERATIONS", "allowed"),
         ]
     });
     let variables = tables.chain(local.into_iter().flatten());
+    eprintln!(
+        "not included, because the tables do not show them: \
+        ANONYMOUS_OPERATIONS (default: denied), KEY_CACHE_SECONDS (default: 60)"
+    );
     if session.json {
         let object = variables.map(|(name, value)| (name.to_owned(), json!(value)));
         return print(&serde_json::to_string_pretty(

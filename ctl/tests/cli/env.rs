@@ -6,11 +6,14 @@ use workspace_management::store::Table;
 use crate::{server::Server, workspacectl};
 
 #[test]
-fn env_prints_every_variable_that_a_local_function_needs() {
-    let server = Server::start(&[]);
+fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot_know() {
+    let server = Server::start(&["--anonymous", "denied"]);
 
-    let lines = server.run(&["env"]);
+    let output = server.output(&["env"]);
 
+    let notes = String::from_utf8(output.stderr).unwrap();
+    let expected = "the tables do not show them: ANONYMOUS_OPERATIONS (default: denied)";
+    assert!(notes.contains(expected), "{notes}");
     let tables = Table::ALL
         .iter()
         .map(|table| format!("{}={}", table.variable, table.logical_id));
@@ -21,9 +24,9 @@ fn env_prints_every_variable_that_a_local_function_needs() {
         "AWS_DEFAULT_REGION=us-east-1".to_owned(),
         "AWS_ACCESS_KEY_ID=local".to_owned(),
         "AWS_SECRET_ACCESS_KEY=local".to_owned(),
-        "ANONYMOUS_OPERATIONS=allowed".to_owned(),
     ];
     let expected: Vec<_> = tables.chain(local).collect();
+    let lines = String::from_utf8(output.stdout).unwrap();
     assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
         }
         if is_connection_failure(cause) {
             return Some(
-                "Cannot connect. For the local service, run `cargo serve` first, or set AWS_ENDPOINT_URL_DYNAMODB to its address.",
+                "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, AWS_ENDPOINT_URL_DYNAMODB must be the address that it prints.",
             );
         }
         if cause.is::<AuthorizationErrorException>() {

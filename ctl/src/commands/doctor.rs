@@ -159,7 +159,7 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
         return Ok(LOCAL_API.to_owned());
     }
     Err(UsageError(format!(
-        "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url, such as --url {LOCAL_API}"
+        "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url. `serve` prints it after `listening on`"
     )))
 }
 

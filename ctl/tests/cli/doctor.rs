@@ -83,7 +83,7 @@ fn a_local_service_at_another_address_needs_a_url() {
     let server = Server::start(&[]);
     let output = server.output(&["doctor"]);
     let expected = format!(
-        "because DynamoDB is at {}: name it with --url",
+        "because DynamoDB is at {}: name it with --url. `serve` prints it",
         server.dynamodb
     );
     assert_usage_error(&output, &expected);

@@ -23,6 +23,7 @@ use std::{
     process::ExitCode,
 };
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use tracing_subscriber::{
@@ -130,7 +131,7 @@ enum Command {
 pub async fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return report_usage(&error),
+        Err(error) => return report_usage(error),
     };
     start_log(cli.verbose);
     let verbose = cli.verbose;
@@ -156,13 +157,21 @@ pub async fn run() -> ExitCode {
 
 /// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument
 /// that it does not expect, which must not happen if it is an API key.
-fn report_usage(error: &clap::Error) -> ExitCode {
+fn report_usage(mut error: clap::Error) -> ExitCode {
     let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
     if error.use_stderr() && has_key {
         eprintln!(
             "error: the arguments are invalid, and one of them may be an API key: see --help"
         );
         return ExitCode::from(2);
+    }
+    // A mistyped command, such as `rename`, must not lead to one that deletes.
+    let kind = ContextKind::SuggestedSubcommand;
+    if let Some(ContextValue::Strings(mut names)) = error.remove(kind) {
+        names.retain(|name| !["remove", "erase"].contains(&name.as_str()));
+        if !names.is_empty() {
+            error.insert(kind, ContextValue::Strings(names));
+        }
     }
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })

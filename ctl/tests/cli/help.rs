@@ -44,6 +44,28 @@ fn an_unknown_command_exits_with_2() {
 }
 
 #[test]
+fn no_suggestion_for_a_mistyped_command_deletes() {
+    for (line, suggestion) in [
+        ("rename", ""),
+        ("remov acme", ""),
+        ("orgs rename acme", "'create'"),
+        ("orgs eraze acme", "'enable'"),
+        ("org list", "'orgs'"),
+        ("remove teem docs", "'team'"),
+    ] {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let output = workspacectl(&arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {error}");
+        let tip = error.split_once("tip: ").map_or("", |(_, tip)| tip);
+        let is_silent = suggestion.is_empty() == tip.is_empty();
+        assert!(is_silent && tip.contains(suggestion), "{line}: {error}");
+        let deletes = tip.contains("'remove'") || tip.contains("'erase'");
+        assert!(!deletes, "{line}: {error}");
+    }
+}
+
+#[test]
 fn bash_completes_the_subcommands_of_keys() {
     let script = stdout(&mut workspacectl(&["completions", "bash"]));
     let test = "COMP_WORDS=(workspacectl keys r); COMP_CWORD=2; \

@@ -7,11 +7,15 @@ pub mod record;
 pub mod state;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use crate::{
     confirmation::NoQuestion,
+    deployment::Deployment,
+    index::partitions_of,
     output::{print_page, print_records},
+    progress::Counter,
     query::{PageOptions, Query, Scope},
     session::Session,
     usage::identifier,
@@ -35,7 +39,10 @@ pub(crate) enum Command {
     /// List the registered organizations
     #[command(after_help = LIST_EXAMPLES)]
     List(PageOptions),
-    /// Show an organization: whether it is enabled, and who changed that
+    /// Show an organization: whether it is enabled, who changed that, and how many records it has
+    ///
+    /// To count the records, reads all of them, and the whole table of keys. Teams are found in an index,
+    /// which can lack those of the last seconds.
     #[command(after_help = SHOW_EXAMPLES)]
     Show {
         #[arg(value_parser = identifier, help = ORG_HELP)]
@@ -115,9 +122,17 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             print_page(&page, &COLUMNS[..4], session.json)
         }
         Command::Show { org } => {
-            let mut organization = record::find(session.deployment().await?, &org).await?;
+            let deployment = session.deployment().await?;
+            let mut organization = record::find(deployment, &org).await?;
             record::add_state(&mut organization);
-            print_records(&[organization], &COLUMNS, session.json)
+            let counts = count_records(deployment, &org).await?;
+            organization["records"] = counts.clone();
+            print_records(&[organization], &COLUMNS, session.json)?;
+            if !session.json {
+                let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.noun).collect();
+                print_records(&[counts], &kinds, false)?;
+            }
+            Ok(())
         }
         Command::Disable(options) => {
             let wait = (!options.no_wait).then_some(options.wait);
@@ -127,4 +142,26 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         Command::Export(options) => export::run(options, session).await,
         Command::Erase(options) => erase::run(options, session).await,
     }
+}
+
+/// The numbers of records of an organization, by their kind.
+async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
+    let teams = partitions_of(deployment, Table::TEAM_MEMBERS, org, None).await?;
+    let mut counts = json!({ Table::TEAMS.noun: teams.len() });
+    let mut counter = Counter::new("records counted");
+    for table in Table::ALL {
+        let scope = match *table {
+            Table::ORGANIZATIONS | Table::TEAMS => continue,
+            Table::TEAM_MEMBERS => Scope::Partitions("team", teams.clone()),
+            _ => Scope::organization(*table, org),
+        };
+        let (mut query, mut count) = (Query::new(*table, scope), 0);
+        while let Some(items) = query.next(deployment).await? {
+            counter.add(items.len());
+            count += items.len();
+        }
+        counts[table.noun] = json!(count);
+    }
+    counter.finish();
+    Ok(counts)
 }

@@ -3,6 +3,7 @@
 use std::{fs, process::Output};
 
 use serde_json::{Value, json};
+use workspace_management::store::Table;
 
 use crate::{assert_fails, assert_usage_error, server::Server};
 
@@ -95,6 +96,37 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     assert!(state()["disabled_at"].is_null());
     server.send_events();
     server.run(&key);
+}
+
+#[test]
+fn an_organization_is_shown_with_the_number_of_its_records() {
+    let server = Server::with_records();
+    server.run(&["orgs", "create", "acme2"]);
+    server.run(&["keys", "create", "--org", "acme2"]);
+    for number in 0..3 {
+        let name = format!("Store {number}");
+        assert_eq!(server.create_data_store("acme", &server.key, &name), 204);
+    }
+    let shown = &server.records(&["orgs", "show", "acme"])[0]["records"];
+    for (kind, count) in shown.as_object().unwrap() {
+        let list = match kind.as_str() {
+            "keys" => vec!["keys", "list", "--org", "acme"],
+            kind => vec!["list", kind, "--org", "acme"],
+        };
+        assert_eq!(*count, json!(server.records(&list).len()), "{kind}");
+    }
+    assert_eq!(shown.as_object().unwrap().len(), Table::ALL.len() - 1);
+    assert_eq!(shown["data-stores"], 4);
+    let other = &server.records(&["orgs", "show", "acme2"])[0]["records"];
+    assert_eq!((&other["keys"], &other["teams"]), (&json!(1), &json!(0)));
+
+    let table = server.run(&["orgs", "show", "acme"]);
+    let lines: Vec<Vec<_>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let column = lines[2].iter().position(|name| *name == "DATA-STORES");
+    assert_eq!(lines[3][column.unwrap()], "4", "{table}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
     commands::keys::{expires_within, to_display},
     deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
     errors,
-    output::{humanize, print_records},
+    output::{counted, humanize, print_records},
     query::all_records,
     session::Session,
     usage::UsageError,
@@ -177,7 +177,7 @@ async fn check_keys(deployment: &Deployment) -> Outcome {
     match count {
         0 => Outcome::Ok(format!("none expires within {time} without a replacement")),
         _ => Outcome::Warning(format!(
-            "{count} without a replacement that expire within {time}: run `workspacectl keys list --expiring 14d`"
+            "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring 14d`"
         )),
     }
 }
@@ -218,10 +218,8 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
     if !problems.is_empty() {
         bail!(problems.join("; "));
     }
-    Ok(match description.item_count.unwrap_or_default() {
-        1 => "about 1 record".to_owned(),
-        count => format!("about {count} records"),
-    })
+    let count = description.item_count.unwrap_or_default();
+    Ok(format!("about {}", counted(count, "record")))
 }
 
 /// How a table differs from its declaration.

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
-    output::print_record,
+    output::{counted, print_record},
     progress::Counter,
     query::{Query, Scope},
     records::{text_of, to_json},
@@ -91,7 +91,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         .run(organization.as_ref(), options.wait, export)
         .await?;
     eprintln!(
-        "the organization {org} was erased, with {count} records: backups, logs and exports still contain its data"
+        "the organization {org} was erased, with {}: backups, logs and exports still contain its data",
+        counted(count, "record")
     );
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
@@ -133,7 +134,7 @@ impl Erasure<'_> {
                 .write(self.deployment, self.org, Reads::Complete)
                 .await?;
             export.finish()?;
-            eprintln!("{count} records of {} were exported", self.org);
+            eprintln!("exported {} of {}", counted(count, "record"), self.org);
         }
         self.delete(&id).await
     }

@@ -18,7 +18,7 @@ use workspace_management::store::{Table, timestamp};
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
-    output::{escape, print_record},
+    output::{counted, escape, print_record},
     progress::Counter,
     query::{Query, Scope},
     records::{get, text_of, to_json, unchanged},
@@ -58,7 +58,8 @@ pub(crate) async fn run(
         confirmation.ask(&question, &key.team)
     };
     let members = remove(deployment, &operator, key, wait, confirm).await?;
-    eprintln!("the team {} was removed, with {members} members", key.team);
+    let count = counted(members, "member");
+    eprintln!("the team {} was removed, with {count}", key.team);
     let removed = json!({
         "project": key.project, "team_id": key.team, "members": members,
         "removed_at": timestamp(SystemTime::now()), "removed_by": operator.name,

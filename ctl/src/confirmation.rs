@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::{Result, bail};
 
-use crate::usage::UsageError;
+use crate::{output::escape, usage::UsageError};
 
 /// The option of commands that change or delete records.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -35,16 +35,18 @@ impl Confirmation {
         Err(UsageError(message.to_owned()))
     }
 
-    /// Asks the operator to type a word, unless the command line has `--yes`.
+    /// Asks the operator to type a word, unless the command line has `--yes`. Escapes both texts.
     ///
     /// # Errors
     /// If the operator types something else.
     pub(crate) fn ask(self, question: &str, word: &str) -> Result<()> {
+        let question = escape(question);
         if self.yes {
             eprintln!("{question}");
             return Ok(());
         }
-        eprint!("{question} This cannot be undone. Type {word} to confirm: ");
+        let shown = escape(word);
+        eprint!("{question} This cannot be undone. Type {shown} to confirm: ");
         io::stderr().flush()?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;

@@ -13,6 +13,7 @@ mod progress;
 mod query;
 mod records;
 pub mod session;
+mod similar;
 mod usage;
 pub mod wait;
 mod write;

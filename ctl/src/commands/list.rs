@@ -15,6 +15,7 @@ use crate::{
     query::{Page, PageOptions, Query, Scope},
     records::get,
     session::Session,
+    similar,
     usage::{UsageError, identifier},
 };
 
@@ -42,7 +43,8 @@ pub(crate) struct Options {
     project: Option<String>,
     #[arg(long, requires = "project", help = scope_help("team", "team"), value_parser = identifier)]
     team: Option<String>,
-    /// Only memberships of this user in the organization (members)
+    /// Only memberships of this user in the organization (members). Reads all members to name similar
+    /// ids, and exits with 1 if there are only these
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
@@ -76,8 +78,8 @@ fn scope_help(noun: &str, identifier: &str) -> String {
 /// Lists records.
 ///
 /// # Errors
-/// If an option does not apply to the kind, there is no such organization, or DynamoDB cannot be
-/// reached.
+/// If an option does not apply to the kind, there is no such organization, only similar ids of users
+/// have memberships, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();
@@ -106,7 +108,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         eprintln!("there are no such {}", table.noun);
     }
     let columns = columns(table, &page.records);
-    print_page(&page, &columns, session.json)
+    print_page(&page, &columns, session.json)?;
+    if let (Some(user), Some(org)) = (&options.user, &org) {
+        let teams = partitions_of(deployment, table, org, None).await?;
+        similar::report(deployment, teams, user, !page.records.is_empty()).await?;
+    }
+    Ok(())
 }
 
 /// The memberships of a user in the teams of an organization.

@@ -42,7 +42,7 @@ pub(crate) enum Command {
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
         all_teams: bool,
-        /// The user's id, as it was added
+        /// The user's id, exactly as it was added. Similar ids are named, and not removed
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
         #[command(flatten)]
@@ -114,7 +114,8 @@ pub(crate) enum Command {
 const MEMBER_EXAMPLES: &str = "\
 Examples:
   workspacectl remove member --org globex --project apollo --team docs ada@example.com
-  workspacectl remove member --org globex --all-teams ada@example.com";
+  workspacectl remove member --org globex --all-teams ada@example.com
+  workspacectl remove member --org globex --all-teams $'ada\\u200b'    # \"ada\\u{200b}\", in bash";
 
 /// The organization of a record.
 #[derive(Debug, clap::Args)]

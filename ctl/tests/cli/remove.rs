@@ -105,19 +105,23 @@ fn a_person_is_removed_from_all_teams_of_one_organization() {
         add("acme", &server.key, team, &["zoe", "Zoe", "grace"]);
     }
     add("globex", globex.trim(), "a", &["zoe"]);
-    let of =
-        |org: &str, user: &str| server.records(&["list", "members", "--org", org, "--user", user]);
-    assert_eq!(of("acme", "zoe").len(), 3);
+    let of = |org: &str, user: &str| {
+        let members = server.records(&["list", "members", "--org", org]);
+        let is_user = |member: &Value| member["user_id"] == user;
+        members.into_iter().filter(is_user).collect::<Vec<_>>()
+    };
+    let listed = server.records(&["list", "members", "--org", "acme", "--user", "zoe"]);
+    assert_eq!(listed.len(), 3);
     let remove = removal("member", &["--all-teams", "zoe"]);
 
     assert_usage_error(&server.output(&remove), "confirm it with --yes");
     let output = server.output(&[&remove[..], &["--yes", "--json"]].concat());
 
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        message.contains("similar users are not removed: Zoe"),
-        "{message}"
-    );
+    assert!(output.status.success(), "{message}");
+    assert!(message.contains("removed 3 memberships\n"), "{message}");
+    let note = "note: there are other members with similar ids: \"Zoe\"";
+    assert_eq!(message.lines().last(), Some(note));
     let removed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let teams = ["acme#apollo#a", "acme#apollo#b", "acme#apollo#c"];
     assert_eq!(removed["teams"], json!(teams));
@@ -125,8 +129,96 @@ fn a_person_is_removed_from_all_teams_of_one_organization() {
     assert_eq!(of("acme", "Zoe").len(), 3);
     assert_eq!(of("acme", "grace").len(), 4);
     assert_eq!(of("globex", "zoe").len(), 1);
+    let removed = server.output(&removal("member", &["--all-teams", "Zoe", "--yes"]));
+    assert!(removed.status.success(), "{removed:?}");
     let again = server.json(&[&remove[..], &["--yes"]].concat());
     assert_eq!(again["teams"], json!([]));
+}
+
+/// Otherwise a mistyped id looks like that of a person who has left.
+#[test]
+fn an_id_of_no_member_is_an_error_if_there_are_similar_ones() {
+    let server = Server::with_records();
+    let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    let body = json!({ "usersAddingToTeam": [{ "userid": "eve\u{200b}" }, { "userid": "EVE" }] });
+    let response = server.post(path, Some(&server.key), &body.to_string());
+    assert_eq!(response.status, 204, "{}", response.body);
+    let before = server.records(&["list", "members"]);
+    let team = ["--project", "apollo", "--team", "research-team"];
+    let list = ["list", "members", "--org", "acme", "--user"];
+    let all_teams = removal("member", &["--yes", "--all-teams"]);
+    for command in [&list[..], &all_teams, &removal("member", &team)] {
+        for format in [&[][..], &["--json"]] {
+            let output = server.output(&[command, &["eve"], format].concat());
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let message = String::from_utf8(output.stderr).unwrap();
+            let error = "error: no member has the id \"eve\", \
+                but there are members with similar ids: \"EVE\", \"eve\\u{200b}\"";
+            assert_eq!(message.lines().last(), Some(error));
+        }
+    }
+    assert_eq!(server.records(&["list", "members"]), before);
+
+    let listed = server.output(&[&list[..], &["EVE"]].concat());
+    let removed = server.output(&removal("member", &[&team[..], &["EVE"]].concat()));
+    for output in [listed, removed] {
+        assert!(output.status.success(), "{output:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        let note = "note: there are other members with similar ids: \"eve\\u{200b}\"";
+        assert_eq!(message.lines().last(), Some(note));
+    }
+    let nobody = server.output(&[&list[..], &["mallory"]].concat());
+    assert!(nobody.status.success(), "{nobody:?}");
+}
+
+#[test]
+fn ids_are_similar_if_people_can_take_them_for_the_same() {
+    let server = Server::with_records();
+    let rows = [
+        ("MIA@Example.com", "mia@example.com"),
+        ("Zoe\u{308}", "zoë"),
+        ("Ｌｉｎ", "lin"),
+        ("FIONA", "ﬁona"),
+        ("STRASSE", "straße"),
+        ("STRAẞE", "straße"),
+        ("ΣΊΣΥΦΟΣ", "Σίσυφος"),
+        ("İSTANBUL", "istanbul"),
+        ("ıstanbul", "istanbul"),
+        ("Ada\u{a0}Lovelace", " ada lovelace "),
+        ("E\u{34f}\u{301}va", "éva"),
+    ];
+    let invisible = "\u{ad}\u{200b}\u{200d}\u{202e}\u{2060}\u{2800}\u{3164}\u{fe0f}\u{feff}\
+        \u{1bca0}\u{1bca3}\u{1d173}\u{1d17a}\u{e0041}\u{e0100}";
+    let hidden = invisible.chars().map(|character| format!("ev{character}e"));
+    let others = ["evee", "èva", "zoé"].map(str::to_owned);
+    let ids = rows
+        .iter()
+        .map(|row| row.0.to_owned())
+        .chain(hidden)
+        .chain(others);
+    let users: Vec<_> = ids.map(|id| json!({ "userid": id })).collect();
+    let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    let body = json!({ "usersAddingToTeam": users }).to_string();
+    assert_eq!(server.post(path, Some(&server.key), &body).status, 204);
+    let named = |user: &str| {
+        let output = server.output(&["list", "members", "--org", "acme", "--user", user]);
+        assert_eq!(output.status.code(), Some(1), "{user}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (id, user) in rows {
+        let message = named(user);
+        assert!(message.contains(&format!("{id:?}")), "{user}: {message}");
+        assert!(
+            !message.contains("èva") && !message.contains("zoé"),
+            "{message}"
+        );
+    }
+    let message = named("eve");
+    for character in invisible.chars() {
+        let id = format!("\"ev{}e\"", character.escape_unicode());
+        assert!(message.contains(&id), "{id}: {message}");
+    }
+    assert!(!message.contains("evee"), "{message}");
 }
 
 /// The mark stays if the command is killed while it waits, and the next run continues.

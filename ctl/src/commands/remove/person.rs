@@ -11,7 +11,6 @@ use std::{collections::BTreeSet, time::Duration, time::SystemTime};
 use anyhow::{Result, bail};
 use serde_json::json;
 use tokio::time::sleep;
-use unicode_normalization::UnicodeNormalization as _;
 use workspace_management::store::{Table, timestamp};
 
 use super::record::{Removal, Target, try_remove};
@@ -20,10 +19,9 @@ use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
     index::{partitions_of, teams_of},
-    output::{escape, print_record},
-    query::{Query, Scope},
-    records::{text_of, to_json},
+    output::{counted, escape, print_record},
     session::{Operator, Session},
+    similar,
 };
 
 /// The maximum number of passes.
@@ -35,8 +33,8 @@ pub const PAUSE: Duration = Duration::from_secs(2);
 /// Removes a person from all teams.
 ///
 /// # Errors
-/// If there is no such organization, it is not confirmed, the last pass still finds a membership, or
-/// DynamoDB cannot be reached.
+/// If there is no such organization, it is not confirmed, the last pass still finds a membership, only
+/// similar ids had memberships, or DynamoDB cannot be reached.
 pub(crate) async fn run(
     org: &str,
     user: &str,
@@ -48,34 +46,24 @@ pub(crate) async fn run(
     let operator = Operator::of(deployment).await?;
     orgs::record::find(deployment, org).await?;
     let teams = teams_of(deployment, org, user).await?;
-    let similar = similar_users(deployment, org, user).await?;
-    if !similar.is_empty() {
-        let similar: Vec<_> = similar.iter().map(|user| escape(user)).collect();
-        eprintln!(
-            "note: similar users are not removed: {}",
-            similar.join(", ")
-        );
-    }
-    let question = format!(
-        "{} will be removed from {}.",
-        escape(user),
-        teams.join(", ")
-    );
+    let question = format!("{user} will be removed from {}.", teams.join(", "));
     if !teams.is_empty() {
         confirmation.ask(&question, user)?;
     }
     let removed = remove(deployment, org, user).await?;
     eprintln!(
-        "{} is in no team of {org}: {} memberships were removed",
+        "{} is in no team of {org}: removed {}",
         escape(user),
-        removed.len()
+        counted(removed.len(), "membership")
     );
     let result = json!({
         "org_id": org, "user_id": user, "teams": removed,
         "removed_at": timestamp(SystemTime::now()), "removed_by": operator.name,
         "removed_request_id": operator.run_id,
     });
-    print_record(&result, &escape(user), session.json)
+    print_record(&result, &escape(user), session.json)?;
+    let all_teams = partitions_of(deployment, Table::TEAM_MEMBERS, org, None).await?;
+    similar::report(deployment, all_teams, user, !removed.is_empty()).await
 }
 
 /// Removes the memberships, and returns their teams.
@@ -113,27 +101,4 @@ pub async fn remove(deployment: &Deployment, org: &str, user: &str) -> Result<BT
         "{} keeps being added to teams: run the command again when clients have stopped",
         escape(user)
     )
-}
-
-/// The users of an organization's teams whose ids differ only in case or Unicode form.
-async fn similar_users(deployment: &Deployment, org: &str, user: &str) -> Result<BTreeSet<String>> {
-    let table = Table::TEAM_MEMBERS;
-    let partitions = partitions_of(deployment, table, org, None).await?;
-    let mut query = Query::new(table, Scope::Partitions(table.primary_key[0], partitions));
-    let mut similar = BTreeSet::new();
-    while let Some(members) = query.next(deployment).await? {
-        for member in members {
-            let member = to_json(member);
-            let other = text_of(&member, "user_id");
-            if other != user && folded(other) == folded(user) {
-                similar.insert(other.to_owned());
-            }
-        }
-    }
-    Ok(similar)
-}
-
-/// An id without the differences that people do not see.
-fn folded(user: &str) -> String {
-    user.nfkc().flat_map(char::to_lowercase).collect()
 }

@@ -11,6 +11,7 @@ use crate::{
     output::{escape, print_record},
     records::{get, unchanged},
     session::{Operator, Session},
+    similar,
     write::{Condition, Deletion},
 };
 
@@ -31,6 +32,17 @@ pub(crate) struct Target {
     pub(crate) key: [String; 2],
 }
 
+impl Target {
+    /// Names similar ids if the record is of a member: see [`similar::report`].
+    async fn report_similar(&self, deployment: &Deployment, was_member: bool) -> Result<()> {
+        if self.table != Table::TEAM_MEMBERS {
+            return Ok(());
+        }
+        let [team, user] = &self.key;
+        similar::report(deployment, vec![team.clone()], user, was_member).await
+    }
+}
+
 /// Removes a record and prints it.
 ///
 /// # Errors
@@ -43,14 +55,18 @@ pub(crate) async fn run(target: &Target, session: &Session) -> Result<()> {
     record["removed_at"] = json!(timestamp(SystemTime::now()));
     record["removed_by"] = json!(operator.name);
     record["removed_request_id"] = json!(operator.run_id);
-    print_record(&record, &escape(&target.key[1]), session.json)
+    print_record(&record, &escape(&target.key[1]), session.json)?;
+    target.report_similar(deployment, true).await
 }
 
 /// Deletes the record as it was read, and returns it.
 async fn remove(deployment: &Deployment, target: &Target) -> Result<Value> {
     match try_remove(deployment, target).await? {
         Removal::Done(record) => Ok(record),
-        Removal::Missing => bail!("{} does not exist", target.name),
+        Removal::Missing => {
+            target.report_similar(deployment, false).await?;
+            bail!("{} does not exist", target.name)
+        }
         Removal::Changed => bail!(
             "{} has changed since it was read: run the command again",
             target.name

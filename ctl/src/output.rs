@@ -91,9 +91,10 @@ pub(crate) fn print_records<C: AsRef<str>>(
     print(table.trim_fmt().as_str())
 }
 
-/// The header of a column: an id is called like what it identifies.
+/// The header of a column: an id is called like what it identifies. The name of an attribute can be
+/// any text.
 fn header(column: &str) -> String {
-    column.strip_suffix("_id").unwrap_or(column).to_uppercase()
+    escape(&column.strip_suffix("_id").unwrap_or(column).to_uppercase())
 }
 
 fn cell(column: &str, value: &Value, now: SystemTime) -> String {
@@ -144,9 +145,9 @@ pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 }
 
 /// JSON in which the characters of [`escape`] are escaped as JSON escapes them. They only occur in
-/// strings.
+/// strings, except for the line breaks between its lines.
 pub(crate) fn escape_json(json: &str) -> String {
-    let escaped = |character: char| match is_escaped(character) && !character.is_ascii() {
+    let escaped = |character: char| match is_escaped(character) && character != '\n' {
         true => {
             let mut units = [0; 2];
             let units = character.encode_utf16(&mut units).iter();
@@ -228,6 +229,7 @@ mod tests {
             '\u{feff}',
             '\u{61c}',
             '\u{9b}',
+            '\u{7f}',
         ] {
             let text = format!("a{character}b");
             assert_eq!(escape(&text), format!("a{}b", character.escape_unicode()));

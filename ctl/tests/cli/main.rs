@@ -19,6 +19,7 @@ mod remove;
 mod restore;
 mod serve;
 mod server;
+mod terminals;
 
 use std::{
     net::TcpListener,

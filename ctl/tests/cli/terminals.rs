@@ -1,0 +1,96 @@
+//! Text of records cannot control the terminal, whatever program has stored it.
+
+use serde_json::{Value, json};
+use workspace_management::{store::Table, values::is_visible};
+
+use crate::{listed_tables, server::Server};
+
+/// Colors, a cleared screen, reordered and hidden text, and a second line.
+const HOSTILE: &str =
+    "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{200b}\u{2028}\u{e0041}\u{2800}";
+
+/// Stores a copy of a record whose key has these values. All other attributes of it are hostile.
+fn put_hostile(server: &Server, table: Table, record: &Value, key: &[&str]) {
+    let is_id = |name: &str| name == "org_id" || name == "project_id";
+    let mut item = record.as_object().unwrap().clone();
+    for (name, value) in &mut item {
+        if value["S"].is_string() && !is_id(name) {
+            *value = json!({ "S": HOSTILE });
+        }
+    }
+    item.insert(HOSTILE.to_owned(), json!({ "L": [{ "S": HOSTILE }] }));
+    for (name, value) in table.primary_key.iter().zip(key) {
+        item.insert((*name).to_owned(), json!({ "S": value }));
+    }
+    let put = json!({ "TableName": table.logical_id, "Item": item });
+    server.dynamodb("PutItem", &put);
+}
+
+#[test]
+fn no_command_prints_text_of_records_unescaped() {
+    let server = Server::with_records();
+    for table in Table::ALL {
+        let scan = json!({ "TableName": table.logical_id });
+        let record = &server.dynamodb("Scan", &scan)["Items"][0];
+        let keys = table.primary_key.iter();
+        let key: Vec<_> = keys
+            .map(|name| record[*name]["S"].as_str().unwrap())
+            .collect();
+        put_hostile(&server, *table, record, &key);
+        if let [partition, sort] = &key[..] {
+            put_hostile(
+                &server,
+                *table,
+                record,
+                &[partition, &format!("{sort}{HOSTILE}")],
+            );
+        }
+    }
+    let members = server.dynamodb("Scan", &json!({ "TableName": "TeamMembersTable" }));
+    let hidden = format!("a\u{200b}da{HOSTILE}");
+    for team in ["", HOSTILE] {
+        let team = format!("acme#apollo#research-team{team}");
+        for user in ["ada", "a\u{200b}da", &hidden] {
+            let record = &members["Items"][0];
+            put_hostile(&server, Table::TEAM_MEMBERS, record, &[&team, user]);
+        }
+    }
+    let reads = [
+        "orgs list",
+        "orgs show acme",
+        "orgs export acme",
+        "keys list",
+        "keys list --org acme",
+        "keys check acmeDemoKey1",
+        "doctor --url URL",
+        "list members --org acme --user ada",
+        "list members --org acme --user Ada",
+        "list members --limit 1",
+    ];
+    let removals = [
+        "remove member --org acme --project apollo --team research-team Ada",
+        "remove member --org acme --all-teams Ada --yes",
+        "remove member --org acme --all-teams ada --yes",
+        "remove team --org acme --project apollo research-team --wait 0 --yes",
+        "remove voice --org acme bot-7 --json",
+    ];
+    let lists = listed_tables().map(|table| format!("list {}", table.noun));
+    let reads = lists.chain(reads.map(str::to_owned));
+    // Also as JSON, before what is removed is missing.
+    let reads = reads.flat_map(|line| [line.clone(), format!("{line} --json")]);
+    for line in reads.chain(removals.map(str::to_owned)) {
+        let words: Vec<_> = line.split(' ').collect();
+        let words = words
+            .iter()
+            .map(|word| if *word == "URL" { &server.url } else { *word });
+        let output = server.command(&words.collect::<Vec<_>>()).output().unwrap();
+        assert_ne!(output.status.code(), Some(2), "{line}: {output:?}");
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let is_shown = |character| " \n".contains(character) || is_visible(character);
+        assert!(text.chars().all(is_shown), "{line}: {text:?}");
+        assert!(
+            line.contains("doctor") || text.contains(r"\u"),
+            "{line}: {text}"
+        );
+    }
+}

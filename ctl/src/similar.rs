@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use unicode_normalization::UnicodeNormalization as _;
 use workspace_management::{store::Table, values::is_visible};
 
@@ -17,8 +17,7 @@ use crate::{
 /// The teams are partition keys.
 ///
 /// # Errors
-/// If there are such ids, and the user's own id was of no member: it may be mistyped. Or if DynamoDB
-/// cannot be reached.
+/// If DynamoDB cannot be reached.
 pub(crate) async fn report(
     deployment: &Deployment,
     teams: Vec<String>,
@@ -42,7 +41,10 @@ pub(crate) async fn report(
     match (ids.as_str(), was_member) {
         ("", _) => {}
         (_, true) => eprintln!("note: there are other members with similar ids: {ids}"),
-        _ => bail!("no member has the id {user:?}, but there are members with similar ids: {ids}"),
+        _ => eprintln!(
+            "warning: no member has the id {}, but there are members with similar ids: {ids}",
+            escape(&format!("{user:?}"))
+        ),
     }
     Ok(())
 }

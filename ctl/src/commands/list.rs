@@ -44,7 +44,7 @@ pub(crate) struct Options {
     #[arg(long, requires = "project", help = scope_help("team", "team"), value_parser = identifier)]
     team: Option<String>,
     /// Only memberships of this user in the organization (members). Reads all members to name similar
-    /// ids, and exits with 1 if there are only these
+    /// ids
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
@@ -78,8 +78,8 @@ fn scope_help(noun: &str, identifier: &str) -> String {
 /// Lists records.
 ///
 /// # Errors
-/// If an option does not apply to the kind, there is no such organization, only similar ids of users
-/// have memberships, or DynamoDB cannot be reached.
+/// If an option does not apply to the kind, there is no such organization, or DynamoDB cannot be
+/// reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();

@@ -33,8 +33,8 @@ pub const PAUSE: Duration = Duration::from_secs(2);
 /// Removes a person from all teams.
 ///
 /// # Errors
-/// If there is no such organization, it is not confirmed, the last pass still finds a membership, only
-/// similar ids had memberships, or DynamoDB cannot be reached.
+/// If there is no such organization, it is not confirmed, the last pass still finds a membership, or
+/// DynamoDB cannot be reached.
 pub(crate) async fn run(
     org: &str,
     user: &str,
@@ -51,8 +51,9 @@ pub(crate) async fn run(
         confirmation.ask(&question, user)?;
     }
     let removed = remove(deployment, org, user).await?;
+    let verb = if removed.len() == 1 { "was" } else { "were" };
     eprintln!(
-        "{} is in no team of {org}: removed {}",
+        "{} is in no team of {org}: {} {verb} removed",
         escape(user),
         counted(removed.len(), "membership")
     );

@@ -1,16 +1,16 @@
-//! The schemas of `docs/records/`, against which tests validate every record. The feature `schemas`
-//! adds this module, so that only tests depend on a validator.
+//! The schemas of `docs/records/`, against which tests and `workspacectl restore` validate every
+//! record. The feature `schemas` adds this module, so that nothing else depends on a validator.
 
 use std::sync::LazyLock;
 
 use include_dir::{Dir, File, include_dir};
-use jsonschema::Validator;
+use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::Value;
 use workspace_management::store::Table;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/records");
 
-/// The tables whose records have a schema: all but that of API keys.
+/// The tables whose records have a schema in `docs/records/`: all but that of API keys.
 pub fn tables() -> impl Iterator<Item = Table> {
     let tables = Table::ALL.iter().copied();
     tables.filter(|table| *table != Table::KEYS)
@@ -21,6 +21,9 @@ pub fn tables() -> impl Iterator<Item = Table> {
 /// # Panics
 /// If the file is missing.
 fn text(table: Table) -> &'static str {
+    if table == Table::KEYS {
+        return include_str!("key.schema.json");
+    }
     let is_of_table = |file: &&File| {
         let name = file.path().to_str().unwrap_or_default();
         let kind = name.trim_end_matches(".schema.json").replace('_', "");
@@ -33,7 +36,7 @@ fn text(table: Table) -> &'static str {
 
 /// The schema of a table's records, or `None` for API keys, which have none.
 pub fn schema(table: Table) -> Option<&'static Value> {
-    parsed(table).map(|(schema, _)| schema)
+    (table != Table::KEYS).then(|| &parsed(table).0)
 }
 
 /// A record of the organization `acme`, as an operation creates it: with the first example of each
@@ -54,33 +57,78 @@ pub fn example(table: Table) -> Option<Value> {
 /// which of its attributes the schema lacks. Readers must accept such attributes, but the current
 /// version stores none. Empty for an API key.
 pub fn errors(table: Table, record: &Value) -> Vec<String> {
-    let Some((schema, validator)) = parsed(table) else {
+    if table == Table::KEYS {
         return vec![];
-    };
+    }
+    let (schema, validator) = parsed(table);
     let invalid = validator.iter_errors(record);
     let invalid = invalid.map(|error| format!("{}: {error}", error.instance_path()));
-    let names = record.as_object().into_iter().flatten();
-    let undescribed = names
-        .map(|(name, _)| name)
-        .filter(|name| schema["properties"][name.as_str()].is_null())
-        .map(|name| format!("/{name}: the schema lacks this attribute"));
+    let undescribed =
+        undescribed(schema, record).map(|name| format!("/{name}: the schema lacks this attribute"));
     let errors = invalid.chain(undescribed);
+    let errors = errors.chain(contradiction(table, record));
     errors
         .map(|error| format!("{}: {error}: {record}", table.noun))
         .collect()
 }
 
+/// The first error of a record in words for operators, which can contain unescaped text of the
+/// record. Also of an API key, which can have further attributes.
+pub fn violation(table: Table, record: &Value) -> Option<String> {
+    let (schema, validator) = parsed(table);
+    let undescribed = undescribed(schema, record).next();
+    if let Some(name) = undescribed.filter(|_| table != Table::KEYS) {
+        return Some(format!("its attribute {name} is not in the schema"));
+    }
+    let Some(error) = validator.iter_errors(record).next() else {
+        return contradiction(table, record);
+    };
+    if let ValidationErrorKind::Required { property } = error.kind() {
+        return Some(format!("it has no {}", property.as_str().unwrap_or("key")));
+    }
+    let name = error.instance_path().to_string();
+    let value: String = error.instance().to_string().chars().take(80).collect();
+    let name = name.trim_start_matches('/');
+    Some(format!(
+        "its {name} is {value}, which the schema does not allow"
+    ))
+}
+
+/// Which attribute of the primary key is not joined from the other attributes that identify a record.
+fn contradiction(table: Table, record: &Value) -> Option<String> {
+    let (name, ids) = match (table, table.partition) {
+        (Table::MODELS, _) => ("model", &["model_type", "model_id"][..]),
+        (_, [_, _]) => (table.primary_key[0], &["org_id", "project_id"][..]),
+        (_, [_, _, _]) => (
+            table.primary_key[0],
+            &["org_id", "project_id", "team_id"][..],
+        ),
+        _ => return None,
+    };
+    let values: Vec<_> = ids.iter().filter_map(|id| record[*id].as_str()).collect();
+    let (key, joined) = (record[name].as_str()?, values.join("#"));
+    let ids = ids.join(" and ");
+    (key != joined).then(|| format!("its {name} is {key}, but its {ids} make {joined}"))
+}
+
+/// The attributes of a record that its schema lacks.
+fn undescribed<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item = &'a String> {
+    let names = record.as_object().into_iter().flatten();
+    let names = names.map(|(name, _)| name);
+    names.filter(|name| schema["properties"][name.as_str()].is_null())
+}
+
 /// The schema and its validator.
-fn parsed(table: Table) -> Option<&'static (Value, Validator)> {
+fn parsed(table: Table) -> &'static (Value, Validator) {
     static PARSED: LazyLock<Vec<(Value, Validator)>> = LazyLock::new(|| {
-        let parse = |table| {
-            let schema: Value = serde_json::from_str(text(table)).expect("a schema is JSON");
+        let parse = |table: &Table| {
+            let schema: Value = serde_json::from_str(text(*table)).expect("a schema is JSON");
             jsonschema::draft202012::meta::validate(&schema).expect("a schema is valid");
             let validator = jsonschema::draft202012::new(&schema).expect("a schema is valid");
             (schema, validator)
         };
-        tables().map(parse).collect()
+        Table::ALL.iter().map(parse).collect()
     });
-    let index = tables().position(|other| other == table)?;
-    PARSED.get(index)
+    let index = Table::ALL.iter().position(|other| *other == table);
+    &PARSED[index.expect("a table of the template")]
 }

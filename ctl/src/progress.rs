@@ -36,6 +36,11 @@ impl Counter {
         self.bar.set_position(self.count as u64);
     }
 
+    /// Hides the counter while something else is printed.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
     /// Removes the counter from the terminal, and returns the count.
     pub(crate) fn finish(&self) -> usize {
         self.bar.finish_and_clear();

@@ -94,7 +94,7 @@ pub fn violation(table: Table, record: &Value) -> Option<String> {
     ))
 }
 
-/// Which attribute of the primary key is not joined from the other attributes that identify a record.
+/// Which attribute of the primary key is not joined from the ids that the record has besides.
 fn contradiction(table: Table, record: &Value) -> Option<String> {
     let (name, ids) = match (table, table.partition) {
         (Table::MODELS, _) => ("model", &["model_type", "model_id"][..]),

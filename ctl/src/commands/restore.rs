@@ -1,99 +1,92 @@
 //! `restore`: copies records back from a restored table or an export. It never overwrites a record.
+//!
+//! It reads its source twice: first to check every record, then to copy them.
 
-pub(crate) mod copy;
+mod copy;
 mod parent;
-pub(crate) mod source;
+mod record;
+mod report;
+mod scope;
+mod source;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde_json::json;
+use anyhow::{Context as _, Result, bail};
 use workspace_management::store::Table;
 
-use self::{copy::restore, source::Source};
+use self::{copy::Restore, parent::Parents, report::Report, scope::Scope, source::Source};
 use crate::{
-    output::{escape, print_records},
+    output::counted,
     session::{Operator, Session},
     usage::UsageError,
 };
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  workspacectl restore --from TeamsTable-restored --to teams
-  workspacectl restore --from KeysTable-restored --to keys --keys
-  workspacectl restore --from globex.jsonl";
+  workspacectl restore --from globex.jsonl --dry-run
+  workspacectl restore --from globex.jsonl
+  workspacectl restore --from globex.jsonl --org globex --project apollo --team docs
+  workspacectl restore --from TeamsTable-restored --to teams --all-orgs
+  workspacectl restore --from KeysTable-restored --to keys --org globex --keys";
 
 /// The options of `restore`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// A table restored from a backup, or a file written by `orgs export`
+    /// A table restored from a backup, or a file in the format of `orgs export`
     #[arg(long, value_name = "TABLE|FILE")]
     from: String,
-    /// The kind of the records. Required for a table; each line of a file names its kind
-    #[arg(long, value_name = "KIND", value_parser = kind_parser())]
-    to: Option<Table>,
-    /// Required to restore API keys. Restored keys work again unless they are expired or revoked.
-    /// Keys in an export cannot be restored, because their hashes are omitted
+    #[command(flatten)]
+    scope: Scope,
+    /// Write nothing. Print a line for each record: its kind, its key, and `copied`, `exists`,
+    /// `differs` or `skipped`, separated by tabs. Without this option, the command prints the lines
+    /// of the records that it skips or that differ, and of the keys that can be used again
     #[arg(long)]
-    keys: bool,
-}
-
-fn kind_parser() -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(Table::ALL.iter().map(|table| table.noun)).try_map(|name| {
-        let table = Table::ALL.iter().copied().find(|table| table.noun == name);
-        table.ok_or("unknown kind")
-    })
-}
-
-/// What became of the records.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) copied: usize,
-    /// Records that exist with the same content.
-    pub(crate) existed: usize,
-    /// Records that exist with other content, which stays.
-    pub(crate) differ: usize,
-    /// How many records were skipped, by the reason.
-    pub(crate) skipped: BTreeMap<&'static str, usize>,
-    /// The ids of the keys that can be used again.
-    pub(crate) keys: Vec<String>,
+    dry_run: bool,
+    /// Also copy records that are older than their organization or team. By default, they are
+    /// skipped, because they belonged to an earlier one with this id
+    #[arg(long)]
+    force_older: bool,
 }
 
 /// Copies records and reports what became of them.
 ///
 /// # Errors
-/// If an option is missing, the source cannot be read, or DynamoDB cannot be reached.
+/// If an option is missing, a record is invalid, the source cannot be read, DynamoDB cannot be
+/// reached, or a record was skipped or differs.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    if options.to == Some(Table::KEYS) && !options.keys {
+    let Options { from, scope, .. } = &options;
+    if scope.to == Some(Table::KEYS) && !scope.keys {
         let message = "keys are only restored with --keys, because they become usable";
         return Err(UsageError(message.to_owned()).into());
     }
-    let source = Source::new(&options.from, options.to)?;
+    let file = Source::open(from, scope)?;
     let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
-    let report = restore(deployment, &operator, &source, options.keys).await?;
-    let Report {
-        copied,
-        existed,
-        differ,
-        skipped,
-        keys,
-    } = report;
-    for (reason, count) in &skipped {
-        eprintln!("{count} skipped: {reason}");
+    let source = match file {
+        Some(file) => file,
+        None => Source::download(from, scope, deployment).await?,
+    };
+    let contents = source.inspect().context("nothing was restored")?;
+    if contents.keys_left_out > 0 {
+        let keys = counted(contents.keys_left_out, "key");
+        eprintln!("{keys} left out: keys need --keys, and their hashes, which exports omit");
     }
-    if !keys.is_empty() {
-        eprintln!("these keys can be used again: {}", escape(&keys.join(", ")));
+    if contents.records == 0 {
+        bail!("nothing was restored: {from} has no such records");
     }
-    let report = json!({
-        "copied": copied, "existed": existed, "differ": differ,
-        "skipped": skipped.values().sum::<usize>(), "skipped_because": skipped, "keys": keys,
-        "restored_by": operator.name, "request_id": operator.run_id,
-    });
-    print_records(
-        &[report],
-        &["copied", "existed", "differ", "skipped"],
-        session.json,
-    )
+    let mut restore = Restore {
+        deployment,
+        operator: Operator::of(deployment).await?,
+        parents: Parents {
+            deployment,
+            organizations: contents.organizations,
+            force_older: options.force_older,
+            cache: HashMap::new(),
+            planned: HashMap::new(),
+        },
+        report: Report::new(options.dry_run, session.json),
+    };
+    let copied = restore.run(&source).await;
+    eprintln!("{}", restore.report.summary());
+    copied?;
+    restore.report.check()
 }

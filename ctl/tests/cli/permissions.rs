@@ -87,8 +87,10 @@ const RUNS: &[(&str, &str, State)] = &[
     ("remove team", "--org ORG --project apollo research-team --wait 0 --yes", Full),
     ("remove voice", "--org ORG bot-7", Full),
     ("restore", "--from FILE", Nothing),
-    ("restore", "--from ORG-ModelsTable --to models", Restored),
-    ("restore --to keys --keys", "--from ORG-KeysTable", Restored),
+    ("restore", "--from ORG-ModelsTable --to models --org ORG", Restored),
+    ("restore --dry-run", "--from FILE", Nothing),
+    ("restore --dry-run", "--from ORG-ModelsTable --to models --org ORG", Restored),
+    ("restore --to keys --keys", "--from ORG-KeysTable --all-orgs", Restored),
 ];
 
 /// `RUNS`, and those that list the records of each table.
@@ -277,6 +279,8 @@ fn records(org: &str, key: &str) -> Vec<(Table, Value)> {
         let record = schemas::example(*table).unwrap_or_else(|| {
             let mut record = json!(key_record(DEMO_KEY, "acme", "ci"));
             record["key_id"] = json!(key);
+            let organization = schemas::example(Table::ORGANIZATIONS).unwrap();
+            record["org_request_id"] = organization["request_id"].clone();
             record
         });
         let record = record.to_string().replace("acme", org);

@@ -1,199 +1,199 @@
-//! Where `restore` reads records: a table of DynamoDB, or a file of `orgs export`.
+//! Where `restore` reads records: a file of `orgs export`, or a table, which is copied to a file.
 
 use std::{
+    collections::HashMap,
     fs::File,
-    io::{BufRead as _, BufReader, Lines},
-    path::{Path, PathBuf},
+    io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _},
+    path::Path,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::tempfile;
 use workspace_management::store::{Item, Table};
 
-use crate::{deployment::Deployment, usage::UsageError};
+use super::{
+    record::{key, organization, violation},
+    scope::{Scope, named},
+};
+use crate::{deployment::Deployment, records::to_json, usage::UsageError};
 
-/// The maximum number of lines that are read together.
-const BATCH: usize = 1_000;
-
-/// A source of records.
-#[derive(Debug)]
-pub(crate) enum Source {
-    /// The table with this name, whose records are of this kind.
-    Table(String, Table),
-    /// A file, whose records are of this kind if there is one.
-    File(PathBuf, Option<Table>),
+/// A file with a record in each line, of which those in the scope can be read several times.
+pub(super) struct Source<'a> {
+    name: &'a str,
+    file: File,
+    /// Whether it is a copy of a table.
+    is_table: bool,
+    scope: &'a Scope,
 }
 
-impl Source {
-    /// The file with a name, or else the table.
+/// A record of a source.
+pub(super) struct Line {
+    pub(super) table: Table,
+    pub(super) record: Value,
+    /// Whether it is to be restored.
+    pub(super) is_selected: bool,
+}
+
+/// What a source contains.
+#[derive(Default)]
+pub(super) struct Contents {
+    /// The number of records in the scope.
+    pub(super) records: usize,
+    /// The number of API keys that were not asked for.
+    pub(super) keys_left_out: usize,
+    /// The records of organizations, also outside of the scope, by their id.
+    pub(super) organizations: HashMap<String, Value>,
+}
+
+impl<'a> Source<'a> {
+    /// Opens a file. `None` if the name is that of a table.
     ///
     /// # Errors
-    /// A [`UsageError`] if the kind of a table's records is missing.
-    pub(crate) fn new(from: &str, to: Option<Table>) -> Result<Self, UsageError> {
-        let path = Path::new(from);
-        if path.is_file() {
-            return Ok(Self::File(path.to_owned(), to));
-        }
+    /// If the file cannot be read, or there is none and an option that a table requires is missing.
+    pub(super) fn open(name: &'a str, scope: &'a Scope) -> Result<Option<Self>> {
         let is_table_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        match to {
-            _ if from.is_empty() || !from.chars().all(is_table_name) => Err(UsageError(format!(
-                "there is no file {from}, and a table cannot have this name"
-            ))),
-            Some(table) => Ok(Self::Table(from.to_owned(), table)),
-            None => Err(UsageError(format!(
-                "there is no file {from}: if it is a table, give the kind of its records with --to"
-            ))),
-        }
+        let problem = if Path::new(name).is_file() {
+            let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
+            return Ok(Some(Self {
+                name,
+                file,
+                is_table: false,
+                scope,
+            }));
+        } else if name.is_empty() || !name.chars().all(is_table_name) {
+            "a table cannot have this name"
+        } else if scope.to.is_none() {
+            "if it is a table, give the kind of its records with --to"
+        } else if scope.org.is_none() && !scope.all_orgs {
+            "if it is a table, choose its records with --org, or use --all-orgs"
+        } else {
+            return Ok(None);
+        };
+        Err(UsageError(format!("there is no file {name}: {problem}")).into())
     }
 
-    /// The records of these tables.
+    /// Copies the records in the scope from a table to a temporary file, which has no name.
     ///
     /// # Errors
-    /// If the file cannot be opened.
-    pub(super) fn batches<'a>(&'a self, tables: &'a [Table]) -> Result<Batches<'a>> {
-        Ok(match self {
-            Self::Table(name, table) => Batches::Table {
-                name,
-                table: *table,
-                start: None,
-                is_finished: !tables.contains(table),
-            },
-            Self::File(path, kind) => {
-                let file =
-                    File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-                Batches::File {
-                    path,
-                    kind: *kind,
-                    tables,
-                    lines: BufReader::new(file).lines(),
-                    number: 0,
-                    next: None,
+    /// If DynamoDB cannot be reached, a record is not of this kind, or the file cannot be written.
+    pub(super) async fn download(
+        name: &'a str,
+        scope: &'a Scope,
+        deployment: &Deployment,
+    ) -> Result<Self> {
+        let table = scope.to.context("a table needs --to")?;
+        let mut file = BufWriter::new(tempfile().context("cannot create a temporary file")?);
+        let mut after = None;
+        loop {
+            let scan = deployment.client.scan().table_name(name);
+            let scan = scan.consistent_read(true).set_exclusive_start_key(after);
+            let response = scan.send().await;
+            let response = response.with_context(|| format!("cannot read {name}"))?;
+            for item in response.items.unwrap_or_default() {
+                let record = to_json(item.clone());
+                if !scope.contains(table, &record) {
+                    continue;
                 }
+                let copy: Item = serde_dynamo::to_item(&record)?;
+                if copy != item {
+                    let reason = "it has an attribute with a type that no record has";
+                    return Err(invalid(name, table, &record, reason));
+                }
+                let line = json!({ "table": table.noun, "record": record });
+                writeln!(file, "{line}").context("cannot write a temporary file")?;
             }
+            after = response.last_evaluated_key;
+            if after.is_none() {
+                break;
+            }
+        }
+        let file = file.into_inner().context("cannot write a temporary file")?;
+        Ok(Self {
+            name,
+            file,
+            is_table: true,
+            scope,
+        })
+    }
+
+    /// Checks all records in the scope.
+    ///
+    /// # Errors
+    /// If one is invalid, or the scope must name an organization.
+    pub(super) fn inspect(&self) -> Result<Contents> {
+        let Scope { org, all_orgs, .. } = self.scope;
+        let mut contents = Contents::default();
+        let mut first: Option<String> = None;
+        for line in self.lines()? {
+            let line = line?;
+            let org_id = organization(line.table, &line.record).to_owned();
+            if line.table == Table::ORGANIZATIONS {
+                let organizations = &mut contents.organizations;
+                organizations.insert(org_id.clone(), line.record.clone());
+            }
+            if !line.is_selected {
+                let is_key = line.table == Table::KEYS;
+                let is_left_out = is_key && self.scope.contains(line.table, &line.record);
+                contents.keys_left_out += usize::from(is_left_out);
+                continue;
+            }
+            contents.records += 1;
+            let first = first.get_or_insert(org_id.clone());
+            if org.is_none() && !all_orgs && *first != org_id {
+                let from = self.name;
+                let message = format!(
+                    "{from} has records of {first} and {org_id}: choose one with --org, or use --all-orgs"
+                );
+                return Err(UsageError(message).into());
+            }
+        }
+        Ok(contents)
+    }
+
+    /// All lines. Those that are selected are checked.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn lines(&self) -> Result<impl Iterator<Item = Result<Line>>> {
+        let mut file = &self.file;
+        let rewound = file.rewind();
+        rewound.with_context(|| format!("cannot read {}", self.name))?;
+        let lines = BufReader::new(file).lines().enumerate();
+        let lines = lines.filter(|(_, line)| !matches!(line, Ok(line) if line.trim().is_empty()));
+        Ok(lines.map(|(index, line)| {
+            let place = match self.is_table {
+                true => self.name.to_owned(),
+                false => format!("line {} of {}", index + 1, self.name),
+            };
+            let line = line.with_context(|| format!("cannot read {place}"))?;
+            self.parse(&place, &line)
+        }))
+    }
+
+    fn parse(&self, place: &str, line: &str) -> Result<Line> {
+        let mut line: Value = serde_json::from_str(line)
+            .map_err(|_| anyhow!("{place} is not complete JSON: use a file of `orgs export`"))?;
+        let table = line["table"].as_str().and_then(named);
+        let table = table.with_context(|| format!("{place} has no known table"))?;
+        let record = line["record"].take();
+        if !record.is_object() {
+            bail!("{place} has no record: use a file of `orgs export`");
+        }
+        let is_selected = self.scope.selects(table, &record);
+        if is_selected && let Some(reason) = violation(table, &record) {
+            return Err(invalid(place, table, &record, &reason));
+        }
+        Ok(Line {
+            table,
+            record,
+            is_selected,
         })
     }
 }
 
-/// The records of a source, in batches of one table each.
-pub(crate) enum Batches<'a> {
-    Table {
-        name: &'a str,
-        table: Table,
-        start: Option<Item>,
-        is_finished: bool,
-    },
-    File {
-        path: &'a Path,
-        kind: Option<Table>,
-        tables: &'a [Table],
-        lines: Lines<BufReader<File>>,
-        number: usize,
-        /// A record of another table than the batch before it.
-        next: Option<(Table, Item)>,
-    },
-}
-
-impl Batches<'_> {
-    /// The next batch, or `None` at the end.
-    ///
-    /// # Errors
-    /// If the source cannot be read, or a line of the file is not one of an export.
-    pub(super) async fn next(
-        &mut self,
-        deployment: &Deployment,
-    ) -> Result<Option<(Table, Vec<Item>)>> {
-        match self {
-            Self::Table {
-                is_finished: true, ..
-            } => Ok(None),
-            Self::Table {
-                name,
-                table,
-                start,
-                is_finished,
-            } => {
-                let scan = deployment
-                    .client
-                    .scan()
-                    .table_name(*name)
-                    .consistent_read(true);
-                let response = scan
-                    .set_exclusive_start_key(start.take())
-                    .send()
-                    .await
-                    .with_context(|| format!("cannot read {name}"))?;
-                *start = response.last_evaluated_key;
-                *is_finished = start.is_none();
-                Ok(Some((*table, response.items.unwrap_or_default())))
-            }
-            Self::File { next, .. } => {
-                let first = next.take();
-                let Some((table, record)) =
-                    first.map_or_else(|| self.line(), |first| Ok(Some(first)))?
-                else {
-                    return Ok(None);
-                };
-                let mut records = vec![record];
-                while records.len() < BATCH {
-                    match self.line()? {
-                        Some((other, record)) if other == table => records.push(record),
-                        other => {
-                            self.keep(other);
-                            break;
-                        }
-                    }
-                }
-                Ok(Some((table, records)))
-            }
-        }
-    }
-
-    fn keep(&mut self, record: Option<(Table, Item)>) {
-        if let Self::File { next, .. } = self {
-            *next = record;
-        }
-    }
-
-    /// The next record of a file that belongs to one of the tables.
-    fn line(&mut self) -> Result<Option<(Table, Item)>> {
-        let Self::File {
-            path,
-            kind,
-            tables,
-            lines,
-            number,
-            ..
-        } = self
-        else {
-            return Ok(None);
-        };
-        loop {
-            *number += 1;
-            let place = format!("line {number} of {}", path.display());
-            let Some(line) = lines.next() else {
-                return Ok(None);
-            };
-            let line = line.with_context(|| format!("cannot read {place}"))?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let line: Value = serde_json::from_str(&line)
-                .map_err(|_| anyhow!("{place} is not JSON: use a file of `orgs export`"))?;
-            let mut all = Table::ALL.iter().copied();
-            let table = all.find(|table| line["table"] == table.noun);
-            let table = table.with_context(|| format!("{place} has no known table"))?;
-            let record = &line["record"];
-            if !table
-                .primary_key
-                .iter()
-                .all(|name| record[*name].is_string())
-            {
-                bail!("{place} has no record with the key of its table");
-            }
-            let is_wanted = tables.contains(&table) && kind.is_none_or(|kind| kind == table);
-            if is_wanted {
-                return Ok(Some((table, serde_dynamo::to_item(record)?)));
-            }
-        }
-    }
+/// The error of an invalid record.
+fn invalid(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
+    let key: String = key(table, record).join(" ").chars().take(200).collect();
+    anyhow!("{place}: {} {key}: {reason}", table.noun)
 }

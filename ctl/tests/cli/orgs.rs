@@ -223,6 +223,24 @@ fn an_erasure_that_was_killed_is_continued() {
     }
 }
 
+/// With the AWS CLI: then the record has no `state_id`.
+#[test]
+fn an_organization_that_was_disabled_by_hand_can_be_erased() {
+    let server = Server::with_records();
+    let disable = json!({
+        "TableName": "OrganizationsTable", "Key": { "org_id": { "S": "acme" } },
+        "UpdateExpression": "SET disabled_at = :now",
+        "ExpressionAttributeValues": { ":now": { "S": "2026-01-01T00:00:00.000Z" } },
+    });
+    server.dynamodb("UpdateItem", &disable);
+
+    let erase = "orgs erase acme --without-export --yes --wait 0";
+    server.run(&erase.split(' ').collect::<Vec<_>>());
+
+    assert_eq!(server.count("OrganizationsTable"), 0);
+    assert_eq!(server.count("TeamsTable"), 0);
+}
+
 /// A device, a pipe or a folder must not be replaced by a file.
 #[test]
 fn an_export_replaces_only_a_file() {

@@ -23,7 +23,7 @@ use crate::{
     output::{counted, print_record},
     progress::Counter,
     query::{Query, Scope},
-    records::{text_of, to_json},
+    records::{text_of, to_json, unchanged},
     session::{Operator, Session, random_id},
     usage::{UsageError, identifier},
     wait::Wait,
@@ -143,11 +143,13 @@ impl Erasure<'_> {
     /// run.
     async fn mark(&self, organization: &Value) -> Result<String> {
         let org = self.org;
+        // One that was disabled by hand has no `state_id`.
+        let (unchanged, seen) = unchanged(organization, &["created_at", "request_id", "state_id"]);
         let condition = Condition {
             table: Table::ORGANIZATIONS,
             key: &[org],
-            expression: "attribute_exists(disabled_at) AND state_id = :seen",
-            values: &[("seen", text_of(organization, "state_id").to_owned())],
+            expression: &format!("attribute_exists(disabled_at) AND {unchanged}"),
+            values: &seen,
         };
         let values = [
             ("at", timestamp(SystemTime::now())),

@@ -94,6 +94,9 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The organization that the key belongs to.
     pub org_id: String,
+    /// The `request_id` of its record. A key of an earlier registration of the id is not accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org_request_id: Option<String>,
     /// The operator's name for the key.
     #[serde(default)]
     pub label: String,
@@ -126,6 +129,11 @@ impl KeyRecord {
             humantime::parse_rfc3339(expires_at).map_or(true, |expires_at| now >= expires_at)
         });
         self.revoked_at.is_none() && !expired
+    }
+
+    /// Whether the organization's record with this `request_id` is the one that the key belongs to.
+    pub(crate) fn is_of(&self, request_id: Option<&str>) -> bool {
+        request_id.is_some() && self.org_request_id.as_deref() == request_id
     }
 
     /// Whether the key may call the operation.
@@ -264,6 +272,7 @@ mod tests {
         KeyRecord {
             key_id: "acmeDemoKey1".to_owned(),
             org_id: "acme".to_owned(),
+            org_request_id: None,
             label: String::new(),
             secret_sha256: String::new(),
             operations: None,

@@ -10,7 +10,7 @@ use crate::{
     event::Request,
     log::RequestLog,
     operation::Operation,
-    store::{AcceptedKey, OrganizationState, Store, timestamp},
+    store::{OrganizationState, Store, timestamp},
     values::Identifier,
 };
 
@@ -95,7 +95,9 @@ pub(crate) async fn authorize(
             }
             let organization = organization.ok_or(Error::NoKey)?;
             let now = request.received_at;
-            if !store.organization_is_enabled(organization, now).await? {
+            let (id, state) = (organization.as_str(), OrganizationState::NotRead);
+            let state = store.organization(id, state, None, now).await?;
+            if state == OrganizationState::Disabled {
                 return Err(Error::NoSuchOrganization);
             }
             log.organization = Some(organization.as_str().to_owned());
@@ -115,22 +117,14 @@ async fn authorize_key(
 ) -> Result<Caller> {
     let now = request.received_at;
     let found = store.find_key(key, organization_in_path, now).await?;
-    let AcceptedKey {
-        record,
-        path_organization,
-    } = found.ok_or(Error::KeyNotAccepted)?;
+    let (record, state) = found.ok_or(Error::KeyNotAccepted)?;
     log.organization = Some(record.org_id.clone());
     let organization = Identifier::new(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
     if organization_in_path.is_some_and(|in_path| *in_path != organization) {
         return Err(Error::OtherOrganization);
     }
-    // If the path has an organization, it is that of the key.
-    let is_enabled = match path_organization {
-        OrganizationState::NotRead => store.organization_is_enabled(&organization, now).await?,
-        state => state == OrganizationState::Enabled,
-    };
-    if !is_enabled {
+    if !matches!(state, OrganizationState::Enabled(_)) {
         return Err(Error::OrganizationDisabled);
     }
     if !record.allows(operation) {

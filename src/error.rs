@@ -28,8 +28,8 @@ pub(crate) enum Error {
     NotJson(String),
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     NoKey,
-    /// The API key is malformed, unknown, expired or revoked. The text is the same for each, so
-    /// that it does not reveal whether a key exists.
+    /// The API key is malformed, unknown, expired, revoked, or of an earlier registration of its
+    /// organization. The text is the same for each, so that it does not reveal whether a key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     KeyNotAccepted,
     #[error("This API key belongs to another organization than the one in the path.")]

@@ -29,8 +29,8 @@
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
-//!    expiry, that the key belongs to `acme`, that `acme` is enabled, and that the key may call
-//!    `create_team`. The result is a `Caller`.
+//!    expiry, that the key belongs to `acme` as it is registered now, that `acme` is enabled, and
+//!    that the key may call `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON is a 400, and an invalid value is a 422.
 //! 5. `create_team` writes the team `research-team` unless it exists. An existing team with the
 //!    same name and description is a success, because a client may repeat its request. An existing

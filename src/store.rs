@@ -63,19 +63,12 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// An API key that is accepted.
-pub(crate) struct AcceptedKey {
-    pub(crate) record: Arc<KeyRecord>,
-    /// The state of the organization in the path.
-    pub(crate) path_organization: OrganizationState,
-}
-
 /// The state of an organization, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OrganizationState {
-    /// It was not read: the key is cached, or the path has no organization.
     NotRead,
-    Enabled,
+    /// It is enabled. The `request_id` of its record identifies its registration.
+    Enabled(Option<String>),
     /// It is disabled or not registered.
     Disabled,
 }
@@ -83,7 +76,10 @@ pub(crate) enum OrganizationState {
 impl OrganizationState {
     fn of(item: Option<Item>) -> Self {
         match item {
-            Some(item) if !item.contains_key("disabled_at") => Self::Enabled,
+            Some(item) if !item.contains_key("disabled_at") => {
+                let request_id = item.get("request_id").and_then(|id| id.as_s().ok());
+                Self::Enabled(request_id.cloned())
+            }
             _ => Self::Disabled,
         }
     }
@@ -95,8 +91,8 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by their id.
     keys: Cache<Arc<KeyRecord>>,
-    /// Enabled organizations, by their id.
-    organizations: Cache<()>,
+    /// The `request_id`s of enabled organizations, by their id.
+    organizations: Cache<Option<String>>,
     /// Teams that are not being removed, by `<organization>#<project>#<team>`.
     teams: Cache<()>,
 }
@@ -117,7 +113,8 @@ impl Store {
         }
     }
 
-    /// Finds an API key. Returns `None` if it is not accepted, and then caches nothing.
+    /// Finds an API key, with the state of its organization, which is `NotRead` if the path has another
+    /// one. Returns `None` if the key is not accepted, and then caches nothing.
     ///
     /// Unless the key is cached, one request reads it together with the organization in the path.
     pub(crate) async fn find_key(
@@ -125,62 +122,67 @@ impl Store {
         key: ApiKey<'_>,
         organization_in_path: Option<&Identifier>,
         now: SystemTime,
-    ) -> Result<Option<AcceptedKey>> {
-        if let Some(record) = self.keys.get(key.id, now) {
-            return Ok(record.accepts(key, now).then_some(AcceptedKey {
-                record,
-                path_organization: OrganizationState::NotRead,
-            }));
-        }
+    ) -> Result<Option<(Arc<KeyRecord>, OrganizationState)>> {
+        let cached = self.keys.get(key.id, now);
+        let is_cached = cached.is_some();
         let key_row = (Table::KEYS, vec![key.id]);
-        let (key_item, path_organization) = match organization_in_path {
-            Some(id) => {
+        let (record, mut state) = match (cached, organization_in_path) {
+            (Some(record), _) => (Some(record), OrganizationState::NotRead),
+            (None, Some(id)) => {
                 let organization_row = (Table::ORGANIZATIONS, vec![id.as_str()]);
                 let [key_item, organization_item] = self.read([key_row, organization_row]).await?;
-                (key_item, OrganizationState::of(organization_item))
+                let record = key_item.map(from_item).transpose()?.map(Arc::new);
+                (record, OrganizationState::of(organization_item))
             }
-            None => {
+            (None, None) => {
                 let [key_item] = self.read([key_row]).await?;
-                (key_item, OrganizationState::NotRead)
+                let record = key_item.map(from_item).transpose()?.map(Arc::new);
+                (record, OrganizationState::NotRead)
             }
         };
-        let Some(key_item) = key_item else {
+        let accepts = |record: &Arc<KeyRecord>| record.accepts(key, now);
+        let Some(record) = record.filter(accepts) else {
             return Ok(None);
         };
-        let record: KeyRecord = from_item(key_item)?;
-        if !record.accepts(key, now) {
-            return Ok(None);
+        if organization_in_path.is_none_or(|id| id.as_str() == record.org_id) {
+            let organization = self.organization(&record.org_id, state, Some(&record), now);
+            state = organization.await?;
+            if matches!(&state, OrganizationState::Enabled(id) if !record.is_of(id.as_deref())) {
+                return Ok(None);
+            }
+        } else {
+            state = OrganizationState::NotRead;
         }
-        // A request with the key of another organization is rejected later. It must not renew the
-        // cache entry of the organization in the path.
-        let is_own = organization_in_path.is_some_and(|id| id.as_str() == record.org_id);
-        if is_own && path_organization == OrganizationState::Enabled {
-            self.organizations.insert(&record.org_id, (), now);
+        if !is_cached {
+            self.keys.insert(key.id, record.clone(), now);
         }
-        let record = Arc::new(record);
-        self.keys.insert(key.id, record.clone(), now);
-        Ok(Some(AcceptedKey {
-            record,
-            path_organization,
-        }))
+        Ok(Some((record, state)))
     }
 
-    /// Whether an organization is registered and not disabled. Reads it unless it is cached.
-    pub(crate) async fn organization_is_enabled(
+    /// The state of an organization. Reads it unless it is known or cached. With a key, uses and renews
+    /// only a cache entry of the key's registration: a newer one counts at once, and a key of an
+    /// earlier one must not extend the time in the cache.
+    pub(crate) async fn organization(
         &self,
-        organization: &Identifier,
+        id: &str,
+        mut state: OrganizationState,
+        key: Option<&KeyRecord>,
         now: SystemTime,
-    ) -> Result<bool> {
-        let id = organization.as_str();
-        if self.organizations.get(id, now).is_some() {
-            return Ok(true);
+    ) -> Result<OrganizationState> {
+        let is_usable = |id: &Option<String>| key.is_none_or(|key| key.is_of(id.as_deref()));
+        if state == OrganizationState::NotRead {
+            if let Some(request_id) = self.organizations.get(id, now).filter(is_usable) {
+                return Ok(OrganizationState::Enabled(request_id));
+            }
+            let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
+            state = OrganizationState::of(item);
         }
-        let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
-        let is_enabled = OrganizationState::of(item) == OrganizationState::Enabled;
-        if is_enabled {
-            self.organizations.insert(id, (), now);
+        if let OrganizationState::Enabled(request_id) = &state
+            && is_usable(request_id)
+        {
+            self.organizations.insert(id, request_id.clone(), now);
         }
-        Ok(is_enabled)
+        Ok(state)
     }
 
     /// Whether a team exists and is not being removed. Reads it unless it is cached.

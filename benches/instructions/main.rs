@@ -106,6 +106,8 @@ impl Instant {
             ("org_id", "acme"),
             ("secret_sha256", &key.secret_sha256()),
             ("created_at", "2026-01-01T00:00:00.000Z"),
+            ("org_request_id", "setup"),
+            ("request_id", "setup"),
         ];
         let attribute = |(name, text): (&str, &str)| (name.to_owned(), json!({ "S": text }));
         let item = attributes.into_iter().map(attribute).collect();

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
-use aws_sdk_dynamodb::{Client, error::ProvideErrorMetadata as _};
+use aws_sdk_dynamodb::{Client, error::ProvideErrorMetadata as _, types::AttributeValue};
 use serde::Serialize;
 use serde_json::json;
 use workspace_management::{
@@ -11,13 +11,16 @@ use workspace_management::{
     store::{Table, TableNames, timestamp},
 };
 
+use crate::fixtures;
+
 /// The demo organization.
 pub const DEMO_ORGANIZATION: &str = "acme";
 
 /// Its API key. It is public, and valid only for a service on this machine.
 pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
 
-/// Stores the demo organization and the record of its API key, unless they exist.
+/// Stores the demo organization and the record of its API key, unless they exist. An existing key
+/// then belongs to the organization as it is registered now.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
@@ -29,12 +32,47 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
         "request_id": "0000000000000000",
     });
     insert(client, tables, Table::ORGANIZATIONS, &organization).await?;
+    let stored = client
+        .get_item()
+        .consistent_read(true)
+        .table_name(tables.name(Table::ORGANIZATIONS))
+        .key("org_id", AttributeValue::S(DEMO_ORGANIZATION.to_owned()))
+        .send()
+        .await
+        .context("cannot read the demo organization")?;
+    let stored = stored.item.unwrap_or_default();
+    // An organization that another program has stored may have no registration for keys.
+    let Some(Ok(registration)) = stored.get("request_id").map(AttributeValue::as_s) else {
+        return Ok(());
+    };
     let mut key = serde_json::to_value(key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo"))?;
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
-    insert(client, tables, Table::KEYS, &key).await
+    key["org_request_id"] = json!(registration);
+    insert(client, tables, Table::KEYS, &key).await?;
+    adopt_key(client, tables, registration).await
 }
 
-/// The record of an API key that does not expire and may call every operation.
+/// Makes an existing demo key one of this registration of the demo organization. It is of another one
+/// if an earlier version stored it, or if an operator registered the organization again.
+async fn adopt_key(client: &Client, tables: &TableNames, registration: &str) -> Result<()> {
+    let key_id = ApiKey::parse(DEMO_KEY).expect("a well-formed API key").id;
+    let updated = client
+        .update_item()
+        .table_name(tables.name(Table::KEYS))
+        .key("key_id", AttributeValue::S(key_id.to_owned()))
+        .update_expression("SET org_request_id = :id")
+        .condition_expression("attribute_not_exists(org_request_id) OR org_request_id <> :id")
+        .expression_attribute_values(":id", AttributeValue::S(registration.to_owned()))
+        .send()
+        .await;
+    match updated {
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
+        updated => updated.map(|_| ()).context("cannot change the demo key"),
+    }
+}
+
+/// The record of an API key that does not expire and may call every operation. It belongs to an
+/// organization of [`fixtures`](crate::fixtures).
 ///
 /// # Panics
 /// If the key is malformed.
@@ -43,6 +81,7 @@ pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
     KeyRecord {
         key_id: key.id.to_owned(),
         org_id: organization.to_owned(),
+        org_request_id: Some(fixtures::REQUEST_ID.to_owned()),
         label: label.to_owned(),
         secret_sha256: key.secret_sha256(),
         operations: None,

@@ -90,6 +90,10 @@ async fn rejected_credentials(app: &TestApp) -> Vec<(&'static str, String)> {
     let unreadable = expiring("tomorrow").await;
     let revoked = app.issue_key("acme", |_| {}).await;
     app.revoke_key(&revoked).await;
+    let first = Some("an earlier registration".to_owned());
+    let earlier = app
+        .issue_key("acme", |key| key.org_request_id = first)
+        .await;
     let (all_but_last, last) = valid.split_at(valid.len() - 1);
     let wrong_last = if last == "A" { "B" } else { "A" };
     vec![
@@ -112,6 +116,7 @@ async fn rejected_credentials(app: &TestApp) -> Vec<(&'static str, String)> {
         ("an expired key", format!("Bearer {expired}")),
         ("an unreadable date", format!("Bearer {unreadable}")),
         ("a revoked key", format!("Bearer {revoked}")),
+        ("an earlier registration", format!("Bearer {earlier}")),
     ]
 }
 

@@ -28,6 +28,7 @@ struct Rejected {
     other_secret: String,
     expired: String,
     revoked: String,
+    earlier: String,
 }
 
 impl Rejected {
@@ -37,6 +38,10 @@ impl Rejected {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let expired = app
             .issue_key("acme", |key| key.expires_at = Some(now))
+            .await;
+        let first = Some("an earlier registration".to_owned());
+        let earlier = app
+            .issue_key("acme", |key| key.org_request_id = first)
             .await;
         let revoked = app.issue_key("acme", |_| {}).await;
         // The service has cached the key as valid, but the time to live of the entry is over.
@@ -51,6 +56,7 @@ impl Rejected {
             other_secret,
             expired,
             revoked,
+            earlier,
         }
     }
 
@@ -69,6 +75,7 @@ impl Rejected {
             (403, "not allowed to call it", with_key(restricted)),
             (401, "expired", with_key(&self.expired)),
             (401, "revoked", with_key(&self.revoked)),
+            (401, "of an earlier registration", with_key(&self.earlier)),
             (401, "wrong checksum", with_key(&wrong_checksum)),
             (401, "wrong secret", with_key(&self.other_secret)),
             (401, "unknown id", with_key(&unique_key())),

@@ -23,6 +23,7 @@ mod prefer;
 mod problems;
 mod properties;
 mod records;
+mod registrations;
 mod repeats;
 mod request_count;
 mod routing;

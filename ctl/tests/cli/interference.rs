@@ -101,7 +101,8 @@ fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
     }
 }
 
-/// A key that is created just before its organization is disabled is stored before, or not at all.
+/// A key that is created just before its organization is disabled is stored before, or not at all. It
+/// does not belong to an organization that was registered after the command had read the erased one.
 #[test]
 fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     let old = ApiKey::generate([1; 8], [[7; 16]; 2]);
@@ -110,8 +111,14 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     revoked.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
     let disabled = organization(Some("disabled_at"), fixtures::CREATED_AT);
     let erased = organization(Some("erasing_id"), fixtures::CREATED_AT);
+    let mut again = organization(None, fixtures::CREATED_AT);
+    again.1["request_id"] = json!("second");
+    let mut of_second = record.clone();
+    of_second.org_request_id = Some("second".to_owned());
     for (change, is_stored) in [
         (None, true),
+        (Some(Stored(again)), false),
+        (Some(Stored((Table::KEYS, json!(of_second)))), false),
         (Some(Stored(disabled)), false),
         (Some(Stored(erased)), false),
         (Some(Stored((Table::KEYS, json!(revoked)))), false),

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{assert_fails, assert_usage_error, server::Server};
 
@@ -478,4 +478,55 @@ fn records_of_keys_say_who_issued_and_revoked_them() {
     assert_eq!(revoked["created_by"], server.operator());
     assert_eq!(revoked["revoked_by"], server.operator());
     assert_eq!(revoked["request_id"], key["request_id"]);
+}
+
+/// The function accepts none of these keys, which other programs have written.
+#[test]
+fn the_state_of_a_key_is_what_the_function_makes_of_its_record() {
+    let server = Server::start(&["--key-cache", "0"]);
+    let key = create(&server, "ci", &["--expires", "never"]);
+    let id = labelled(&server, "ci").remove(0)["key_id"].clone();
+    let update = |expression: &str, value: Value| {
+        let mut update = json!({
+            "TableName": "KeysTable", "Key": { "key_id": { "S": id } },
+            "UpdateExpression": expression,
+        });
+        if !value.is_null() {
+            update["ExpressionAttributeValues"] = json!({ ":value": value });
+        }
+        server.dynamodb("UpdateItem", &update);
+    };
+    let shown = || {
+        let check = ["keys", "check", id.as_str().unwrap()];
+        let checked = server.records(&check).remove(0)["state"].clone();
+        assert_eq!(by_id(&server, &id)["state"], checked);
+        checked
+    };
+    assert_eq!(shown(), "active");
+    update("REMOVE org_request_id", json!(null));
+
+    assert_eq!(shown(), "malformed");
+    assert_eq!(server.create_data_store("acme", &key, "Papers"), 401);
+    let rotate = server.output(&["keys", "rotate", id.as_str().unwrap()]);
+    assert_fails(&rotate, "belongs to an earlier registration of acme");
+    // An earlier version of the function accepts it.
+    let revoke = ["keys", "revoke", "--all", "--org", "acme", "--yes"];
+    assert_eq!(server.records(&revoke).len(), 2);
+}
+
+#[test]
+fn an_organization_without_a_request_id_cannot_get_keys() {
+    let server = Server::start(&[]);
+    let update = json!({
+        "TableName": "OrganizationsTable", "Key": { "org_id": { "S": "acme" } },
+        "UpdateExpression": "REMOVE request_id",
+    });
+    server.dynamodb("UpdateItem", &update);
+
+    let output = server.output(&["keys", "create", "--org", "acme"]);
+
+    assert_fails(
+        &output,
+        "the record of the organization acme has no request_id",
+    );
 }

@@ -223,6 +223,33 @@ fn an_erasure_that_was_killed_is_continued() {
     }
 }
 
+/// The function caches the key for longer than `orgs erase` waits.
+#[test]
+fn a_key_does_not_work_for_the_organization_that_is_registered_next() {
+    let server = Server::start(&["--key-cache", "300"]);
+    let register = || {
+        server.run(&["orgs", "create", "globex"]);
+        let key = server.run(&["keys", "create", "--org", "globex"]);
+        key.trim_end().to_owned()
+    };
+    let old = register();
+    assert_eq!(server.create_data_store("globex", &old, "Papers"), 204);
+    server.run(&["orgs", "disable", "globex", "--no-wait"]);
+    let erase = "orgs erase globex --without-export --yes --wait 0";
+    server.run(&erase.split(' ').collect::<Vec<_>>());
+
+    let new = register();
+    // Without the wait, the function still has the old organization in its cache.
+    assert_eq!(server.create_data_store("globex", &new, "Papers"), 204);
+
+    assert_eq!(server.create_data_store("globex", &old, "Maps"), 401);
+    let voice = r#"{"type":"male","enabled":true}"#;
+    let set_voice = |key: &str| server.post("/api/v1/bot/playground/b/voice", Some(key), voice);
+    assert_eq!(set_voice(&old).status, 401);
+    assert_eq!(set_voice(&new).status, 204);
+    assert_eq!(server.count("DataStoresTable"), 1);
+}
+
 /// With the AWS CLI: then the record has no `state_id`.
 #[test]
 fn an_organization_that_was_disabled_by_hand_can_be_erased() {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use workspace_local::events;
 
 use crate::{
@@ -105,6 +105,34 @@ fn serve_keeps_its_data_in_a_file() {
 }
 
 /// The tables of an older version lack an index, and tables are not changed.
+/// An earlier version stored the key without `org_request_id`, or an operator has registered the
+/// organization again.
+#[test]
+fn the_demo_key_works_with_an_older_data_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.sqlite");
+    let data = ["--data", file.to_str().unwrap()];
+    let server = Server::start(&data);
+    let update = json!({
+        "TableName": "KeysTable", "Key": { "key_id": { "S": "acmeDemoKey1" } },
+        "UpdateExpression": "REMOVE org_request_id",
+    });
+    server.dynamodb("UpdateItem", &update);
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 401);
+    server.stop("-TERM");
+
+    let server = Server::start(&data);
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
+    server.run(&["orgs", "disable", "acme", "--wait", "0"]);
+    let erase = "orgs erase acme --without-export --yes --wait 0";
+    server.run(&erase.split(' ').collect::<Vec<_>>());
+    server.run(&["orgs", "create", "acme"]);
+    server.stop("-TERM");
+
+    let server = Server::start(&data);
+    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
+}
+
 #[test]
 fn a_data_file_of_another_version_is_rejected() {
     let folder = tempfile::tempdir().unwrap();

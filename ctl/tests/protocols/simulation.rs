@@ -11,6 +11,7 @@
 mod network;
 mod organizations;
 mod people;
+mod registrations;
 mod tables;
 mod teams;
 mod weakness;

@@ -55,8 +55,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
-    record::insert(deployment, &new, &operator).await?;
+    let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
+    record::insert(deployment, &mut new, &operator).await?;
     new.print(deployment, &operator, session.json).await
 }
 
@@ -67,7 +67,8 @@ fn operation_parser() -> PossibleValuesParser {
 
 /// A new key, whose text is known only until it was printed.
 pub struct NewKey {
-    pub(crate) key: String,
+    /// The text form.
+    pub key: String,
     pub(crate) record: KeyRecord,
     /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
     /// until the key expires, but not the time for which it was issued.
@@ -95,6 +96,7 @@ impl NewKey {
             .context("the operating system provides no random numbers")?;
         let key = ApiKey::generate(id, secret);
         let mut record = key_record(&key, org, label);
+        record.org_request_id = None; // known when it is stored
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let valid_for = expires_at.map(|at| at.duration_since(SystemTime::now()));

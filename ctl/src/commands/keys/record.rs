@@ -23,10 +23,11 @@ use crate::{
 /// A key's record for output: with its state, without the hash of its secret.
 pub(crate) fn to_display(mut record: Value) -> Value {
     let state = match serde_json::from_value::<KeyRecord>(record.clone()) {
-        Ok(key) if key.is_valid_at(SystemTime::now()) => "active",
         Ok(key) if key.revoked_at.is_some() => "revoked",
-        Ok(_) => "expired",
-        Err(_) => "malformed",
+        Ok(key) if !key.is_valid_at(SystemTime::now()) => "expired",
+        // The function accepts only a key that belongs to a registration of its organization.
+        Ok(key) if key.org_request_id.is_some() => "active",
+        _ => "malformed",
     };
     if let Value::Object(members) = &mut record {
         members.remove("secret_sha256");
@@ -44,37 +45,47 @@ pub(crate) async fn find(deployment: &Deployment, id: &str) -> Result<Value> {
     key.ok_or_else(|| no_such_key(id))
 }
 
-/// The active keys of an organization, without the index, which can lack a key that was just created.
+/// The keys of an organization that are neither revoked nor expired, without the index, which can lack
+/// a key that was just created.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
 pub(crate) async fn active_of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
     let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
     let keys = query.run(deployment).await?.records.into_iter();
-    let is_active = |key: &Value| to_display(key.clone())["state"] == "active";
+    let is_valid = |key: KeyRecord| key.is_valid_at(SystemTime::now());
+    let is_active = |key: &Value| serde_json::from_value(key.clone()).is_ok_and(is_valid);
     Ok(keys.filter(is_active).collect())
 }
 
 /// Stores a new key's record if its organization is enabled and the key that it replaces, if there is
-/// one, is not revoked. With it, stores the last four characters of the key, which belong to the
-/// checksum and not to the secret.
+/// one, is not revoked. Both keys belong to the organization as it is registered now. With the record,
+/// stores the last four characters of the key, which belong to the checksum and not to the secret.
 ///
 /// # Errors
 /// If a condition fails, or DynamoDB cannot be reached.
-pub async fn insert(deployment: &Deployment, new: &NewKey, operator: &Operator) -> Result<()> {
+pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operator) -> Result<()> {
+    let org = new.record.org_id.clone();
+    let Some(registered) = orgs::record::get(deployment, &org).await? else {
+        bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
+    };
+    let Some(registration) = registered["request_id"].as_str() else {
+        bail!("the record of the organization {org} has no request_id, which keys need: add one")
+    };
+    new.record.org_request_id = Some(registration.to_owned());
     let organization = Condition {
         table: Table::ORGANIZATIONS,
-        key: &[&new.record.org_id],
-        expression: "attribute_exists(org_id) AND attribute_not_exists(disabled_at) \
+        key: &[&org],
+        expression: "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
-        values: &[],
+        values: &[("registration", registration.to_owned())],
     };
     let old = new.replaces.as_deref().unwrap_or_default();
     let replaced = Condition {
         table: Table::KEYS,
         key: &[old],
-        expression: "attribute_exists(key_id) AND attribute_not_exists(revoked_at)",
-        values: &[],
+        expression: "org_request_id = :registration AND attribute_not_exists(revoked_at)",
+        values: organization.values,
     };
     let mut actions = vec![organization.check(deployment)?];
     if new.replaces.is_some() {
@@ -87,16 +98,17 @@ pub async fn insert(deployment: &Deployment, new: &NewKey, operator: &Operator) 
     let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
-    let org = &new.record.org_id;
-    match failed.index {
-        0 if failed.existing.is_empty() => {
-            bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
+    match (failed.index, orgs::record::state(&to_json(failed.existing))) {
+        (0, "enabled") => {
+            bail!(
+                "the organization {org} was erased or registered again meanwhile: run the command again"
+            )
         }
-        0 => {
-            let state = orgs::record::state(&to_json(failed.existing));
-            bail!("the organization {org} is {state}: it cannot get new keys")
-        }
-        1 if new.replaces.is_some() => bail!("the key {old} was revoked meanwhile"),
+        (0, state) => bail!("the organization {org} is {state}: it cannot get new keys"),
+        (1, _) if new.replaces.is_some() => bail!(
+            "the key {old} was revoked meanwhile, or belongs to an earlier registration of {org}: \
+            create a new one with `workspacectl keys create`"
+        ),
         _ => bail!("a key with the same id exists: run the command again"),
     }
 }

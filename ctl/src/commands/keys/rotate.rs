@@ -129,7 +129,7 @@ async fn rotate(
     let mut new = NewKey::generate(&old.org_id, &old.label, old.operations.clone(), expires_at)?;
     new.replaces = Some(id.to_owned());
     new.rotation = rotation.map(str::to_owned);
-    record::insert(deployment, &new, operator).await?;
+    record::insert(deployment, &mut new, operator).await?;
     // Changes the old key only after the new one was printed.
     new.print(deployment, operator, session.json).await?;
     let requested = humantime::format_rfc3339_seconds(now + options.overlap).to_string();

@@ -18,7 +18,7 @@ use workspacectl::{
 use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
 
 /// Sends requests for an organization.
-async fn write_records(
+pub(super) async fn write_records(
     world: Arc<World>,
     org: &'static str,
     key: String,
@@ -159,8 +159,8 @@ async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
         tokio::spawn(async move {
             while world.is_running() {
                 let deployment = world.deployment(&mut rng);
-                let new = NewKey::generate("acme", "late", None, None).expect("a key");
-                let _ = insert(&deployment, &new, &operator(9)).await;
+                let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
+                let _ = insert(&deployment, &mut new, &operator(9)).await;
                 pause(&mut rng, 0..20).await;
             }
         })

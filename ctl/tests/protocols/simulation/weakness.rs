@@ -27,6 +27,11 @@ pub(super) enum Weakness {
     PrefixWithoutSeparator,
     /// New keys do not check the organization.
     KeysWithoutCheck,
+    /// New keys do not check that the organization is still the one that was read.
+    KeysOfAnyRegistration,
+    /// An organization that is registered again has the `request_id` of the first one, so that the
+    /// function cannot tell their keys apart.
+    SameRegistration,
 }
 
 impl Weakness {
@@ -54,6 +59,21 @@ impl Weakness {
                 let actions = body["TransactItems"].as_array_mut().expect("actions");
                 if actions.iter().any(|action| !action["Put"].is_null()) {
                     actions.retain(|action| action["ConditionCheck"].is_null());
+                }
+            }
+            (Self::KeysOfAnyRegistration, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                let checks = actions
+                    .iter_mut()
+                    .filter_map(|action| action.get_mut("ConditionCheck"));
+                for check in checks {
+                    let condition = check["ConditionExpression"].as_str().unwrap_or_default();
+                    let (part, weak) = ("request_id = :registration", "attribute_exists(org_id)");
+                    if condition.contains(part) {
+                        check["ConditionExpression"] = json!(condition.replace(part, weak));
+                        let members = check.as_object_mut().expect("an object");
+                        members.remove("ExpressionAttributeValues");
+                    }
                 }
             }
             (Self::LastDeleteWithoutCondition, "DeleteItem") => {

@@ -1,0 +1,115 @@
+//! An organization is erased and registered again, while clients still use keys of the first
+//! registration, which functions cache for an hour.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use workspace_local::fixtures;
+use workspace_management::{api_key::ApiKey, store::Table};
+use workspacectl::{
+    commands::{
+        keys::{NewKey, insert},
+        orgs::{erase::Erasure, record, state::change},
+    },
+    wait::{SAFE_WAIT, Wait},
+};
+
+use super::{
+    Weakness, World, assert_breaks, assert_holds, operator, organizations::write_records, pause,
+};
+
+/// Issues keys. The operator's machine sleeps during some of the commands.
+async fn issue_keys(world: Arc<World>, mut rng: Rng) {
+    while world.is_running() {
+        let deployment = world.deployment(&mut rng);
+        let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
+        let operator = operator(9);
+        let mut command = pin!(insert(&deployment, &mut new, &operator));
+        let awake = Duration::from_millis(rng.u64(0..1000));
+        if timeout(awake, &mut command).await.is_err() {
+            pause(&mut rng, 0..160).await;
+            let _ = command.await;
+        }
+        pause(&mut rng, 0..10).await;
+    }
+}
+
+/// Registers the organization again after it was erased, and uses it with a key of its own.
+async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
+    let world = World::new(seed, weakness).await;
+    let mut rng = world.rng.clone();
+    let old = world.register("acme", 1);
+    let spawn_client = |key: &str, rng: &mut Rng| {
+        let client = write_records(world.clone(), "acme", key.to_owned(), rng.fork());
+        tokio::spawn(client)
+    };
+    let old_clients = [0, 1].map(|_| spawn_client(&old, &mut rng));
+    let issuers = [0, 1].map(|_| tokio::spawn(issue_keys(world.clone(), rng.fork())));
+    pause(&mut rng, 10..30).await;
+    let deployment = world.deployment(&mut rng);
+    let changed = change(&deployment, &operator(0), "acme", "disabled").await;
+    let organization = changed.expect("it is disabled");
+    let erasure = Erasure {
+        deployment: &deployment,
+        operator: &operator(0),
+        org: "acme",
+    };
+    let wait = Wait::seconds(SAFE_WAIT.as_secs());
+    let erased = erasure.run(Some(&organization), wait, None).await;
+    erased.expect("it is erased");
+    let gone = record::get(&deployment, "acme").await.expect("a response");
+    assert_eq!(gone, None);
+
+    let mut organization = fixtures::organization("acme");
+    if weakness != Some(Weakness::SameRegistration) {
+        organization["request_id"] = json!("second");
+    }
+    let registration = organization["request_id"].clone();
+    world.tables.put(Table::ORGANIZATIONS, organization);
+    let mut new = NewKey::generate("acme", "new", None, None).expect("a key");
+    let issued = insert(&deployment, &mut new, &operator(1)).await;
+    issued.expect("a key of the second registration");
+    let new_client = spawn_client(&new.key, &mut rng);
+    pause(&mut rng, 60..120).await;
+    world.finish().await;
+    for client in old_clients {
+        client.await.expect("attempts");
+    }
+    let attempts = new_client.await.expect("attempts");
+    for issuer in issuers {
+        issuer.await.expect("keys");
+    }
+    sleep(Duration::from_secs(60)).await; // for the last late writes
+
+    let mut violations = world.invalid_records();
+    let is_rejected = |status| [401, 403, 404].contains(&status);
+    if let Some(attempt) = attempts.iter().find(|attempt| is_rejected(attempt.status)) {
+        violations.push(format!("the new key was rejected: {attempt:?}"));
+    }
+    let old_id = ApiKey::parse(&old).expect("a key").id;
+    let tables = Table::ALL.iter();
+    let records = tables.flat_map(|table| world.tables.records(*table));
+    let records: Vec<Value> = records.collect();
+    if let Some(record) = records.iter().find(|record| record["created_by"] == old_id) {
+        violations.push(format!("the old key wrote a record: {record}"));
+    }
+    let is_old = |key: &Value| key["key_id"].is_string() && key["org_request_id"] != registration;
+    if let Some(key) = records.into_iter().find(is_old) {
+        violations.push(format!("a key of the first registration is stored: {key}"));
+    }
+    violations
+}
+
+#[test]
+fn no_key_outlives_the_registration_of_its_organization() {
+    assert_holds(|seed| register_again(seed, None));
+}
+
+#[test]
+fn keys_must_belong_to_a_registration() {
+    for weakness in [Weakness::SameRegistration, Weakness::KeysOfAnyRegistration] {
+        assert_breaks(weakness, 0, |seed| register_again(seed, Some(weakness)));
+    }
+}

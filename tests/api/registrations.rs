@@ -1,0 +1,182 @@
+//! Keys of an organization that was erased and registered again under the same id.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use workspace_local::{demo::DEMO_KEY, fixtures};
+use workspace_management::{operation::Operation, store::Table};
+
+use crate::support::{TestApp, TestConfig, operation_event};
+
+const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
+const VOICE: &str = "/api/v1/bot/playground/support/voice";
+
+/// An app that caches keys for the longest time.
+async fn app() -> TestApp {
+    let key_cache = Duration::from_secs(3600);
+    TestApp::with_config(TestConfig {
+        key_cache,
+        ..TestConfig::default()
+    })
+    .await
+}
+
+/// Replaces the record of the organization: another registration, or another state of it.
+async fn register(app: &TestApp, request_id: Value, disabled_at: Option<Value>) {
+    let mut record = fixtures::organization("acme");
+    record["request_id"] = request_id;
+    if let Some(time) = disabled_at {
+        record["disabled_at"] = time;
+    }
+    app.insert_foreign(Table::ORGANIZATIONS, record).await;
+}
+
+/// Issues a key for the second registration.
+async fn issue_second(app: &TestApp) -> String {
+    let second = Some("second".to_owned());
+    app.issue_key("acme", |key| key.org_request_id = second)
+        .await
+}
+
+/// The body of a data store and of a voice.
+fn body() -> Value {
+    json!({ "dataStoreName": "Maps", "type": "male", "enabled": true })
+}
+
+/// The event of an operation with the demo key.
+fn event(operation: Operation) -> Value {
+    let mut event = operation_event(operation);
+    event["headers"] = json!({ "authorization": DEMO_KEY });
+    event
+}
+
+/// What the function has cached when a key of the first registration is used for the second one.
+#[derive(Debug, Clone, Copy)]
+struct Cached {
+    key: bool,
+    organization: bool,
+}
+
+#[tokio::test]
+async fn no_operation_accepts_a_key_of_an_earlier_registration() {
+    for operation in Operation::ALL {
+        for (key, organization) in [(true, true), (true, false), (false, true), (false, false)] {
+            let cached = Cached { key, organization };
+            let app = app().await;
+            app.insert_demo_key().await;
+            if *operation == Operation::AddTeamUsers {
+                app.insert_demo_team().await;
+            }
+            if cached.key {
+                app.send(event(*operation)).await.assert_success();
+                app.advance_clock(Duration::from_secs(60));
+            }
+            register(&app, json!("second"), None).await;
+            if cached.organization {
+                let anonymous = app.anonymous();
+                anonymous.post(DATA_STORE, body()).await.assert_success();
+            }
+            let before = app.all_records().await;
+
+            // The second time shows that nothing was cached that helps.
+            for _ in 0..2 {
+                let response = app.send(event(*operation)).await;
+                assert_eq!(response.status, 401, "{operation:?}, {cached:?}");
+                response.assert_problem(401, "unauthenticated");
+            }
+
+            assert_eq!(app.all_records().await, before);
+            let new = app.with_key(&issue_second(&app).await);
+            for path in [VOICE, DATA_STORE] {
+                new.post(path, body()).await.assert_success();
+            }
+        }
+    }
+}
+
+/// Without waiting until the cached organization is read again.
+#[tokio::test]
+async fn a_key_of_the_current_registration_is_accepted_at_once() {
+    for path in [VOICE, DATA_STORE] {
+        let app = app().await;
+        let first = app.client_with_new_key("acme").await;
+        first.post(DATA_STORE, body()).await.assert_success();
+        register(&app, json!("second"), None).await;
+
+        let second = app.with_key(&issue_second(&app).await);
+        second.post(path, body()).await.assert_success();
+
+        let response = first.post(path, body()).await;
+        response.assert_problem(401, "unauthenticated");
+    }
+}
+
+#[tokio::test]
+async fn a_key_and_its_organization_must_have_the_same_request_id() {
+    for (organization, in_key, status) in [
+        (json!("first"), Some(json!("first")), 204),
+        (json!("first"), Some(json!("First")), 401),
+        (json!("first"), Some(json!(null)), 401),
+        (json!("first"), None, 401),
+        (json!(null), Some(json!("first")), 401),
+        (json!(null), Some(json!(null)), 401),
+        (json!(null), None, 401),
+        (json!(1), Some(json!("1")), 401),
+    ] {
+        let app = app().await;
+        register(&app, organization.clone(), None).await;
+        let key = app.issue_key("acme", |key| key.org_request_id = None).await;
+        if let Some(id) = &in_key {
+            let mut record = app.only_record(Table::KEYS).await;
+            record["org_request_id"] = id.clone();
+            app.insert(Table::KEYS, record).await;
+        }
+        for path in [VOICE, DATA_STORE] {
+            let response = app.with_key(&key).post(path, body()).await;
+            assert_eq!(response.status, status, "{organization} {in_key:?} {path}");
+        }
+    }
+}
+
+/// The organization's state is the first thing that its record says about a key.
+#[tokio::test]
+async fn a_key_of_an_earlier_registration_gets_the_403_that_applies() {
+    let app = app().await;
+    app.register("globex").await;
+    let first = app.client_with_new_key("acme").await;
+    register(&app, json!("second"), Some(json!(fixtures::CREATED_AT))).await;
+
+    let globex = "/api/v1/org/globex/dataStores/create";
+    let response = first.post(globex, body()).await;
+    response.assert_problem(403, "other_organization");
+    for path in [VOICE, DATA_STORE] {
+        let response = first.post(path, body()).await;
+        response.assert_problem(403, "organization_disabled");
+    }
+    register(&app, json!("second"), None).await;
+    for path in [VOICE, DATA_STORE] {
+        let response = first.post(path, body()).await;
+        response.assert_problem(401, "unauthenticated");
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_an_earlier_registration_is_not_cached_and_caches_no_organization() {
+    for path in [VOICE, DATA_STORE] {
+        let app = app().await;
+        register(&app, json!("second"), None).await;
+        let key = app.issue_key("acme", |_| {}).await;
+        let first = app.with_key(&key);
+        let response = first.post(path, body()).await;
+        response.assert_problem(401, "unauthenticated");
+
+        register(&app, json!("second"), Some(json!(fixtures::CREATED_AT))).await;
+        let response = app.anonymous().post(DATA_STORE, body()).await;
+        response.assert_problem(404, "no_such_organization");
+        register(&app, json!("second"), None).await;
+        let second = Some("second".to_owned());
+        app.insert_key(&key, "acme", |record| record.org_request_id = second)
+            .await;
+        first.post(path, body()).await.assert_success();
+    }
+}

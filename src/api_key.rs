@@ -7,7 +7,7 @@
 
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -103,15 +103,18 @@ pub struct KeyRecord {
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
     /// The names of the operations that the key may call. `None` means every operation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "null_as_empty")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     /// When the key was issued (RFC 3339).
     pub created_at: String,
     /// When the key stops working (RFC 3339). `None` means that it does not expire.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "null_as_empty")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// When the key was revoked (RFC 3339). `None` means that it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "null_as_empty")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
 
@@ -142,6 +145,13 @@ impl KeyRecord {
             .as_ref()
             .is_none_or(|allowed| allowed.iter().any(|name| name == operation.name()))
     }
+}
+
+/// Reads a null attribute, which only other programs write, as one that is set, and empty.
+pub(crate) fn null_as_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    attribute: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
 }
 
 /// CRC-32 in base 62, as in GitHub's tokens.

@@ -5,6 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    api_key::null_as_empty,
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
@@ -35,7 +36,7 @@ struct Team {
     team_name: String,
     team_description: String,
     /// The id of a removal that is in progress.
-    #[serde(skip_serializing)]
+    #[serde(skip_serializing, deserialize_with = "null_as_empty")]
     removing_id: Option<String>,
     #[serde(flatten)]
     audit: Audit,

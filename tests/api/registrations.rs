@@ -180,3 +180,29 @@ async fn a_key_of_an_earlier_registration_is_not_cached_and_caches_no_organizati
         first.post(path, body()).await.assert_success();
     }
 }
+
+/// Only other programs write null attributes.
+#[tokio::test]
+async fn a_null_attribute_of_a_key_or_an_organization_counts_as_set() {
+    for (attribute, status, code) in [
+        ("revoked_at", 401, "unauthenticated"),
+        ("expires_at", 401, "unauthenticated"),
+        ("operations", 403, "operation_not_allowed"),
+    ] {
+        let app = app().await;
+        let key = app.issue_key("acme", |_| {}).await;
+        let mut record = app.only_record(Table::KEYS).await;
+        record[attribute] = json!(null);
+        app.insert(Table::KEYS, record).await;
+        let response = app.with_key(&key).post(DATA_STORE, body()).await;
+        response.assert_problem(status, code);
+    }
+
+    let app = app().await;
+    let key = app.issue_key("acme", |_| {}).await;
+    register(&app, json!(fixtures::REQUEST_ID), Some(json!(null))).await;
+    for path in [VOICE, DATA_STORE] {
+        let response = app.with_key(&key).post(path, body()).await;
+        response.assert_problem(403, "organization_disabled");
+    }
+}

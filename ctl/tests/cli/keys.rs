@@ -502,8 +502,17 @@ fn the_state_of_a_key_is_what_the_function_makes_of_its_record() {
         assert_eq!(by_id(&server, &id)["state"], checked);
         checked
     };
-    assert_eq!(shown(), "active");
-    update("REMOVE org_request_id", json!(null));
+    for (attribute, state) in [
+        ("revoked_at", "revoked"),
+        ("expires_at", "expired"),
+        ("org_request_id", "malformed"),
+    ] {
+        let set = format!("SET {attribute} = :value");
+        update(&set, json!({ "NULL": true }));
+        assert_eq!(shown(), state);
+        assert_eq!(server.create_data_store("acme", &key, "Papers"), 401);
+        update(&format!("REMOVE {attribute}"), json!(null));
+    }
 
     assert_eq!(shown(), "malformed");
     assert_eq!(server.create_data_store("acme", &key, "Papers"), 401);

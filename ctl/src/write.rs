@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
     operation::delete_item::DeleteItemError,
     types::{
         AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
-        TransactWriteItem,
+        TransactWriteItem, Update,
     },
 };
 use workspace_management::store::{FailedCondition, Item, Table, failed_conditions};
@@ -49,6 +49,25 @@ impl Condition<'_> {
         }
         let check = check.build()?;
         Ok(TransactWriteItem::builder().condition_check(check).build())
+    }
+
+    /// An update of the record as an action of a transaction, which it cancels if the condition fails.
+    pub(crate) fn update_action(
+        &self,
+        deployment: &Deployment,
+        expression: &str,
+        values: Values<'_>,
+    ) -> Result<TransactWriteItem> {
+        let mut update = Update::builder()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.table.item_key(self.key)))
+            .update_expression(expression)
+            .condition_expression(self.expression)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        for (name, value) in self.values.iter().chain(values) {
+            update = update.expression_attribute_values(format!(":{name}"), text(value));
+        }
+        Ok(TransactWriteItem::builder().update(update.build()?).build())
     }
 
     /// Updates the record. Returns its new attributes, or `None` if the condition fails.

@@ -22,9 +22,9 @@ Examples:
   workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
   workspacectl keys list --org globex --expiring 14d
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d
-  workspacectl keys revoke - < leaked-key.txt
+  workspacectl keys revoke - < leaked-keys.txt
   workspacectl keys rotate --all --org globex
-  workspacectl keys check - < key.txt";
+  workspacectl keys check - < keys.txt";
 
 /// Creates, lists, checks, rotates or revokes API keys.
 #[derive(Debug, clap::Subcommand)]
@@ -35,13 +35,13 @@ pub(crate) enum Command {
     /// List API keys with their state and last four characters
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Show what an API key may do and until when, without printing the key
+    /// Show what API keys may do and until when, without printing the keys
     #[command(after_help = check::EXAMPLES)]
     Check(arguments::KeyArgument),
-    /// Replace an API key with one for the same operations. The old key expires after --overlap
+    /// Replace API keys with others for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),
-    /// Revoke an API key. Running functions may cache and accept it for up to KeyCacheSeconds
+    /// Revoke API keys. Running functions may cache and accept them for up to KeyCacheSeconds
     #[command(after_help = revoke::EXAMPLES)]
     Revoke(arguments::KeySelection),
 }

@@ -109,6 +109,8 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     let record = key_record(&old, "acme", "test");
     let mut revoked = record.clone();
     revoked.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
+    let mut replaced = json!(record);
+    replaced["replaced_by"] = json!("otherNewKey1");
     let disabled = organization(Some("disabled_at"), fixtures::CREATED_AT);
     let erased = organization(Some("erasing_id"), fixtures::CREATED_AT);
     let mut again = organization(None, fixtures::CREATED_AT);
@@ -122,6 +124,7 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
         (Some(Stored(disabled)), false),
         (Some(Stored(erased)), false),
         (Some(Stored((Table::KEYS, json!(revoked)))), false),
+        (Some(Stored((Table::KEYS, replaced))), false),
     ] {
         let network = network();
         network.dynamodb.put(Table::KEYS, &record);
@@ -129,6 +132,49 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
         assert_eq!(output.status.success(), is_stored, "{change:?}: {output:?}");
         let count = network.dynamodb.records(Table::KEYS).len();
         assert_eq!(count, 1 + usize::from(is_stored), "{change:?}");
+    }
+}
+
+/// A run that replaces all keys finds those that are created after it has read them.
+#[test]
+fn all_keys_includes_those_that_are_created_meanwhile() {
+    let keys = [1, 2].map(|id| ApiKey::generate([id; 8], [[7; 16]; 2]));
+    let [first, second] = keys.map(|key| key_record(&key, "acme", "test"));
+    for (command, expected) in [
+        ("rotate", "replaced 2 keys of acme"),
+        ("revoke", "revoked 2 keys"),
+    ] {
+        let network = network();
+        network.dynamodb.put(Table::KEYS, &first);
+        let created = Some(Stored((Table::KEYS, json!(second))));
+        let all = ["keys", command, "--all", "--org", "acme", "--yes"];
+        let output = run(&network, &created, &all);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.success() && error.contains(expected),
+            "{error}"
+        );
+    }
+}
+
+/// Another program may write a time of revocation that is null.
+#[test]
+fn a_revoked_key_has_a_time_of_revocation() {
+    let network = network();
+    let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
+    let mut record = json!(key_record(&key, "acme", "test"));
+    record["revoked_at"] = json!(null);
+    for all in [false, true] {
+        network.dynamodb.put(Table::KEYS, &record);
+        let id = record["key_id"].as_str().unwrap();
+        let revoke = match all {
+            true => vec!["keys", "revoke", "--all", "--org", "acme", "--yes"],
+            false => vec!["keys", "revoke", id],
+        };
+        let output = run(&network, &None, &revoke);
+        assert!(output.status.success(), "{output:?}");
+        let revoked = &network.dynamodb.records(Table::KEYS)[0];
+        assert!(revoked["revoked_at"].is_string(), "{revoked}");
     }
 }
 

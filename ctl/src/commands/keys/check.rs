@@ -8,7 +8,7 @@ use crate::{output::print_records, session::Session};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys check 0fzzzxjylrx3
-  workspacectl keys check - < key.txt";
+  workspacectl keys check - < keys.txt";
 
 const COLUMNS: [&str; 6] = [
     "key_id",
@@ -19,13 +19,13 @@ const COLUMNS: [&str; 6] = [
     "operations",
 ];
 
-/// Shows a key. Does not compare its secret, which the service does.
+/// Shows keys. Does not compare their secrets, which the service does.
 ///
 /// # Errors
-/// If the argument is invalid, there is no such key, or DynamoDB cannot be reached.
+/// If the argument is invalid, a key does not exist, or DynamoDB cannot be reached.
 pub(crate) async fn run(key: &KeyArgument, session: &Session) -> Result<()> {
-    let id = key.id()?;
-    let deployment = session.deployment().await?;
-    let key = record::to_display(record::find(deployment, &id).await?);
-    print_records(&[key], &COLUMNS, session.json)
+    let ids = key.ids()?;
+    let keys = record::find_all(session.deployment().await?, &ids).await?;
+    let keys: Vec<_> = keys.into_iter().map(record::to_display).collect();
+    print_records(&keys, &COLUMNS, session.json)
 }

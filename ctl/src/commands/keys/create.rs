@@ -1,10 +1,14 @@
 //! `keys create`.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fs::{self, File},
+    io,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::builder::PossibleValuesParser;
-use serde_json::json;
+use serde_json::{Value, json};
 use workspace_local::demo::key_record;
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
@@ -17,7 +21,8 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    output::{humanize, write_line},
+    output::{escape, escape_json, humanize, write_line},
+    records::text_of,
     session::{Operator, Session},
     usage::identifier,
 };
@@ -49,15 +54,34 @@ pub(crate) struct Options {
 /// Creates a key.
 ///
 /// # Errors
-/// If the expiry is not in the future, the organization is not registered, or DynamoDB cannot be
-/// reached.
+/// If the expiry is not in the future, standard output is closed, the organization is not registered,
+/// or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
+    check_output()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
     let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
     record::insert(deployment, &mut new, &operator).await?;
     new.print(deployment, &operator, session.json).await
+}
+
+/// Checks that a key can be printed, before one is created.
+///
+/// # Errors
+/// If standard output is `/dev/null`. Rust opens it instead of a closed one.
+pub(crate) fn check_output() -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::{fd::AsFd as _, unix::fs::MetadataExt as _};
+        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
+        if fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == output.rdev()) {
+            bail!(
+                "no key was created, because standard output is closed or /dev/null, and a key is printed only once"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Parses the name of an operation. Help and errors list the names.
@@ -73,8 +97,8 @@ pub struct NewKey {
     /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
     /// until the key expires, but not the time for which it was issued.
     pub(crate) issued_for: Option<u64>,
-    /// The id of the key that it replaces.
-    pub(crate) replaces: Option<String>,
+    /// The record of the key that it replaces, as it was read.
+    pub(crate) replaces: Option<Value>,
     /// The id of the rotation of all keys that issued it.
     pub(crate) rotation: Option<String>,
 }
@@ -124,13 +148,16 @@ impl NewKey {
                 record["created_by"] = json!(operator.name);
                 record["request_id"] = json!(operator.run_id);
                 if let Some(old) = &self.replaces {
-                    record["replaces"] = json!(old);
+                    record["replaces"] = json!(text_of(old, "key_id"));
+                }
+                if let Some(rotation) = &self.rotation {
+                    record["rotation_id"] = json!(rotation);
                 }
                 // One line, so that the keys of a rotation of all keys can be read one by one.
-                record.to_string()
+                escape_json(&record.to_string())
             }
             false => {
-                eprintln!("{}", self.summary());
+                eprintln!("{}", escape(&self.summary()));
                 self.key.clone()
             }
         };

@@ -1,6 +1,6 @@
 //! Reads and writes the records of API keys.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
@@ -15,10 +15,14 @@ use crate::{
     commands::orgs,
     deployment::Deployment,
     query::{Query, Scope},
-    records::{self, to_json},
+    records::{self, text_of, to_json, unchanged},
     session::Operator,
     write::{Condition, text, transact},
 };
+
+/// The default and the maximum of the parameter `KeyCacheSeconds`.
+const DEFAULT_KEY_CACHE: Duration = Duration::from_secs(60);
+const MAX_KEY_CACHE: Duration = Duration::from_secs(3_600);
 
 /// A key's record for output: with its state, without the hash of its secret.
 pub(crate) fn to_display(mut record: Value) -> Value {
@@ -45,22 +49,50 @@ pub(crate) async fn find(deployment: &Deployment, id: &str) -> Result<Value> {
     key.ok_or_else(|| no_such_key(id))
 }
 
-/// The keys of an organization that are neither revoked nor expired, without the index, which can lack
-/// a key that was just created.
+/// The records of keys, which must all exist.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
+    let mut keys = Vec::new();
+    for id in ids {
+        keys.push(find(deployment, id).await?);
+    }
+    Ok(keys)
+}
+
+/// All keys of an organization, without the index, which can lack a key that was just created.
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
-pub(crate) async fn active_of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
+pub(crate) async fn of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
     let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
-    let keys = query.run(deployment).await?.records.into_iter();
-    let is_valid = |key: KeyRecord| key.is_valid_at(SystemTime::now());
-    let is_active = |key: &Value| serde_json::from_value(key.clone()).is_ok_and(is_valid);
-    Ok(keys.filter(is_active).collect())
+    Ok(query.run(deployment).await?.records)
 }
 
-/// Stores a new key's record if its organization is enabled and the key that it replaces, if there is
-/// one, is not revoked. Both keys belong to the organization as it is registered now. With the record,
-/// stores the last four characters of the key, which belong to the checksum and not to the secret.
+/// Whether a key is neither revoked nor expired.
+pub(crate) fn is_active(key: &Value) -> bool {
+    let is_valid = |key: KeyRecord| key.is_valid_at(SystemTime::now());
+    serde_json::from_value(key.clone()).is_ok_and(is_valid)
+}
+
+/// Until when functions that have cached a key may accept it, if it has just changed and expires at
+/// this time. Empty if that is later than any function caches it.
+pub(crate) fn accepted_until(end: SystemTime) -> String {
+    let now = SystemTime::now();
+    if end > now + MAX_KEY_CACHE {
+        return String::new();
+    }
+    let until = humantime::format_rfc3339_seconds(end.max(now + DEFAULT_KEY_CACHE));
+    format!(
+        ": functions that cache it may accept it until {until}, or longer if KeyCacheSeconds is above 60"
+    )
+}
+
+/// Stores a new key's record if its organization is enabled. Both the key and the one that it
+/// replaces, if there is one, belong to the organization as it is registered now. The replaced key
+/// must be neither revoked nor replaced meanwhile, and gets the new key's id. With the record, stores
+/// the last four characters of the key, which belong to the checksum and not to the secret.
 ///
 /// # Errors
 /// If a condition fails, or DynamoDB cannot be reached.
@@ -80,21 +112,27 @@ pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operat
             AND attribute_not_exists(erasing_id)",
         values: &[("registration", registration.to_owned())],
     };
-    let old = new.replaces.as_deref().unwrap_or_default();
-    let replaced = Condition {
-        table: Table::KEYS,
-        key: &[old],
-        expression: "org_request_id = :registration AND attribute_not_exists(revoked_at)",
-        values: organization.values,
-    };
     let mut actions = vec![organization.check(deployment)?];
-    if new.replaces.is_some() {
-        actions.push(replaced.check(deployment)?);
+    if let Some(old) = &new.replaces {
+        let (unchanged, mut seen) = unchanged(old, &["replaced_by"]);
+        seen.extend(organization.values.iter().cloned());
+        let replaced = Condition {
+            table: Table::KEYS,
+            key: &[text_of(old, "key_id")],
+            expression: &format!(
+                "org_request_id = :registration AND attribute_not_exists(revoked_at) AND {unchanged}"
+            ),
+            values: &seen,
+        };
+        // A rotation sets `replaced_at` after it has printed the new key.
+        let expression = "SET replaced_by = :new REMOVE replaced_at";
+        let values = [("new", new.record.key_id.clone())];
+        actions.push(replaced.update_action(deployment, expression, &values)?);
     }
     actions.push(put(deployment, new, operator)?);
     let failed = transact(deployment, actions)
         .await
-        .context("cannot store the key")?;
+        .with_context(|| format!("cannot store the key {}", new.record.key_id))?;
     let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
@@ -106,8 +144,7 @@ pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operat
         }
         (0, state) => bail!("the organization {org} is {state}: it cannot get new keys"),
         (1, _) if new.replaces.is_some() => bail!(
-            "the key {old} was revoked meanwhile, or belongs to an earlier registration of {org}: \
-            create a new one with `workspacectl keys create`"
+            "another command has revoked or replaced it, or it belongs to an earlier registration of {org}"
         ),
         _ => bail!("a key with the same id exists: run the command again"),
     }
@@ -126,7 +163,7 @@ fn put(deployment: &Deployment, new: &NewKey, operator: &Operator) -> Result<Tra
         put = put.item("issued_for", AttributeValue::N(seconds.to_string()));
     }
     if let Some(old) = &new.replaces {
-        put = put.item("replaces", text(old));
+        put = put.item("replaces", text(text_of(old, "key_id")));
     }
     if let Some(rotation) = &new.rotation {
         put = put.item("rotation_id", text(rotation));
@@ -137,39 +174,34 @@ fn put(deployment: &Deployment, new: &NewKey, operator: &Operator) -> Result<Tra
 /// Revokes a key and returns its record. The time of an earlier revocation stays.
 ///
 /// # Errors
-/// If there is no such key, or DynamoDB cannot be reached.
+/// If there is no such key, it may still be valid, or DynamoDB cannot be reached.
 pub(crate) async fn revoke(
     deployment: &Deployment,
     id: &str,
     operator: &Operator,
 ) -> Result<Value> {
-    let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
+    let keep = "SET revoked_at = if_not_exists(revoked_at, :at), \
         revoked_by = if_not_exists(revoked_by, :by)";
+    // For a time that is null, which only other programs write.
+    let overwrite = "SET revoked_at = :at, revoked_by = :by";
     let values = [
         ("at", timestamp(SystemTime::now())),
         ("by", operator.name.clone()),
     ];
-    update(deployment, id, expression, &values).await
-}
-
-/// Updates the record of an existing key with an expression. Returns the new record.
-///
-/// # Errors
-/// If there is no such key, or DynamoDB cannot be reached.
-pub(crate) async fn update(
-    deployment: &Deployment,
-    id: &str,
-    expression: &str,
-    values: &[(&'static str, String)],
-) -> Result<Value> {
     let condition = Condition {
         table: Table::KEYS,
         key: &[id],
         expression: "attribute_exists(key_id)",
         values: &[],
     };
-    let updated = condition.update(deployment, expression, values).await?;
-    updated.map(to_json).ok_or_else(|| no_such_key(id))
+    for expression in [keep, overwrite] {
+        let updated = condition.update(deployment, expression, &values).await?;
+        let key = updated.map(to_json).ok_or_else(|| no_such_key(id))?;
+        if key["revoked_at"].is_string() && !is_active(&key) {
+            return Ok(key);
+        }
+    }
+    bail!("the key {id} may still be valid: another program changes its record")
 }
 
 fn no_such_key(id: &str) -> anyhow::Error {

@@ -1,6 +1,9 @@
 //! `keys revoke`.
 
-use anyhow::{Result, bail};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
 
 use super::{
     all,
@@ -8,7 +11,7 @@ use super::{
     record,
 };
 use crate::{
-    output::{print_record, print_records},
+    output::{counted, escape_json, print, print_records},
     records::text_of,
     session::{Operator, Session},
 };
@@ -16,56 +19,49 @@ use crate::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys revoke 0fzzzxjylrx3
-  workspacectl keys revoke - < leaked-key.txt
+  workspacectl keys revoke - < leaked-keys.txt
   workspacectl keys revoke --all --org globex";
 
-/// How often all keys are read.
-const MAX_PASSES: u32 = 5;
-
-/// Revokes a key, or all keys of an organization.
+/// Revokes keys, or all keys of an organization.
 ///
 /// # Errors
-/// If the arguments are invalid, there is no such key or organization, or DynamoDB cannot be
-/// reached.
+/// If the arguments are invalid, a key or the organization does not exist, a key may still be valid,
+/// or DynamoDB cannot be reached.
 pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
     let selected = keys.selected()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let org = match selected {
-        Selected::Key(id) => {
-            let key = record::revoke(deployment, &id, &operator).await?;
-            eprintln!(
-                "the key {id} is revoked: functions that cache it accept it for up to KeyCacheSeconds"
-            );
-            return print_record(&record::to_display(key), &id, session.json);
-        }
-        Selected::AllOf(org) => org,
-    };
-    let mut found = all::confirm(deployment, org, keys.confirmation, "revoked").await?;
     let mut revoked = Vec::new();
-    for pass in 0.. {
-        if found.is_empty() {
-            break;
+    let mut revoke = async |key: Value| {
+        let key = record::revoke(deployment, text_of(&key, "key_id"), &operator).await;
+        let key = key.context("not all keys were revoked, run the command again")?;
+        revoked.push(record::to_display(key));
+        Ok(())
+    };
+    match &selected {
+        Selected::Keys(ids) => {
+            for key in record::find_all(deployment, ids).await? {
+                revoke(key).await?;
+            }
         }
-        if pass == MAX_PASSES {
-            bail!(
-                "keys of {org} keep being created: run `workspacectl orgs disable {org}`, and then this command again"
-            );
+        Selected::AllOf(org) => {
+            // The local clock may be wrong, so keys that seem to be expired are revoked too.
+            let is_selected = |key: &Value| !key["revoked_at"].is_string();
+            let confirmation = (keys.confirmation, "revoked");
+            all::change(deployment, org, confirmation, is_selected, revoke).await?;
         }
-        for key in found {
-            let key = record::revoke(deployment, text_of(&key, "key_id"), &operator).await?;
-            revoked.push(record::to_display(key));
-        }
-        // Another pass finds the keys that were created meanwhile.
-        found = record::active_of(deployment, org).await?;
     }
-    eprintln!(
-        "{} keys of {org} are revoked: functions that cache them accept them for up to KeyCacheSeconds",
-        revoked.len()
-    );
-    print_records(
-        &revoked,
-        &["key_id", "label", "state", "revoked_at"],
-        session.json,
-    )
+    let until = record::accepted_until(SystemTime::now());
+    eprintln!("revoked {}{until}", counted(revoked.len(), "key"));
+    if let Selected::AllOf(_) = selected {
+        let columns = ["key_id", "label", "state", "revoked_at"];
+        return print_records(&revoked, &columns, session.json);
+    }
+    for key in revoked {
+        match session.json {
+            true => print(&escape_json(&key.to_string()))?,
+            false => print(text_of(&key, "key_id"))?,
+        }
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use workspace_management::{
     api_key::KeyRecord,
     store::{Table, timestamp},
@@ -12,12 +12,13 @@ use workspace_management::{
 use super::{
     all,
     arguments::{Expiry, KeySelection, Selected, expiry, overlap},
-    create::NewKey,
+    create::{NewKey, check_output},
     record,
 };
 use crate::{
     deployment::Deployment,
-    records::{text_of, unchanged},
+    output::{counted, escape},
+    records::{has, text_of, unchanged},
     session::{Operator, Session},
     write::Condition,
 };
@@ -26,7 +27,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys rotate 0fzzzxjylrx3
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d --expires 90d
-  workspacectl keys rotate --all --org globex --json > new-keys.jsonl";
+  workspacectl keys rotate --all --org globex --json > new-keys.jsonl
+  workspacectl keys rotate --all --org globex --continue 64f1c0d2a3b49e58 --json >> new-keys.jsonl";
 
 /// The options of `keys rotate`.
 #[derive(Debug, clap::Args)]
@@ -40,193 +42,208 @@ pub(crate) struct Options {
     /// the old key was, counted from now]
     #[arg(long, value_name = "WHEN", value_parser = expiry)]
     expires: Option<Expiry>,
+    /// Replace a key that was already replaced. Its earlier replacement does not change
+    #[arg(long, conflicts_with = "all")]
+    again: bool,
+    /// Continue this interrupted run of --all, and do not replace the keys that it created
+    #[arg(long = "continue", value_name = "RUN", requires = "all")]
+    run: Option<String>,
 }
 
-/// Replaces a key, or all keys of an organization.
+/// Replaces keys, or all keys of an organization.
 ///
 /// # Errors
-/// If the arguments are invalid, there is no such key, it is not valid, or DynamoDB cannot be
-/// reached.
+/// If the arguments are invalid, standard output is closed, a key or the organization does not exist,
+/// a key is not valid or was replaced before, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let selected = options.keys.selected()?;
     let expires = options.expires.map(|expiry| expiry.time(SystemTime::now()));
     expires.transpose()?;
+    check_output()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let org = match selected {
-        Selected::Key(id) => return rotate(&options, session, &operator, &id, None).await,
-        Selected::AllOf(org) => org,
+    let rotation = Rotation {
+        deployment,
+        run: options.run.as_deref().unwrap_or(&operator.run_id),
+        operator: &operator,
+        options: &options,
+        json: session.json,
     };
-    let keys = all::confirm(deployment, org, options.keys.confirmation, "replaced").await?;
-    let interrupted = interrupted_rotation(&keys, SystemTime::now());
-    if interrupted.is_some() {
-        eprintln!("continuing a rotation of the last hour, which was interrupted");
+    match selected {
+        Selected::Keys(ids) => {
+            let keys = record::find_all(deployment, &ids).await?;
+            keys.iter().try_for_each(|key| check(key, options.again))?;
+            for key in keys {
+                rotation.replace(key, None).await?;
+            }
+            Ok(())
+        }
+        Selected::AllOf(org) => rotation.replace_all(org).await,
     }
-    let rotation = interrupted.unwrap_or(&operator.run_id);
-    let old = keys.iter().filter(|key| is_to_rotate(key, rotation));
-    let mut count = 0;
-    for key in old {
-        rotate(
-            &options,
-            session,
-            &operator,
-            text_of(key, "key_id"),
-            Some(rotation),
-        )
-        .await?;
-        count += 1;
-    }
-    eprintln!("{count} keys of {org} were replaced");
-    Ok(())
 }
 
-/// Whether a rotation of all keys has not replaced a key yet.
-fn is_to_rotate(key: &Value, rotation: &str) -> bool {
-    key["replaced_by"].is_null() && key["rotation_id"] != *rotation
-}
-
-/// The id of the last rotation of all keys, if it has left keys that were created before it. A
-/// rotation that ended more than an hour ago is not continued, because its keys may have leaked.
-fn interrupted_rotation(keys: &[Value], now: SystemTime) -> Option<&str> {
-    let created_at = |key: &Value| text_of(key, "created_at").to_owned();
-    let rotated = keys.iter().filter(|key| !key["rotation_id"].is_null());
-    let last = rotated.clone().max_by_key(|key| created_at(key))?;
-    let ended = humantime::parse_rfc3339(text_of(last, "created_at")).ok()?;
-    if now > ended + Duration::from_secs(3_600) {
-        return None;
-    }
-    let rotation = text_of(last, "rotation_id");
-    // RFC 3339 times in UTC sort chronologically.
-    let own = rotated.filter(|key| key["rotation_id"] == *rotation);
-    let started = own.map(created_at).min()?;
-    let mut left = keys.iter().filter(|key| is_to_rotate(key, rotation));
-    left.any(|key| created_at(key) < started)
-        .then_some(rotation)
-}
-
-/// Replaces a key.
-async fn rotate(
-    options: &Options,
-    session: &Session,
-    operator: &Operator,
-    id: &str,
-    rotation: Option<&str>,
-) -> Result<()> {
-    let (deployment, now) = (session.deployment().await?, SystemTime::now());
-    let item = record::find(deployment, id).await?;
-    let old: KeyRecord = serde_json::from_value(item.clone())
-        .with_context(|| format!("the record of the key {id} is malformed"))?;
-    if !old.is_valid_at(now) {
+/// Checks that a key can be replaced.
+fn check(key: &Value, again: bool) -> Result<()> {
+    let (id, new) = (text_of(key, "key_id"), text_of(key, "replaced_by"));
+    if !record::is_active(key) {
         bail!(
             "the key {id} is revoked or expired: create a new one with `workspacectl keys create`"
         );
     }
-    let expiry = match options.expires {
-        Some(expiry) => expiry,
-        None => issued_for(&item, &old)?,
-    };
-    let expires_at = expiry.time(now)?;
-    let mut new = NewKey::generate(&old.org_id, &old.label, old.operations.clone(), expires_at)?;
-    new.replaces = Some(id.to_owned());
-    new.rotation = rotation.map(str::to_owned);
-    record::insert(deployment, &mut new, operator).await?;
-    // Changes the old key only after the new one was printed.
-    new.print(deployment, operator, session.json).await?;
-    let requested = humantime::format_rfc3339_seconds(now + options.overlap).to_string();
-    let earlier = old.expires_at.filter(|earlier| *earlier < requested);
-    let end = earlier.as_ref().unwrap_or(&requested);
-    retire(deployment, &item, end, &new.record.key_id, operator).await?;
-    let reason = match earlier {
-        Some(_) => ", because it expires before the end of the overlap",
-        None => "",
-    };
-    eprintln!("the key {id} is valid until {end}{reason}");
-    Ok(())
-}
-
-/// The time for which a key was issued. An earlier rotation may have shortened the time until it
-/// expires.
-fn issued_for(item: &Value, old: &KeyRecord) -> Result<Expiry> {
-    if let Some(seconds) = item["issued_for"].as_u64() {
-        return Ok(Expiry::After(Duration::from_secs(seconds)));
-    }
-    match &old.expires_at {
-        Some(expires_at) if item["replaced_by"].is_null() => {
-            let created_at = humantime::parse_rfc3339(&old.created_at)?;
-            let expires_at = humantime::parse_rfc3339(expires_at)?;
-            Ok(Expiry::After(expires_at.duration_since(created_at)?))
-        }
-        _ => Ok(Expiry::Never),
-    }
-}
-
-/// Lets a key, as it was read, expire at the given time, and notes its replacement. Without the
-/// condition, the late attempt of one rotation could extend the life that another one has shortened.
-async fn retire(
-    deployment: &Deployment,
-    old: &Value,
-    at: &str,
-    new_id: &str,
-    operator: &Operator,
-) -> Result<()> {
-    let id = text_of(old, "key_id");
-    let (unchanged, seen) = unchanged(old, &["expires_at", "replaced_by"]);
-    let condition = Condition {
-        table: Table::KEYS,
-        key: &[id],
-        expression: &format!("attribute_exists(key_id) AND {unchanged}"),
-        values: &seen,
-    };
-    let expression = "SET expires_at = :at, replaced_by = :new, replaced_at = :now, \
-        replaced_by_operator = :who";
-    let values = [
-        ("at", at.to_owned()),
-        ("new", new_id.to_owned()),
-        ("now", timestamp(SystemTime::now())),
-        ("who", operator.name.clone()),
-    ];
-    let advice = "both keys stay valid until you revoke one with `workspacectl keys revoke`";
-    let updated = condition.update(deployment, expression, &values).await;
-    if updated.with_context(|| advice)?.is_some() {
-        return Ok(());
-    }
-    // If the response to this run's write was lost, the SDK has sent it again.
-    let key = record::find(deployment, id).await?;
-    if key["replaced_by"] != *new_id {
-        bail!("another command has changed the key {id}: {advice}");
+    if has(key, "replaced_by") && !again {
+        bail!(
+            "the key {id} was already replaced by {new}: use that key or, if no one has it, revoke it, and run this command with --again"
+        );
     }
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+/// Whether a key was replaced, and its replacement was printed.
+fn is_retired(key: &Value) -> bool {
+    has(key, "replaced_at")
+}
 
-    use super::*;
-
-    fn key(created_at: u32, rotation: Option<&str>, replaced_by: Option<&str>) -> Value {
-        json!({
-            "created_at": format!("2026-01-01T00:0{created_at}:00Z"), "rotation_id": rotation,
-            "replaced_by": replaced_by,
-        })
+/// The active keys that an interrupted run has created, and may not have printed.
+///
+/// # Errors
+/// If the run has created no key of the organization.
+fn unprinted(keys: &[Value], org: &str, run: &str) -> Result<Vec<String>> {
+    let created = keys.iter().filter(|key| key["rotation_id"] == run);
+    if created.clone().next().is_none() {
+        bail!(
+            "no key of {org} was created by a run {run}: check the id, or leave out --continue to replace all keys"
+        );
     }
+    let is_printed = |new: &Value| {
+        let mut keys = keys.iter();
+        keys.any(|old| is_retired(old) && old["replaced_by"] == new["key_id"])
+    };
+    let unprinted = created.filter(|key| record::is_active(key) && !is_printed(key));
+    Ok(unprinted
+        .map(|key| text_of(key, "key_id").to_owned())
+        .collect())
+}
 
-    #[test]
-    fn a_rotation_is_interrupted_if_it_left_an_older_key() {
-        let (old, replaced) = (key(1, None, None), key(2, None, Some("b")));
-        let (first, second) = (key(5, Some("r1"), None), key(6, Some("r1"), None));
-        let later = key(7, None, None);
-        for (keys, expected) in [
-            (vec![&old, &later], None),
-            (vec![&replaced, &first, &old], Some("r1")),
-            (vec![&replaced, &first, &second], None),
-            (vec![&replaced, &first, &later], None),
-        ] {
-            let keys: Vec<Value> = keys.into_iter().cloned().collect();
-            let now = humantime::parse_rfc3339("2026-01-01T00:30:00Z").expect("a time");
-            assert_eq!(interrupted_rotation(&keys, now), expected, "{keys:?}");
-            let later = now + Duration::from_secs(3_600);
-            assert_eq!(interrupted_rotation(&keys, later), None, "{keys:?}");
+/// What all keys of a command have in common.
+struct Rotation<'a> {
+    deployment: &'a Deployment,
+    /// The id of the run, or of the one that it continues.
+    run: &'a str,
+    operator: &'a Operator,
+    options: &'a Options,
+    json: bool,
+}
+
+impl Rotation<'_> {
+    /// Replaces all active keys of an organization that the run did not create. One that was already
+    /// replaced only expires at the end of the overlap.
+    async fn replace_all(&self, org: &str) -> Result<()> {
+        let run = self.run;
+        let mut left = vec![];
+        if self.options.run.is_some() {
+            left = unprinted(&record::of(self.deployment, org).await?, org, run)?;
         }
+        eprintln!(
+            "this is run {run}: if it is interrupted, repeat the command with --continue {run}"
+        );
+        let mut count = 0;
+        let confirmation = (self.options.keys.confirmation, "replaced");
+        let is_selected = |key: &Value| {
+            let is_done = key["rotation_id"] == run || (is_retired(key) && self.ends_before(key));
+            record::is_active(key) && !is_done
+        };
+        let change = async |key: Value| {
+            if is_retired(&key) {
+                return self.retire(&key).await;
+            }
+            count += 1;
+            self.replace(key, Some(run)).await
+        };
+        all::change(self.deployment, org, confirmation, is_selected, change).await?;
+        eprintln!("replaced {} of {org}", counted(count, "key"));
+        if !left.is_empty() {
+            bail!(
+                "the interrupted run created keys that it may not have printed: revoke {} if you do not have them",
+                left.join(", ")
+            );
+        }
+        Ok(())
     }
+
+    /// Replaces a key, perhaps as one of all in a run.
+    async fn replace(&self, mut item: Value, run: Option<&str>) -> Result<()> {
+        let old: KeyRecord = serde_json::from_value(item.clone())?;
+        let expiry = self.options.expires.map_or_else(|| issued_for(&item), Ok)?;
+        let expires_at = expiry.time(SystemTime::now())?;
+        let mut new = NewKey::generate(&old.org_id, &old.label, old.operations, expires_at)?;
+        new.replaces = Some(item.clone());
+        new.rotation = run.map(str::to_owned);
+        let inserted = record::insert(self.deployment, &mut new, self.operator).await;
+        inserted.with_context(|| format!("cannot replace the key {}", old.key_id))?;
+        // Lets the old key expire only after the new one was printed.
+        new.print(self.deployment, self.operator, self.json).await?;
+        if has(&item, "replaced_by") {
+            eprintln!(
+                "the key {}, which replaced {} before, does not change: revoke it if no one has it",
+                escape(text_of(&item, "replaced_by")),
+                old.key_id
+            );
+        }
+        item["replaced_by"] = json!(new.record.key_id);
+        let advice = "both keys stay valid until you revoke one with `workspacectl keys revoke`";
+        self.retire(&item).await.context(advice)
+    }
+
+    /// Lets a key, which must not have changed, expire at the end of the overlap.
+    async fn retire(&self, key: &Value) -> Result<()> {
+        let (id, now) = (text_of(key, "key_id"), SystemTime::now());
+        let (unchanged, seen) = unchanged(key, &["expires_at", "replaced_by"]);
+        let condition = Condition {
+            table: Table::KEYS,
+            key: &[id],
+            expression: &format!("attribute_exists(key_id) AND {unchanged}"),
+            values: &seen,
+        };
+        let end = match self.ends_before(key) {
+            true => text_of(key, "expires_at").to_owned(),
+            false => humantime::format_rfc3339_seconds(now + self.options.overlap).to_string(),
+        };
+        let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
+        let values = [
+            ("at", end.clone()),
+            ("now", timestamp(now)),
+            ("who", self.operator.name.clone()),
+        ];
+        let updated = condition
+            .update(self.deployment, expression, &values)
+            .await?;
+        // If the response to this run's write was lost, the SDK has sent it again.
+        if updated.is_none()
+            && record::find(self.deployment, id).await?["replaced_at"] != values[1].1
+        {
+            bail!("another command has changed the key {id}");
+        }
+        let until = record::accepted_until(now + self.options.overlap);
+        eprintln!("the key {id} is valid until {}{until}", escape(&end));
+        Ok(())
+    }
+
+    /// Whether a key expires before the end of the overlap.
+    fn ends_before(&self, key: &Value) -> bool {
+        let expires_at = humantime::parse_rfc3339(text_of(key, "expires_at"));
+        expires_at.is_ok_and(|at| at <= SystemTime::now() + self.options.overlap)
+    }
+}
+
+/// The time for which a key was issued. A rotation shortens the time until it expires.
+fn issued_for(item: &Value) -> Result<Expiry> {
+    Ok(
+        match (item["issued_for"].as_u64(), item["expires_at"].as_str()) {
+            (Some(seconds), _) => Expiry::After(Duration::from_secs(seconds)),
+            (None, Some(at)) if !has(item, "replaced_by") => {
+                Expiry::At(humantime::parse_rfc3339(at)?)
+            }
+            _ => Expiry::Never,
+        },
+    )
 }

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, TableNames};
 
-use crate::{client::client, usage::UsageError};
+use crate::{client::client, records, usage::UsageError};
 
 /// The default address of DynamoDB with `serve`.
 pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
@@ -89,6 +89,15 @@ impl Deployment {
             sts: None,
             stack: None,
         }
+    }
+
+    /// Sends a read, so that the clock is checked before a command that would begin with a write.
+    ///
+    /// # Errors
+    /// If the clock is wrong, or DynamoDB cannot be reached.
+    pub(crate) async fn check_clock(&self) -> Result<()> {
+        let organization = records::get(self, Table::ORGANIZATIONS, &["acme"]).await;
+        organization.map(drop)
     }
 
     /// Whether the tables are on AWS and should therefore have backups and deletion protection.

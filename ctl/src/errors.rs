@@ -8,6 +8,8 @@ use aws_sdk_sns::types::error::AuthorizationErrorException;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::error::ErrorMetadata;
 
+use crate::client::WrongClock;
+
 /// How the SDK's error of a request begins. Below it are the SDK's layers.
 const SDK_ERRORS: [&str; 5] = [
     "construction failure",
@@ -53,6 +55,9 @@ fn is_of_sdk(cause: &(dyn Error + 'static), text: &str) -> bool {
 /// Why a request failed.
 fn sdk_failure(error: &anyhow::Error) -> String {
     for cause in error.chain() {
+        if let Some(error) = cause.downcast_ref::<WrongClock>() {
+            return error.to_string();
+        }
         if is_connection_failure(cause) {
             // The causes between are layers of the HTTP client.
             return error.root_cause().to_string();

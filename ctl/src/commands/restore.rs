@@ -73,6 +73,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if contents.records == 0 {
         bail!("nothing was restored: {from} has no such records");
     }
+    deployment.check_clock().await?;
     let mut restore = Restore {
         deployment,
         operator: Operator::of(deployment).await?,

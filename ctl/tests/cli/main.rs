@@ -1,6 +1,7 @@
 //! `workspacectl` as an operator runs it: a process, its output and its exit code.
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
 
+mod clock;
 mod deployments;
 mod docs;
 mod doctor;

@@ -1,12 +1,17 @@
 //! The network between a command and AWS, which consists of a DynamoDB in this process and of fixed
 //! responses. A test sees every request first, and can deny it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use aws_sdk_dynamodb::config::http::HttpRequest;
+use aws_smithy_types::{DateTime, date_time::Format};
 use axum::{
     Router,
-    http::{HeaderMap, StatusCode, Uri},
+    http::{HeaderMap, StatusCode, Uri, header::DATE},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
@@ -23,6 +28,8 @@ type Response = (u16, String);
 pub(crate) struct Network {
     pub(crate) dynamodb: DynamoDb,
     pub(crate) runtime: Runtime,
+    /// How far AWS's clock is behind that of this machine, in seconds.
+    pub(crate) behind: i64,
     pub(crate) stack: Stack,
 }
 
@@ -69,6 +76,7 @@ impl Network {
         Self {
             dynamodb,
             runtime,
+            behind: 0,
             stack: Stack::new(),
         }
     }
@@ -89,7 +97,7 @@ impl Network {
         is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     ) -> String {
         let (dynamodb, is_allowed) = (self.dynamodb.clone(), Arc::new(is_allowed));
-        let stack = self.stack.clone();
+        let (stack, behind) = (self.stack.clone(), self.behind);
         let respond = move |headers: HeaderMap, uri: Uri, body: String| async move {
             let action = action(&headers, &uri, &body);
             let respond = || match is_allowed(&action, &body) {
@@ -97,7 +105,10 @@ impl Network {
                 false => deny(&action),
             };
             let (status, body) = block_in_place(respond);
-            (StatusCode::from_u16(status).unwrap(), body)
+            let now = DateTime::from(SystemTime::now()).secs();
+            let date = DateTime::from_secs(now - behind).fmt(Format::HttpDate);
+            let status = StatusCode::from_u16(status).unwrap();
+            (status, [(DATE, date.unwrap())], body)
         };
         self.serve(Router::new().fallback(respond))
     }

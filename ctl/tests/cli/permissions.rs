@@ -239,7 +239,16 @@ fn run(
     }
     let output = process.output().unwrap();
     let text = String::from_utf8([output.stdout, output.stderr].concat());
-    let used = used.try_iter().flatten().collect();
+    let used: Vec<_> = used.try_iter().flatten().collect();
+    // The response to the first request shows whether the clock is wrong.
+    let first = used.iter().find(|used| used.starts_with("dynamodb:"));
+    let is_read = |used: &String| {
+        let reads = ["Describe", "GetItem", "Query", "Scan"];
+        let mut reads = reads.iter().map(|read| format!("dynamodb:{read}"));
+        reads.any(|read| used.starts_with(&read))
+    };
+    assert!(first.is_none_or(is_read), "{line}: {first:?}");
+    let used = used.into_iter().collect();
     (output.status.code(), text.unwrap(), used)
 }
 

@@ -35,6 +35,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
+    deployment.check_clock().await?;
     let created = record::create(deployment, &operator, &org, &[]).await?;
     match (created, if_absent) {
         (true, _) => eprintln!("the organization {org} was registered"),

@@ -6,7 +6,9 @@ pub mod commands;
 mod confirmation;
 pub mod deployment;
 mod errors;
+pub mod export;
 mod index;
+mod interruptions;
 mod output;
 mod page;
 mod progress;
@@ -106,8 +108,8 @@ enum Command {
         shell: Shell,
     },
     /// Remove a team, a member, a model, a data store, a voice or a logging instance
-    #[command(subcommand, after_help = remove::EXAMPLES)]
-    Remove(remove::Command),
+    #[command(after_help = remove::EXAMPLES)]
+    Remove(remove::Options),
     /// Copy missing records back from a restored table or an export
     #[command(after_help = restore::EXAMPLES)]
     Restore(restore::Options),
@@ -222,7 +224,7 @@ async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> 
         }
         Command::Orgs(command) => orgs::run(command, session).await,
         Command::Keys(command) => keys::run(command, session).await,
-        Command::Remove(command) => remove::run(command, session).await,
+        Command::Remove(options) => remove::run(options, session).await,
         Command::Restore(options) => restore::run(options, session).await,
         Command::List(options) => list::run(options, session).await,
         Command::Doctor(options) => doctor::run(options, session).await,

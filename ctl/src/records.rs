@@ -70,8 +70,11 @@ pub(crate) fn text_of<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
+/// The name of DynamoDB's type of text, as a value of a condition.
+const TEXT: &str = "type_of_text";
+
 /// A condition that a record still has these attributes as it was read, or still lacks them, with
-/// the condition's values.
+/// the condition's values. One that is not text must still be of another type.
 pub(crate) fn unchanged(
     record: &Value,
     names: &[&'static str],
@@ -81,6 +84,10 @@ pub(crate) fn unchanged(
         Some(value) => {
             values.push((*name, value.to_owned()));
             format!("{name} = :{name}")
+        }
+        None if has(record, name) => {
+            values.push((TEXT, "S".to_owned()));
+            format!("attribute_exists({name}) AND NOT attribute_type({name}, :{TEXT})")
         }
         None => format!("attribute_not_exists({name})"),
     });

@@ -1,8 +1,11 @@
 //! Conditional writes: of one record, and of many records in transactions.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
 };
 
 use anyhow::{Context as _, Result};
@@ -17,9 +20,17 @@ use aws_sdk_dynamodb::{
         TransactWriteItem, Update,
     },
 };
-use workspace_management::store::{FailedCondition, Item, Table, failed_conditions};
+use serde_json::Value;
+use workspace_management::store::{FailedCondition, Item, Table, failed_conditions, timestamp};
 
-use crate::{deployment::Deployment, progress::Counter, query::Query};
+use crate::{
+    deployment::Deployment,
+    export::AppendedExport,
+    progress::Counter,
+    query::Query,
+    records::{has, to_json},
+    session::{Operator, random_id},
+};
 
 /// The maximum number of actions in a transaction of DynamoDB.
 pub(crate) const MAX_ACTIONS: usize = 100;
@@ -96,6 +107,34 @@ impl Condition<'_> {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
             Err(error) => Err(error).with_context(|| self.failure("update", deployment)),
         }
+    }
+
+    /// Marks the record, which was read before, as `verb`: with a random id. An existing mark stays,
+    /// unless it is not text, which only other programs write. Returns the record with its mark, or `None`
+    /// if the condition fails.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects the request.
+    pub(crate) async fn mark(
+        &self,
+        deployment: &Deployment,
+        operator: &Operator,
+        record: &Value,
+        verb: &str,
+    ) -> Result<Option<Value>> {
+        let sets = ["id", "at", "by"].map(|name| {
+            let mark = format!("{verb}_{name}");
+            match has(record, &mark) && !record[&mark].is_string() {
+                true => format!("{mark} = :{name}"),
+                false => format!("{mark} = if_not_exists({mark}, :{name})"),
+            }
+        });
+        let (now, by) = (timestamp(SystemTime::now()), operator.name.clone());
+        let values = [("id", random_id()?), ("at", now), ("by", by)];
+        let expression = format!("SET {}", sets.join(", "));
+        let marked = self.update(deployment, &expression, &values).await?;
+        let is_marked = |record: &Value| record[format!("{verb}_id")].is_string();
+        Ok(marked.map(to_json).filter(is_marked))
     }
 
     /// Deletes the record. If its response is lost, the request is repeated, so a condition that
@@ -200,55 +239,41 @@ pub(crate) async fn transact(
     }
 }
 
-/// Deletes what a query finds, in transactions that also check a condition. Returns how many records
-/// it found, or `None` if the condition failed: then the rest is not deleted.
+/// Deletes what a query finds, in transactions that also check a condition. The export has it before.
+/// Returns how many records it found, or `None` if the condition failed: then the rest is not deleted.
 ///
 /// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
+/// If DynamoDB cannot be reached or rejects a request, or the export cannot be written.
 pub(crate) async fn delete_found(
     deployment: &Deployment,
     condition: &Condition<'_>,
     mut query: Query,
     counter: &mut Counter,
+    mut export: Option<&mut AppendedExport>,
 ) -> Result<Option<usize>> {
     let mut found = 0;
     while let Some(items) = query.next(deployment).await? {
         let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
         found += keys.len();
-        if !delete_all(deployment, condition, query.table(), &keys, counter).await? {
-            return Ok(None);
+        if let Some(export) = &mut export {
+            export.append(query.table(), items.into_iter().map(to_json))?;
+        }
+        for keys in keys.chunks(MAX_ACTIONS - 1) {
+            let mut actions = vec![condition.check(deployment)?];
+            for key in keys {
+                let delete = Delete::builder()
+                    .table_name(deployment.tables.name(query.table()))
+                    .set_key(Some(key.clone()))
+                    .build()?;
+                actions.push(TransactWriteItem::builder().delete(delete).build());
+            }
+            if !transact(deployment, actions).await?.is_empty() {
+                return Ok(None);
+            }
+            counter.add(keys.len());
         }
     }
     Ok(Some(found))
-}
-
-/// Deletes records by their keys, in transactions that also check a condition. Returns false if it
-/// fails: then the rest is not deleted.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
-async fn delete_all(
-    deployment: &Deployment,
-    condition: &Condition<'_>,
-    table: Table,
-    keys: &[Item],
-    counter: &mut Counter,
-) -> Result<bool> {
-    for keys in keys.chunks(MAX_ACTIONS - 1) {
-        let mut actions = vec![condition.check(deployment)?];
-        for key in keys {
-            let delete = Delete::builder()
-                .table_name(deployment.tables.name(table))
-                .set_key(Some(key.clone()))
-                .build()?;
-            actions.push(TransactWriteItem::builder().delete(delete).build());
-        }
-        if !transact(deployment, actions).await?.is_empty() {
-            return Ok(false);
-        }
-        counter.add(keys.len());
-    }
-    Ok(true)
 }
 
 /// A text as an attribute of a record.

@@ -4,6 +4,8 @@ pub mod person;
 mod record;
 pub mod team;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
@@ -19,11 +21,21 @@ use crate::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl remove member --org globex --project apollo --team docs ada@example.com
-  workspacectl remove team --org globex --project apollo docs
+  workspacectl remove team --org globex --project apollo docs --export docs.jsonl
   workspacectl remove model --org globex --type chat gpt-4o
   workspacectl remove data-store --org globex papers
   workspacectl remove voice --org globex bot-7
   workspacectl remove logging-instance --org globex --project apollo";
+
+/// The options of `remove`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Append the records to this file before they are deleted: `restore` copies them back
+    #[arg(long, value_name = "FILE", global = true)]
+    export: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
 
 /// Removes records.
 #[derive(Debug, clap::Subcommand)]
@@ -50,7 +62,7 @@ pub(crate) enum Command {
     },
     /// Remove a team and its members, after a wait until the function's caches have expired
     #[command(
-        after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs"
+        after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs --export docs.jsonl"
     )]
     Team {
         #[command(flatten)]
@@ -139,21 +151,19 @@ pub(crate) struct Project {
 /// Removes a record.
 ///
 /// # Errors
-/// If there is no such record, it changes meanwhile, it is not confirmed, or DynamoDB cannot be
-/// reached.
-pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let target = match command {
+/// If there is no such record, it changes meanwhile, it is not confirmed, the export cannot be
+/// written, or DynamoDB cannot be reached.
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let export = options.export.as_deref();
+    let target = match options.command {
         Command::Team {
             project: Project { org, project },
             team,
             wait,
             confirmation,
         } => {
-            let team = team::Key {
-                project: format!("{org}#{project}"),
-                team,
-            };
-            return team::run(&team, wait, confirmation, session).await;
+            let team = team::target(&format!("{org}#{project}"), &team);
+            return team::run(&team, wait, confirmation, export, session).await;
         }
         Command::Member {
             org: Organization { org },
@@ -169,7 +179,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
                 key: [format!("{org}#{project}#{team}"), user],
             },
             // With --all-teams.
-            _ => return person::run(&org, &user, confirmation, session).await,
+            _ => return person::run(&org, &user, confirmation, export, session).await,
         },
         Command::Model {
             org: Organization { org },
@@ -200,5 +210,5 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             key: [org, project],
         },
     };
-    record::run(&target, session).await
+    record::run(&target, export, session).await
 }

@@ -2,7 +2,6 @@
 //! stores the demo organization, and serves the API and a page.
 
 mod data_file;
-mod interruptions;
 mod options;
 
 use std::{
@@ -30,10 +29,10 @@ use workspace_management::{
     store::{Store, Table},
 };
 
-use self::interruptions::Interruptions;
 pub(crate) use self::options::Options;
 use crate::{
     deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
+    interruptions::interruption,
     output::print,
     page,
     records::get,
@@ -53,7 +52,7 @@ Examples:
 /// If a port is in use or the file cannot be opened.
 pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     // Before anything is printed, since a script may stop the service as soon as it reads that.
-    let mut interruptions = Interruptions::listen()?;
+    let interruption = interruption()?;
     let api_listener = listen(options.host, options.port, "--port").await?;
     let dynamodb_listener = listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
     let api_url = url(api_listener.local_addr()?);
@@ -90,7 +89,7 @@ pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
         // The address is printed, so a machine without a browser is not a failure.
         eprintln!("cannot open a browser: {error}");
     }
-    interruptions.next().await;
+    interruption.await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod docs;
 mod doctor;
 mod durability;
 mod env;
+mod exports;
 mod help;
 mod interference;
 mod keys;

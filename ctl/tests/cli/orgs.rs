@@ -192,8 +192,9 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("export.jsonl");
-    fs::write(&file, "old").unwrap();
-    server.run(&["orgs", "export", "acme", "--out", file.to_str().unwrap()]);
+    let write = ["orgs", "export", "acme", "--out", file.to_str().unwrap()];
+    server.run(&write);
+    assert_usage_error(&server.output(&write), "exists: choose another file");
     assert_eq!(lines(&fs::read_to_string(&file).unwrap()), export);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -270,7 +271,7 @@ fn an_organization_that_was_disabled_by_hand_can_be_erased() {
 
 /// A device, a pipe or a folder must not be replaced by a file.
 #[test]
-fn an_export_replaces_only_a_file() {
+fn an_export_can_be_written_to_a_pipe() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let export = |path: &str| server.output(&["orgs", "export", "acme", "--out", path]);
@@ -311,10 +312,13 @@ fn an_organization_is_erased_completely_and_others_stay() {
     );
     disable(&server, "acme");
     let export = server.run(&["orgs", "export", "acme"]);
-    assert_usage_error(&server.output(&unwritable), "missing does not exist");
+    assert_fails(
+        &server.output(&unwritable),
+        "missing/export.jsonl: No such file",
+    );
     fs::write(file, "an older export").unwrap();
     let with_export = [&erase[..], &["--export", file]].concat();
-    assert_usage_error(&server.output(&with_export), "exists: keep it");
+    assert_usage_error(&server.output(&with_export), "exists: choose another file");
     fs::remove_file(file).unwrap();
     // Nothing was marked.
     assert_eq!(server.run(&["orgs", "export", "acme"]), export);

@@ -1,8 +1,12 @@
 //! `remove`.
 
-use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{assert_fails, assert_usage_error, server::Server};
+use serde_json::{Value, json};
+use workspace_local::fixtures;
+use workspace_management::store::Table;
+
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server, workspacectl};
 
 /// The arguments of a removal in the organization `acme`.
 fn removal<'a>(kind: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
@@ -255,6 +259,90 @@ fn a_removal_that_was_killed_is_continued() {
 
     assert!(server.records(&["list", "teams"]).is_empty());
     assert!(server.records(&["list", "members"]).is_empty());
+}
+
+/// Nulls, which only other programs write, are replaced by marks, or compared as they are.
+#[test]
+fn records_with_a_null_are_removed() {
+    let network = Network::new();
+    let put = |table, mut record: Value, name: &str| {
+        record[name] = Value::Null;
+        network.dynamodb.put(table, record);
+    };
+    put(
+        Table::ORGANIZATIONS,
+        fixtures::disabled_organization("acme"),
+        "erasing_id",
+    );
+    put(
+        Table::TEAMS,
+        fixtures::team("acme", "apollo", "docs", "Docs"),
+        "removing_id",
+    );
+    put(
+        Table::TEAM_MEMBERS,
+        fixtures::member("acme", "apollo", "docs", "ada"),
+        "created_at",
+    );
+    let url = network.listen(|_, _| true);
+    for command in [
+        "remove member --org acme --project apollo --team docs ada",
+        "remove team --org acme --project apollo docs --wait 0 --yes",
+        "orgs erase acme --without-export --wait 0 --yes",
+    ] {
+        let words: Vec<_> = command.split(' ').collect();
+        let mut command = workspacectl(&words);
+        let output = command
+            .env("AWS_ENDPOINT_URL_DYNAMODB", &url)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+    for table in Table::ALL {
+        assert!(
+            network.dynamodb.records(*table).is_empty(),
+            "{}",
+            table.noun
+        );
+    }
+}
+
+/// A client adds the record again while the command removes it.
+#[test]
+fn a_record_that_exists_again_is_reported() {
+    for (command, table, record) in [
+        (
+            "remove team --org acme --project apollo docs --wait 0 --yes",
+            Table::TEAMS,
+            fixtures::team("acme", "apollo", "docs", "Docs"),
+        ),
+        (
+            "remove model --org acme --type chat gpt-4o",
+            Table::MODELS,
+            fixtures::model("acme", "chat", "gpt-4o"),
+        ),
+    ] {
+        let network = Network::new();
+        network.dynamodb.put(table, record.clone());
+        let (dynamodb, is_deleted) = (network.dynamodb.clone(), AtomicBool::new(false));
+        let url = network.listen(move |action, _| {
+            if action == "dynamodb:DeleteItem" {
+                is_deleted.store(true, Ordering::SeqCst);
+            } else if is_deleted.load(Ordering::SeqCst) {
+                dynamodb.put(table, record.clone());
+            }
+            true
+        });
+        let words: Vec<_> = command.split(' ').collect();
+        let mut command = workspacectl(&words);
+        let output = command
+            .env("AWS_ENDPOINT_URL_DYNAMODB", url)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("still exists, or exists again"), "{error}");
+    }
 }
 
 #[test]

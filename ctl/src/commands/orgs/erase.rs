@@ -7,25 +7,29 @@
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
 use super::{
-    export::{Export, Reads},
+    export::{Reads, write},
     record,
 };
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
+    export::CompleteExport,
     output::{counted, print_record},
     progress::Counter,
     query::{Query, Scope},
-    records::{text_of, to_json, unchanged},
+    records::{text_of, unchanged},
     session::{Operator, Session, random_id},
-    usage::{UsageError, identifier},
+    usage::identifier,
     wait::Wait,
     write::{Condition, Deletion, delete_found},
 };
@@ -56,20 +60,13 @@ pub(crate) struct Options {
 /// Erases an organization.
 ///
 /// # Errors
-/// If it has no records, it is not disabled, it is not confirmed, the export cannot be written, or
-/// DynamoDB cannot be reached. Records that were not deleted yet stay: run the command again.
+/// If it has no records, it is not disabled, it is not confirmed, the export exists or cannot be
+/// written, DynamoDB cannot be reached, or anything of the organization is left.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, export, .. } = &options;
     options.confirmation.check()?;
-    // A repeated command must not replace the export of the records that are deleted already.
-    if let Some(file) = export.as_ref().filter(|file| file.is_file()) {
-        let file = file.display();
-        return Err(UsageError(format!(
-            "{file} exists: keep it, and choose another file for the records that are left"
-        ))
-        .into());
-    }
-    let export = export.as_deref().map(Export::create).transpose()?;
+    let file = export.as_deref();
+    let export = file.map(CompleteExport::create).transpose()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
     let organization = record::get(deployment, org).await?;
@@ -77,7 +74,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Some(organization) if record::state(organization) == "enabled" => {
             bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first")
         }
-        None if !has_records(deployment, org).await? => return Err(record::no_such(org)),
+        None if records_of(deployment, org).await?.is_empty() => {
+            return Err(record::no_such(org));
+        }
         _ => {}
     }
     let question = format!("All records of the organization {org} will be deleted.");
@@ -87,12 +86,18 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         operator: &operator,
         org,
     };
-    let count = erasure
+    let (count, is_finished) = erasure
         .run(organization.as_ref(), options.wait, export)
-        .await?;
+        .await
+        .with_context(|| format!("the organization {org} is not erased"))?;
+    let left = left(deployment, org, file, is_finished).await?;
+    let count_text = counted(count, "record");
+    if !left.is_empty() {
+        bail!("{count_text} of {org} were deleted, but its data is left: {left}");
+    }
+    let exports = file.map_or("exports".into(), |file| file.to_string_lossy());
     eprintln!(
-        "the organization {org} was erased, with {}: backups, logs and exports still contain its data",
-        counted(count, "record")
+        "the organization {org} was erased, with {count_text}: backups, logs and {exports} still contain its data"
     );
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
@@ -112,7 +117,8 @@ pub struct Erasure<'a> {
 }
 
 impl Erasure<'_> {
-    /// Erases the organization as it was read. Returns the number of records that this run deleted.
+    /// Erases the organization as it was read. Returns the number of records that this run deleted, and
+    /// whether it deleted the last one.
     ///
     /// # Errors
     /// If the organization has changed since it was read, the export cannot be written, or DynamoDB
@@ -121,18 +127,16 @@ impl Erasure<'_> {
         &self,
         organization: Option<&Value>,
         wait: Wait,
-        export: Option<Export>,
-    ) -> Result<usize> {
+        export: Option<CompleteExport>,
+    ) -> Result<(usize, bool)> {
         let id = match organization {
             Some(organization) => self.mark(organization).await?,
             None => self.mark_missing().await?,
         };
         let reason = "functions still use what they have cached, and their last writes end";
         wait.run(self.deployment, reason).await;
-        if let Some(export) = export {
-            let (count, export) = export
-                .write(self.deployment, self.org, Reads::Complete)
-                .await?;
+        if let Some(mut export) = export {
+            let count = write(self.deployment, self.org, Reads::Complete, &mut export.out).await?;
             export.finish()?;
             eprintln!("exported {} of {}", counted(count, "record"), self.org);
         }
@@ -151,19 +155,9 @@ impl Erasure<'_> {
             expression: &format!("attribute_exists(disabled_at) AND {unchanged}"),
             values: &seen,
         };
-        let values = [
-            ("at", timestamp(SystemTime::now())),
-            ("by", self.operator.name.clone()),
-            ("id", random_id()?),
-        ];
-        let expression = "SET erasing_id = if_not_exists(erasing_id, :id), \
-            erasing_at = if_not_exists(erasing_at, :at), \
-            erasing_by = if_not_exists(erasing_by, :by)";
-        match condition
-            .update(self.deployment, expression, &values)
-            .await?
-        {
-            Some(marked) => Ok(text_of(&to_json(marked), "erasing_id").to_owned()),
+        let marked = condition.mark(self.deployment, self.operator, organization, "erasing");
+        match marked.await? {
+            Some(marked) => Ok(text_of(&marked, "erasing_id").to_owned()),
             None => bail!(
                 "the organization {org} has changed since it was read: look at it with `workspacectl orgs show {org}`"
             ),
@@ -185,7 +179,7 @@ impl Erasure<'_> {
     }
 
     /// Deletes all records of the marked organization, and its own record last.
-    async fn delete(&self, id: &str) -> Result<usize> {
+    async fn delete(&self, id: &str) -> Result<(usize, bool)> {
         let condition = Condition {
             table: Table::ORGANIZATIONS,
             key: &[self.org],
@@ -200,33 +194,51 @@ impl Erasure<'_> {
                     continue;
                 }
                 let query = Query::new(*table, Scope::organization(*table, self.org));
-                let deleted = delete_found(self.deployment, &condition, query, &mut counter);
+                let deleted = delete_found(self.deployment, &condition, query, &mut counter, None);
                 match deleted.await? {
                     Some(count) => found += count,
                     // Another run has erased the organization.
-                    None => return Ok(counter.finish()),
+                    None => return Ok((counter.finish(), false)),
                 }
             }
             if found == 0 {
                 break;
             }
         }
-        if condition.delete(self.deployment).await? == Deletion::Done {
-            counter.add(1);
-        }
-        Ok(counter.finish())
+        let is_finished = condition.delete(self.deployment).await? == Deletion::Done;
+        counter.add(usize::from(is_finished));
+        Ok((counter.finish(), is_finished))
     }
 }
 
-/// Whether any table has records of an organization.
-async fn has_records(deployment: &Deployment, org: &str) -> Result<bool> {
+/// What is left of an erased organization: incomplete exports of other runs and, if another run has
+/// finished, records.
+async fn left(
+    deployment: &Deployment,
+    org: &str,
+    file: Option<&Path>,
+    is_finished: bool,
+) -> Result<String> {
+    let partials = file.map(|file| CompleteExport::left_by_others(file, org));
+    let mut left = partials.unwrap_or_default();
+    if !is_finished {
+        left.extend(records_of(deployment, org).await?);
+    }
+    Ok(left.join(", "))
+}
+
+/// The records of an organization that exist, such as `2 models`.
+async fn records_of(deployment: &Deployment, org: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
     for table in Table::ALL {
         let mut query = Query::new(*table, Scope::organization(*table, org));
+        let mut count = 0;
         while let Some(items) = query.next(deployment).await? {
-            if !items.is_empty() {
-                return Ok(true);
-            }
+            count += items.len();
+        }
+        if count > 0 {
+            found.push(counted(count, table.noun.trim_end_matches('s')));
         }
     }
-    Ok(false)
+    Ok(found)
 }

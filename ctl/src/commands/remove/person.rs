@@ -6,22 +6,24 @@
 //! A membership that exists when the command begins is removed, if the index lags by at most the time
 //! between two passes. One that is added while the command runs can stay.
 
-use std::{collections::BTreeSet, time::Duration, time::SystemTime};
+use std::{collections::BTreeSet, path::Path, time::Duration, time::SystemTime};
 
 use anyhow::{Result, bail};
 use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::{Table, timestamp};
 
-use super::record::{Removal, Target, try_remove};
+use super::record::{Target, try_remove};
 use crate::{
     commands::orgs,
     confirmation::Confirmation,
     deployment::Deployment,
+    export::AppendedExport,
     index::{partitions_of, teams_of},
     output::{counted, escape, print_record},
     session::{Operator, Session},
     similar,
+    write::Deletion,
 };
 
 /// The maximum number of passes.
@@ -33,15 +35,17 @@ pub const PAUSE: Duration = Duration::from_secs(2);
 /// Removes a person from all teams.
 ///
 /// # Errors
-/// If there is no such organization, it is not confirmed, the last pass still finds a membership, or
-/// DynamoDB cannot be reached.
+/// If there is no such organization, it is not confirmed, the export cannot be written, the last pass
+/// still finds a membership, or DynamoDB cannot be reached.
 pub(crate) async fn run(
     org: &str,
     user: &str,
     confirmation: Confirmation,
+    export: Option<&Path>,
     session: &Session,
 ) -> Result<()> {
     confirmation.check()?;
+    let mut export = export.map(AppendedExport::open).transpose()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
     orgs::record::find(deployment, org).await?;
@@ -50,7 +54,7 @@ pub(crate) async fn run(
     if !teams.is_empty() {
         confirmation.ask(&question, user)?;
     }
-    let removed = remove(deployment, org, user).await?;
+    let removed = remove(deployment, org, user, export.as_mut()).await?;
     let verb = if removed.len() == 1 { "was" } else { "were" };
     eprintln!(
         "{} is in no team of {org}: {} {verb} removed",
@@ -70,8 +74,14 @@ pub(crate) async fn run(
 /// Removes the memberships, and returns their teams.
 ///
 /// # Errors
-/// If the last pass still finds a membership, or DynamoDB cannot be reached.
-pub async fn remove(deployment: &Deployment, org: &str, user: &str) -> Result<BTreeSet<String>> {
+/// If the last pass still finds a membership, the export cannot be written, or DynamoDB cannot be
+/// reached.
+pub async fn remove(
+    deployment: &Deployment,
+    org: &str,
+    user: &str,
+    mut export: Option<&mut AppendedExport>,
+) -> Result<BTreeSet<String>> {
     let mut removed = BTreeSet::new();
     for pass in 0..MAX_PASSES {
         if pass > 0 {
@@ -84,13 +94,16 @@ pub async fn remove(deployment: &Deployment, org: &str, user: &str) -> Result<BT
                 name: format!("the member {user} of {team}"),
                 key: [team.clone(), user.to_owned()],
             };
-            match try_remove(deployment, &target).await? {
-                Removal::Done(_) => {
+            match try_remove(deployment, &target, export.as_deref_mut())
+                .await?
+                .0
+            {
+                Deletion::Done => {
                     found += 1;
                     removed.insert(team);
                 }
-                Removal::Changed => found += 1,
-                Removal::Missing => {}
+                Deletion::Changed => found += 1,
+                Deletion::Missing => {}
             }
         }
         // The index may have lacked a membership in the first pass.

@@ -1,6 +1,6 @@
 //! Removes a single record: the one that was read, and no other.
 
-use std::time::SystemTime;
+use std::{path::Path, time::SystemTime};
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use workspace_management::store::{Table, timestamp};
 
 use crate::{
     deployment::Deployment,
-    output::{escape, print_record},
+    export::AppendedExport,
+    output::{counted, escape, print_record},
     records::{get, unchanged},
     session::{Operator, Session},
     similar,
@@ -24,7 +25,7 @@ const WRITE: [&str; 4] = [
 ];
 
 /// A record to remove.
-pub(crate) struct Target {
+pub struct Target {
     pub(crate) table: Table,
     /// What messages call it.
     pub(crate) name: String,
@@ -41,71 +42,109 @@ impl Target {
         let [team, user] = &self.key;
         similar::report(deployment, vec![team.clone()], user, was_member).await
     }
+
+    /// Reads the record.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects the request.
+    pub(super) async fn get(&self, deployment: &Deployment) -> Result<Option<Value>> {
+        get(
+            deployment,
+            self.table,
+            &self.key.each_ref().map(String::as_str),
+        )
+        .await
+    }
+
+    /// How many records an export has of it, as the end of a sentence.
+    pub(super) fn in_export(&self, export: Option<&AppendedExport>) -> String {
+        let Some(export) = export else {
+            return String::new();
+        };
+        let mut count = export.count(self.table, &self.key.each_ref().map(String::as_str));
+        if self.table == Table::TEAMS {
+            count += export.count(Table::TEAM_MEMBERS, &[&self.key.join("#")]);
+        }
+        let count = counted(count, "record");
+        format!(", and {} has {count} of it", export.path.display())
+    }
+
+    /// Checks that the record is gone, and prints it.
+    ///
+    /// # Errors
+    /// If it exists, perhaps because it was added again, or DynamoDB cannot be reached.
+    pub(super) async fn finish(
+        &self,
+        mut record: Value,
+        message: &str,
+        operator: &Operator,
+        session: &Session,
+    ) -> Result<()> {
+        if self.get(session.deployment().await?).await?.is_some() {
+            bail!(
+                "{} still exists, or exists again: run the command again",
+                self.name
+            );
+        }
+        eprintln!("{}", escape(message));
+        record["removed_at"] = json!(timestamp(SystemTime::now()));
+        record["removed_by"] = json!(operator.name);
+        record["removed_request_id"] = json!(operator.run_id);
+        print_record(&record, &escape(&self.key[1]), session.json)
+    }
 }
 
 /// Removes a record and prints it.
 ///
 /// # Errors
-/// If there is no such record, it changes meanwhile, or DynamoDB cannot be reached.
-pub(crate) async fn run(target: &Target, session: &Session) -> Result<()> {
+/// If there is no such record, it changes meanwhile, it exists again, the export cannot be written, or
+/// DynamoDB cannot be reached.
+pub(crate) async fn run(target: &Target, export: Option<&Path>, session: &Session) -> Result<()> {
+    let mut export = export.map(AppendedExport::open).transpose()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let mut record = remove(deployment, target).await?;
-    eprintln!("{} was removed", escape(&target.name));
-    record["removed_at"] = json!(timestamp(SystemTime::now()));
-    record["removed_by"] = json!(operator.name);
-    record["removed_request_id"] = json!(operator.run_id);
-    print_record(&record, &escape(&target.key[1]), session.json)?;
-    target.report_similar(deployment, true).await
-}
-
-/// Deletes the record as it was read, and returns it.
-async fn remove(deployment: &Deployment, target: &Target) -> Result<Value> {
-    match try_remove(deployment, target).await? {
-        Removal::Done(record) => Ok(record),
-        Removal::Missing => {
-            target.report_similar(deployment, false).await?;
-            bail!("{} does not exist", target.name)
+    let (deletion, record) = try_remove(deployment, target, export.as_mut()).await?;
+    let (name, in_export) = (&target.name, target.in_export(export.as_ref()));
+    match deletion {
+        Deletion::Done => {
+            let message = format!("{name} was removed{in_export}");
+            target.finish(record, &message, &operator, session).await?;
+            target.report_similar(deployment, true).await
         }
-        Removal::Changed => bail!(
-            "{} has changed since it was read: run the command again",
-            target.name
-        ),
+        Deletion::Missing => {
+            target.report_similar(deployment, false).await?;
+            bail!("{name} does not exist{in_export}")
+        }
+        Deletion::Changed => {
+            bail!("{name} has changed since it was read: run the command again")
+        }
     }
 }
 
-/// What became of a removal.
-pub(super) enum Removal {
-    Done(Value),
-    /// There is no such record, or another process has deleted it meanwhile.
-    Missing,
-    /// Another process has changed the record since it was read.
-    Changed,
-}
-
-/// Deletes the record as it was read.
+/// Deletes the record as it was read, and returns it. The export has it before.
 ///
 /// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
-pub(super) async fn try_remove(deployment: &Deployment, target: &Target) -> Result<Removal> {
-    let [partition, sort] = &target.key;
-    let key = [partition.as_str(), sort];
-    let Some(record) = get(deployment, target.table, &key).await? else {
-        return Ok(Removal::Missing);
+/// If DynamoDB cannot be reached or rejects a request, or the export cannot be written.
+pub(super) async fn try_remove(
+    deployment: &Deployment,
+    target: &Target,
+    export: Option<&mut AppendedExport>,
+) -> Result<(Deletion, Value)> {
+    let Some(record) = target.get(deployment).await? else {
+        return Ok((Deletion::Missing, Value::Null));
     };
+    if let Some(export) = export {
+        export.append(target.table, [record.clone()])?;
+    }
     let (expression, values) = unchanged(&record, &WRITE);
     let condition = Condition {
         table: target.table,
-        key: &key,
+        key: &target.key.each_ref().map(String::as_str),
         expression: &format!(
             "attribute_exists({}) AND {expression}",
             target.table.primary_key[0]
         ),
         values: &values,
     };
-    Ok(match condition.delete(deployment).await? {
-        Deletion::Done => Removal::Done(record),
-        Deletion::Missing => Removal::Missing,
-        Deletion::Changed => Removal::Changed,
-    })
+    Ok((condition.delete(deployment).await?, record))
 }

@@ -3,69 +3,81 @@
 //! 1. Mark the team that was confirmed with a random id. Functions that read the team from then on
 //!    add no users to it, and do not create it again.
 //! 2. Wait until no function uses a team that it cached before, and the last writes have ended.
-//! 3. Delete the members, in transactions that check the mark.
-//! 4. Delete the team, if it still has the mark.
+//! 3. Export the team and its members, if there is a file.
+//! 4. Delete the members, in transactions that check the mark. The export has them before.
+//! 5. Delete the team, if it still has the mark.
 //!
 //! A run that is interrupted after the first step is continued by the next one. Every run waits,
 //! because it cannot know how long ago the mark was written.
 
-use std::time::SystemTime;
+use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use workspace_management::store::{Table, timestamp};
+use workspace_management::store::Table;
 
+use super::record::Target;
 use crate::{
     confirmation::Confirmation,
     deployment::Deployment,
-    output::{counted, escape, print_record},
+    export::AppendedExport,
+    output::{counted, escape},
     progress::Counter,
     query::{Query, Scope},
-    records::{get, text_of, to_json, unchanged},
-    session::{Operator, Session, random_id},
+    records::{text_of, to_json, unchanged},
+    session::{Operator, Session},
     wait::Wait,
-    write::{Condition, delete_found},
+    write::{Condition, Deletion, delete_found},
 };
 
-/// The primary key of a team.
-pub struct Key {
-    /// `<organization>#<project>`.
-    pub project: String,
-    /// The id of the team.
-    pub team: String,
+/// The team with this id in a project, which is `<organization>#<project>`.
+pub fn target(project: &str, team: &str) -> Target {
+    Target {
+        table: Table::TEAMS,
+        name: format!("the team {team}"),
+        key: [project.to_owned(), team.to_owned()],
+    }
 }
 
 /// Removes a team and its members.
 ///
 /// # Errors
-/// If there is no such team, it changes meanwhile, it is not confirmed, or DynamoDB cannot be
-/// reached. Then the command can be run again.
+/// If there is no such team, it changes meanwhile, it is not confirmed, it exists again, the export
+/// cannot be written, or DynamoDB cannot be reached. Then the command can be run again.
 pub(crate) async fn run(
-    key: &Key,
+    target: &Target,
     wait: Wait,
     confirmation: Confirmation,
+    export: Option<&Path>,
     session: &Session,
 ) -> Result<()> {
     confirmation.check()?;
+    let mut export = export.map(AppendedExport::open).transpose()?;
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
+    let [project, id] = &target.key;
     let confirm = |team: &Value| {
         let name = escape(text_of(team, "team_name"));
         let created_at = escape(text_of(team, "created_at"));
         let question = format!(
             "The team \"{name}\", created at {created_at}, and its members will be removed."
         );
-        confirmation.ask(&question, &key.team)
+        confirmation.ask(&question, id)
     };
-    let members = remove(deployment, &operator, key, wait, confirm).await?;
+    let removal = remove(
+        deployment,
+        &operator,
+        target,
+        wait,
+        export.as_mut(),
+        confirm,
+    );
+    let members = removal.await?;
+    let in_export = target.in_export(export.as_ref());
     let count = counted(members, "member");
-    eprintln!("the team {} was removed, with {count}", key.team);
-    let removed = json!({
-        "project": key.project, "team_id": key.team, "members": members,
-        "removed_at": timestamp(SystemTime::now()), "removed_by": operator.name,
-        "removed_request_id": operator.run_id,
-    });
-    print_record(&removed, &key.team, session.json)
+    let message = format!("{} was removed, with {count}{in_export}", target.name);
+    let removed = json!({ "project": project, "team_id": id, "members": members });
+    target.finish(removed, &message, &operator, session).await
 }
 
 /// Removes a team, and returns how many members this run deleted.
@@ -75,71 +87,100 @@ pub(crate) async fn run(
 pub async fn remove(
     deployment: &Deployment,
     operator: &Operator,
-    key: &Key,
+    target: &Target,
     wait: Wait,
+    mut export: Option<&mut AppendedExport>,
     confirm: impl FnOnce(&Value) -> Result<()>,
 ) -> Result<usize> {
-    let record_key = [key.project.as_str(), &key.team];
-    let Some(team) = get(deployment, Table::TEAMS, &record_key).await? else {
-        bail!("the team {} does not exist in this project", key.team);
+    let name = &target.name;
+    let Some(team) = target.get(deployment).await? else {
+        let in_export = target.in_export(export.as_deref());
+        bail!("{name} does not exist in this project{in_export}");
     };
     confirm(&team)?;
-    let id = mark(deployment, operator, key, &team).await?;
+    let team = mark_team(deployment, operator, target, &team).await?;
     let reason = "functions still use the team that they have cached, and their last writes end";
     wait.run(deployment, reason).await;
     let condition = Condition {
         table: Table::TEAMS,
-        key: &record_key,
+        key: &target.key.each_ref().map(String::as_str),
         expression: "removing_id = :id",
-        values: &[("id", id)],
+        values: &[("id", text_of(&team, "removing_id").to_owned())],
     };
-    let members = delete_members(deployment, key, &condition).await?;
-    // If the condition fails, another run has finished.
-    condition.delete(deployment).await?;
+    if let Some(export) = &mut export {
+        export_team(deployment, target, team, export).await?;
+    }
+    let members = delete_members(deployment, target, &condition, export.as_deref_mut()).await?;
+    // If the condition fails, another run has finished, and may have exported less.
+    if condition.delete(deployment).await? != Deletion::Done && export.is_some() {
+        let in_export = target.in_export(export.as_deref());
+        bail!("another run has removed {name} too{in_export}");
+    }
     Ok(members)
 }
 
-/// Marks a team as it was read, and returns the id of the mark, which may be that of another run.
-async fn mark(
+/// Marks a team as it was read, and returns it with the mark, which may be that of another run.
+async fn mark_team(
     deployment: &Deployment,
     operator: &Operator,
-    key: &Key,
+    target: &Target,
     team: &Value,
-) -> Result<String> {
+) -> Result<Value> {
     let (expression, seen) = unchanged(team, &["created_at", "request_id"]);
     let condition = Condition {
         table: Table::TEAMS,
-        key: &[&key.project, &key.team],
+        key: &target.key.each_ref().map(String::as_str),
         expression: &format!("attribute_exists(team_id) AND {expression}"),
         values: &seen,
     };
-    let (now, id) = (timestamp(SystemTime::now()), random_id()?);
-    let values = [("now", now), ("who", operator.name.clone()), ("random", id)];
-    let expression = "SET removing_at = if_not_exists(removing_at, :now), \
-        removing_by = if_not_exists(removing_by, :who), \
-        removing_id = if_not_exists(removing_id, :random)";
-    match condition.update(deployment, expression, &values).await? {
-        Some(marked) => Ok(text_of(&to_json(marked), "removing_id").to_owned()),
-        None => bail!(
-            "the team {} has changed since it was read: run the command again",
-            key.team
-        ),
+    let marked = condition
+        .mark(deployment, operator, team, "removing")
+        .await?;
+    marked.with_context(|| {
+        let name = &target.name;
+        format!("{name} has changed since it was read: run the command again")
+    })
+}
+
+/// Exports a team without its marks, and its members.
+async fn export_team(
+    deployment: &Deployment,
+    target: &Target,
+    mut team: Value,
+    export: &mut AppendedExport,
+) -> Result<()> {
+    if let Some(team) = team.as_object_mut() {
+        team.retain(|name, _| !name.starts_with("removing_"));
     }
+    export.append(Table::TEAMS, [team])?;
+    let mut query = members_of(target);
+    while let Some(members) = query.next(deployment).await? {
+        export.append(Table::TEAM_MEMBERS, members.into_iter().map(to_json))?;
+    }
+    Ok(())
 }
 
 /// Deletes the members until there are none, or until another run has removed the team.
 async fn delete_members(
     deployment: &Deployment,
-    key: &Key,
+    target: &Target,
     condition: &Condition<'_>,
+    mut export: Option<&mut AppendedExport>,
 ) -> Result<usize> {
-    let (table, team) = (Table::TEAM_MEMBERS, format!("{}#{}", key.project, key.team));
     let mut counter = Counter::new("members deleted");
     loop {
-        let query = Query::new(table, Scope::partition(table.primary_key[0], &team));
-        match delete_found(deployment, condition, query, &mut counter).await? {
+        let (query, export) = (members_of(target), export.as_deref_mut());
+        match delete_found(deployment, condition, query, &mut counter, export).await? {
             Some(1..) => {}
             _ => return Ok(counter.finish()),
         }
     }
+}
+
+fn members_of(target: &Target) -> Query {
+    let table = Table::TEAM_MEMBERS;
+    Query::new(
+        table,
+        Scope::partition(table.primary_key[0], &target.key.join("#")),
+    )
 }

@@ -9,10 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
 use workspacectl::{
-    commands::remove::{
-        person,
-        team::{self, Key},
-    },
+    commands::remove::{person, team},
     wait::{SAFE_WAIT, Wait},
 };
 
@@ -78,12 +75,9 @@ async fn create_team(world: Arc<World>, key: String, mut rng: Rng) {
 async fn remove_team(world: Arc<World>, mut rng: Rng) {
     pause(&mut rng, 0..20).await;
     let (deployment, operator) = (world.deployment(&mut rng), operator(9));
-    let key = Key {
-        project: "acme#apollo".to_owned(),
-        team: "ops".to_owned(),
-    };
+    let key = team::target("acme#apollo", "ops");
     let wait = Wait::seconds(SAFE_WAIT.as_secs());
-    let removed = team::remove(&deployment, &operator, &key, wait, |_| Ok(())).await;
+    let removed = team::remove(&deployment, &operator, &key, wait, None, |_| Ok(())).await;
     removed.expect("it is removed");
 }
 
@@ -103,7 +97,7 @@ async fn remove_person(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
         let began = Instant::now();
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
-        let command = person::remove(&deployment, ORG, PERSON);
+        let command = person::remove(&deployment, ORG, PERSON, None);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -246,7 +240,7 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     };
     let mut expected = members();
     expected.retain(|member| !is_of_person(member));
-    let removed = person::remove(&world.deployment(rng), ORG, PERSON).await;
+    let removed = person::remove(&world.deployment(rng), ORG, PERSON, None).await;
     match members() == expected {
         true if removed.is_ok() => vec![],
         _ => vec![format!(

@@ -1,14 +1,15 @@
 //! Two operators remove a team while clients add users to it and create it again.
 
-use std::{sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use fastrand::Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
 use workspacectl::{
-    commands::remove::team::{Key, remove},
+    commands::remove::team::{remove, target},
+    export::AppendedExport,
     wait::{SAFE_WAIT, Wait},
 };
 
@@ -44,18 +45,18 @@ async fn create_team(world: Arc<World>, key: String, mut rng: Rng) -> Vec<Attemp
     attempts
 }
 
-/// Removes the first team. Killed at random times, and run again. Returns when it was completed.
-async fn remove_team(world: Arc<World>, number: usize, mut rng: Rng) -> Option<Duration> {
+/// Removes the first team. Killed at random times, and run again. Returns when it was completed. With a
+/// folder, each run exports to one of two files.
+async fn remove_team(
+    world: Arc<World>,
+    number: usize,
+    mut rng: Rng,
+    folder: Option<Arc<Path>>,
+) -> Option<Duration> {
     pause(&mut rng, 0..120).await;
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
-        let (operator, key) = (
-            operator(number),
-            Key {
-                project: "acme#apollo".to_owned(),
-                team: "docs".to_owned(),
-            },
-        );
+        let (operator, key) = (operator(number), target("acme#apollo", "docs"));
         let is_rerun = run > 0 || number > 0;
         let wait = match world.weakness {
             Some(Weakness::NoWaitInRerun) if is_rerun => 0,
@@ -67,20 +68,66 @@ async fn remove_team(world: Arc<World>, number: usize, mut rng: Rng) -> Option<D
             anyhow::ensure!(confirmed, "this is not the team to remove");
             Ok(())
         };
-        let removal = remove(&deployment, &operator, &key, Wait::seconds(wait), confirm);
+        let wait = Wait::seconds(wait);
+        let export = folder.as_ref().map(|folder| {
+            let name = format!("{}.jsonl", rng.u64(0..2));
+            AppendedExport::open(&folder.join(name))
+        });
+        let removal = async {
+            let mut export = export.transpose()?;
+            remove(&deployment, &operator, &key, wait, export.as_mut(), confirm).await
+        };
         let is_killed = run < 3 && rng.bool();
         let time = if is_killed { rng.u64(0..140) } else { 400 };
         match timeout(Duration::from_secs(time), removal).await {
             Ok(Ok(_)) => return Some(world.now()),
-            Ok(Err(_)) if !confirmed => return None,
+            // Another operator can be writing the file.
+            Ok(Err(_)) if !confirmed && folder.is_none() => return None,
             _ => pause(&mut rng, 0..20).await,
         }
     }
     None
 }
 
-/// Runs a schedule, and returns the rules that it violates.
+/// Returns the rules that a schedule violates.
 async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
+    let (world, completed, adds, creates) = run(seed, weakness, None).await;
+    match completed {
+        Some(completed) => violations(&world, completed, &adds, &creates),
+        None => world.invalid_records(),
+    }
+}
+
+/// The same with exports. Returns the deleted records that no export has.
+async fn simulate_exports(seed: u64) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (world, ..) = run(seed, None, Some(folder.path().into())).await;
+    let mut exported = Vec::new();
+    for file in fs::read_dir(&folder).expect("a folder") {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("text");
+        let lines = text.lines().map(serde_json::from_str::<Value>);
+        exported.extend(lines.map(|line| line.expect("JSON")["record"].take()));
+    }
+    let mut violations = world.invalid_records();
+    for table in [Table::TEAMS, Table::TEAM_MEMBERS] {
+        let left = world.tables.records(table);
+        for (_, records) in world.tables.history(table).await {
+            let is_marked = |record: &Value| record["removing_id"].is_string();
+            let deleted = records.iter().filter(|record| !left.contains(record));
+            let mut lost =
+                deleted.filter(|record| !is_marked(record) && !exported.contains(record));
+            violations.extend(lost.next().map(|lost| format!("no export has {lost}")));
+        }
+    }
+    violations
+}
+
+/// Runs a schedule. Returns when the first operator completed, and what clients sent.
+async fn run(
+    seed: u64,
+    weakness: Option<Weakness>,
+    folder: Option<Arc<Path>>,
+) -> (Arc<World>, Option<Duration>, Vec<Attempt>, Vec<Attempt>) {
     let world = World::new(seed, weakness).await;
     let mut rng = world.rng.clone();
     let key = world.register("acme", 1);
@@ -89,8 +136,10 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     world.tables.put(Table::TEAMS, team);
     let adders = [0, 1, 2].map(|_| tokio::spawn(add_users(world.clone(), key.clone(), rng.fork())));
     let creator = tokio::spawn(create_team(world.clone(), key.clone(), rng.fork()));
-    let operators =
-        [0, 1].map(|number| tokio::spawn(remove_team(world.clone(), number, rng.fork())));
+    let operators = [0, 1].map(|number| {
+        let (world, rng) = (world.clone(), rng.fork());
+        tokio::spawn(remove_team(world, number, rng, folder.clone()))
+    });
     let mut completions = Vec::new();
     for operator in operators {
         completions.extend(operator.await.expect("a time"));
@@ -102,10 +151,7 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     }
     let creates = creator.await.expect("attempts");
     sleep(Duration::from_secs(60)).await; // for the last late writes
-    let Some(completed) = completions.into_iter().min() else {
-        return world.invalid_records();
-    };
-    violations(&world, completed, &adds, &creates)
+    (world, completions.into_iter().min(), adds, creates)
 }
 
 fn violations(
@@ -163,6 +209,11 @@ fn a_removed_team_leaves_nothing_and_a_new_one_loses_nothing() {
 }
 
 #[test]
+fn an_export_has_everything_that_was_removed() {
+    assert_holds(simulate_exports);
+}
+
+#[test]
 fn every_part_of_the_protocol_is_needed() {
     for (weakness, seed) in [
         (Weakness::AnyTeamIsMarked, 136),
@@ -190,13 +241,10 @@ fn teams_of_every_size_are_removed() {
             };
             (0..members).for_each(|number| put("docs", number));
             put("docs-2", 0);
-            let key = Key {
-                project: "acme#apollo".to_owned(),
-                team: "docs".to_owned(),
-            };
+            let key = target("acme#apollo", "docs");
             let deployment = world.deployment(&mut rng);
             let wait = Wait::seconds(90);
-            let removed = remove(&deployment, &operator(0), &key, wait, |_| Ok(())).await;
+            let removed = remove(&deployment, &operator(0), &key, wait, None, |_| Ok(())).await;
             assert_eq!(removed.expect("a count") as u64, members);
             assert!(world.tables.records(Table::TEAMS).is_empty());
             let left = world.tables.records(Table::TEAM_MEMBERS);

@@ -1,19 +1,12 @@
 //! Conditional writes: of one record, and of many records in transactions.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::SystemTime,
-};
+mod lost_response;
+
+use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{
-    config::{
-        ConfigBag, Intercept, RuntimeComponents, interceptors::FinalizerInterceptorContextRef,
-    },
-    error::{BoxError, ProvideErrorMetadata as _},
+    error::ProvideErrorMetadata as _,
     operation::delete_item::DeleteItemError,
     types::{
         AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
@@ -23,6 +16,7 @@ use aws_sdk_dynamodb::{
 use serde_json::Value;
 use workspace_management::store::{FailedCondition, Item, Table, failed_conditions, timestamp};
 
+use self::lost_response::LostResponse;
 use crate::{
     deployment::Deployment,
     export::AppendedExport,
@@ -162,7 +156,7 @@ impl Condition<'_> {
             Some(DeleteItemError::ConditionalCheckFailedException(failure)) => {
                 Ok(match failure.item() {
                     Some(_) => Deletion::Changed,
-                    None if lost.0.load(Ordering::Relaxed) => Deletion::Done,
+                    None if lost.is_possible() => Deletion::Done,
                     None => Deletion::Missing,
                 })
             }
@@ -187,31 +181,6 @@ pub(crate) enum Deletion {
     Changed,
     /// Another process has deleted the record.
     Missing,
-}
-
-/// Whether an attempt of a request may have been executed although it failed.
-#[derive(Debug, Clone, Default)]
-struct LostResponse(Arc<AtomicBool>);
-
-impl Intercept for LostResponse {
-    fn name(&self) -> &'static str {
-        "lost response"
-    }
-
-    fn read_after_attempt(
-        &self,
-        context: &FinalizerInterceptorContextRef<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        // With such a status, DynamoDB has rejected the request.
-        let response = context.response();
-        let is_known = response.is_some_and(|response| response.status().is_client_error());
-        if !is_known {
-            self.0.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
 }
 
 /// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was

@@ -68,6 +68,8 @@ impl Input {
 
     /// Writes an export of `acme`, and returns its lines.
     fn export(&self, server: &Server) -> Vec<Value> {
+        // An export replaces no file.
+        let _ = fs::remove_file(self.path());
         server.run(&["orgs", "export", "acme", "--out", &self.path()]);
         let lines = fs::read_to_string(self.path()).unwrap();
         let lines = lines.lines();

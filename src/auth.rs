@@ -50,6 +50,12 @@ impl Caller {
         }
     }
 
+    /// Whether this request created a record. If a response of DynamoDB was lost, an earlier
+    /// attempt of the same request did.
+    pub(crate) fn created(&self, existing: &Audit) -> bool {
+        existing.request_id == self.audit.request_id
+    }
+
     /// The audit attributes of the records that the request creates.
     pub(crate) fn audit(&self) -> &Audit {
         &self.audit

@@ -59,9 +59,11 @@ pub(crate) mod parameter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
     Done,
-    /// A record exists under an id that the service derived from its name. It may have existed
-    /// before, with the same content.
-    Created {
-        id: String,
+    /// A record with the content of the request exists.
+    Stored {
+        /// The id that the service derived from its name.
+        id: Option<String>,
+        /// Whether this request created it.
+        is_new: bool,
     },
 }

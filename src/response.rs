@@ -27,13 +27,16 @@ pub(crate) fn response(
     match outcome {
         Ok(success) => {
             response.status_code = 204;
-            if let Success::Created { id } = success
+            if let Success::Stored { id, is_new } = success
                 && event.prefers_headers_only()
-                && let Ok(id) = HeaderValue::from_str(id)
             {
+                let state = if *is_new { "created" } else { "existing" };
                 let applied = HeaderValue::from_static("return=headers-only");
-                headers.insert("x-resource-id", id);
+                headers.insert("x-resource-state", HeaderValue::from_static(state));
                 headers.insert("preference-applied", applied);
+                if let Some(Ok(id)) = id.as_deref().map(HeaderValue::from_str) {
+                    headers.insert("x-resource-id", id);
+                }
             }
         }
         Err(error) => {

@@ -4,7 +4,7 @@ const POLL_MILLISECONDS = 1200;
 const MAX_TABLE_ROWS = 500;
 const AUDIT = ["created_at", "created_by", "updated_at", "updated_by"];
 const PARTS = { org_id: "organization", project_id: "project", team_id: "team" };
-const SHOWN_HEADERS = ["x-resource-id", "x-request-id", "retry-after", "www-authenticate"];
+const SHOWN_HEADERS = ["x-resource-id", "x-resource-state", "x-request-id", "retry-after", "www-authenticate"];
 
 const demo = document.querySelector("meta[name=demo]").dataset;
 // What the reader has entered, for all operations: parameters by name, and bodies by operation.

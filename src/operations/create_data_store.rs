@@ -61,6 +61,9 @@ pub(crate) async fn create_data_store(
         Some(existing) if existing.data_store_description != data_store.data_store_description => {
             Err(Error::OtherDescription { kind, id })
         }
-        _ => Ok(Success::Created { id }),
+        existing => Ok(Success::Stored {
+            id: Some(id),
+            is_new: existing.is_none_or(|existing| caller.created(&existing.audit)),
+        }),
     }
 }

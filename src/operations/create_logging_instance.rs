@@ -48,6 +48,9 @@ pub(crate) async fn create_logging_instance(
         Some(existing) if existing.project_name != instance.project_name => {
             Err(Error::OtherProjectName(existing.project_name))
         }
-        _ => Ok(Success::Done),
+        existing => Ok(Success::Stored {
+            id: None,
+            is_new: existing.is_none_or(|existing| caller.created(&existing.audit)),
+        }),
     }
 }

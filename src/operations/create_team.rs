@@ -72,6 +72,9 @@ pub(crate) async fn create_team(
         Some(existing) if existing.team_description != team.team_description => {
             Err(Error::OtherDescription { kind, id })
         }
-        _ => Ok(Success::Created { id }),
+        existing => Ok(Success::Stored {
+            id: Some(id),
+            is_new: existing.is_none_or(|existing| caller.created(&existing.audit)),
+        }),
     }
 }

@@ -1,107 +1,150 @@
-//! `Prefer: return=headers-only`, with which a client gets the id of what it creates. `events.rs`
-//! tests that every source of events passes it on.
+//! `Prefer: return=headers-only`, with which a client learns the id of what it stores, and whether
+//! it existed. `events.rs` tests that every source of events passes it on.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use serde_json::json;
+use workspace_local::dynamodb::{action, http_client};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, resolve},
     operations::{Sample, Values},
-    support::{TestApp, TestResponse},
+    support::{
+        TestApp, TestClient, TestConfig, TestResponse, config, event,
+        fault_injector::{Fault, FaultInjector, Phase},
+        send, service,
+    },
 };
 
 const PREFER: &str = "return=headers-only";
 
-/// Whether the contract says that an operation accepts the preference.
-fn derives_id(operation: &Operation) -> bool {
+/// The operations that accept the preference, as the contract says.
+fn accepting() -> Vec<Operation> {
     let contract = contract();
-    let (_, description) = find(&contract, *operation);
-    let mut parameters = description["parameters"].as_array().unwrap().iter();
-    parameters.any(|parameter| resolve(&contract, parameter)["name"] == "Prefer")
+    let accepts = |operation: &Operation| {
+        let (_, description) = find(&contract, *operation);
+        let mut parameters = description["parameters"].as_array().unwrap().iter();
+        parameters.any(|parameter| resolve(&contract, parameter)["name"] == "Prefer")
+    };
+    let accepting: Vec<_> = Operation::ALL.iter().copied().filter(accepts).collect();
+    assert!(accepting.len() >= 3, "{accepting:?}");
+    accepting
+}
+
+/// The event of a request with the preference and an id of its own.
+fn request(client: &TestClient<'_>, sample: &Sample, request_id: &str) -> serde_json::Value {
+    let client = client.clone().header("Prefer", PREFER);
+    let body = sample.body.to_string();
+    let mut event = event("POST", &sample.path, &client.headers, Some(&body));
+    event["requestContext"]["requestId"] = json!(request_id);
+    event
 }
 
 #[track_caller]
-fn assert_id(response: &TestResponse, id: &str) {
+fn assert_state(response: &TestResponse, state: &str) {
     response.assert_success();
-    assert_eq!(response.headers["x-resource-id"], id, "{response:?}");
+    assert_eq!(response.headers["x-resource-state"], state, "{response:?}");
     assert_eq!(response.headers["preference-applied"], PREFER);
 }
 
 #[tokio::test]
-async fn the_id_is_that_of_the_stored_record_also_when_it_existed_before() {
+async fn only_the_request_that_stores_a_record_has_created_it() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
-    let preferring = acme.clone().header("Prefer", PREFER);
+    let other = app.client_with_new_key("acme").await;
 
-    let deriving: Vec<_> = Operation::ALL.iter().filter(|op| derives_id(op)).collect();
-    assert!(deriving.len() >= 2, "{deriving:?}");
-    for operation in deriving {
-        let sample = Sample::of(*operation, &Values::example());
+    for operation in accepting() {
+        let sample = Sample::of(operation, &Values::example());
+        let response = app.send(request(&acme, &sample, "first")).await;
+        assert_state(&response, "created");
+        for (client, id) in [(&acme, "retry"), (&other, "another key")] {
+            let response = app.send(request(client, &sample, id)).await;
+            assert_state(&response, "existing");
+        }
+    }
+}
+
+/// The SDK sends the write again, and finds the record that the first attempt has stored.
+#[tokio::test]
+async fn a_request_has_created_its_record_even_if_a_response_of_dynamodb_was_lost() {
+    for operation in accepting() {
+        let app = TestApp::new().await;
+        let acme = app.client_with_new_key("acme").await;
+        let was_lost = AtomicBool::new(false);
+        let lost_once = move |request: &_| {
+            let is_lost = action(request) == "PutItem" && !was_lost.swap(true, Ordering::Relaxed);
+            is_lost.then_some((Fault::Closed, Phase::AfterExecution))
+        };
+        let network = http_client(FaultInjector::new(lost_once).await);
+        let config = config(&app.endpoint).http_client(network);
+        let service = service(config, app.tables.clone(), TestConfig::default());
+        let sample = Sample::of(operation, &Values::example());
+
+        let first = request(&acme, &sample, "first");
+        let response = send(&service, &first, Duration::from_secs(10)).await;
+
+        assert_state(&response, "created");
+        let response = app.send(request(&acme, &sample, "retry")).await;
+        assert_state(&response, "existing");
+    }
+}
+
+#[tokio::test]
+async fn the_id_is_that_of_the_stored_record() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+
+    for operation in accepting() {
+        let sample = Sample::of(operation, &Values::example());
         let table = sample.records[0].table;
-        for _ in 0..2 {
-            let response = preferring.post(&sample.path, sample.body.clone()).await;
+        for id in ["first", "retry"] {
+            let response = app.send(request(&acme, &sample, id)).await;
             let record = app.only_record(table).await;
-            assert_id(&response, record[table.primary_key[1]].as_str().unwrap());
+            let derived =
+                (table != Table::LOGGING_INSTANCES).then(|| &record[table.primary_key[1]]);
+            let sent = response.headers.get("x-resource-id").map(|id| json!(id));
+            assert_eq!(sent.as_ref(), derived, "{operation:?}");
         }
     }
-
-    let path = "/api/v1/project/acme/apollo/papers/addUsersToTheTeam";
-    let users = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
-    preferring.post(path, users).await.assert_success();
-    assert_eq!(
-        app.only_record(Table::TEAM_MEMBERS).await["team"],
-        "acme#apollo#papers"
-    );
 }
 
 #[tokio::test]
-async fn the_response_has_no_id_without_the_preference() {
+async fn other_responses_have_no_header_of_the_preference() {
     let app = TestApp::new().await;
     app.insert_demo_team().await;
     let acme = app.client_with_new_key("acme").await;
+    let other_preference = acme.clone().header("prefer", "return=minimal, wait=1");
+    let accepting = accepting();
 
     for operation in Operation::ALL {
         let sample = Sample::of(*operation, &Values::example());
-        for client in [
-            acme.clone(),
-            acme.clone().header("prefer", "return=minimal, wait=1"),
-        ] {
-            let response = client.post(&sample.path, sample.body.clone()).await;
+        let mut events = vec![];
+        for client in [&acme, &other_preference] {
+            let body = sample.body.to_string();
+            events.push(event("POST", &sample.path, &client.headers, Some(&body)));
+        }
+        if !accepting.contains(operation) {
+            events.push(request(&acme, &sample, "first"));
+        }
+        for event in events {
+            let response = app.send(event).await;
             response.assert_success();
-            assert!(
-                !response.headers.contains_key("x-resource-id"),
-                "{operation:?}"
-            );
-            assert!(
-                !response.headers.contains_key("preference-applied"),
-                "{operation:?}"
-            );
+            let names: Vec<_> = response.headers.keys().collect();
+            assert_eq!(names, ["x-request-id"], "{operation:?}");
         }
     }
 }
 
+/// `TestResponse` checks that no failure has the headers.
 #[tokio::test]
-async fn operations_that_derive_no_id_ignore_the_preference() {
+async fn a_failure_has_no_header_of_the_preference() {
     let app = TestApp::new().await;
-    app.insert_demo_team().await;
-    let acme = app.client_with_new_key("acme").await;
-    let preferring = acme.header("prefer", PREFER);
-
-    for operation in Operation::ALL {
-        let sample = Sample::of(*operation, &Values::example());
-        let response = preferring.post(&sample.path, sample.body).await;
-        response.assert_success();
-        let has_id = response.headers.contains_key("x-resource-id");
-        assert_eq!(has_id, derives_id(operation), "{operation:?}");
-    }
-}
-
-/// `TestResponse` checks that no failure has the header.
-#[tokio::test]
-async fn a_failure_has_no_id_header() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let preferring = acme.header("prefer", PREFER);
+    let preferring = app.client_with_new_key("acme").await;
+    let preferring = preferring.header("prefer", PREFER);
     let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
     let team = |description: &str| json!({ "teamName": "A", "teamDescription": description });
     preferring.post(path, team("x")).await.assert_success();

@@ -41,7 +41,7 @@ team = CreateTeamRequest("Python Team", team_description="Reads papers")
 created = create_team.sync_detailed(ORG, PROJECT, client=client, body=team, prefer=PREFER)
 assert created.status_code == 204, created
 team_id = created.headers["x-resource-id"]
-assert team_id == "python-team", created
+assert (team_id, created.headers["x-resource-state"]) == ("python-team", "created"), created
 
 users = AddTeamUsersRequest([TeamUser("ada"), TeamUser("grace")])
 added_users = add_team_users.sync_detailed(ORG, PROJECT, team_id, client=client, body=users)
@@ -55,8 +55,9 @@ stored = create_data_store.sync_detailed(ORG, client=anonymous, body=data_store,
 assert stored.headers["x-resource-id"] == "python-papers", stored
 
 logging_instance = CreateLoggingInstanceRequest("Python")
-logged = create_logging_instance.sync_detailed(ORG, PROJECT, client=client, body=logging_instance)
-assert logged.status_code == 204, logged
+for state in ("created", "existing"):
+    logged = create_logging_instance.sync_detailed(ORG, PROJECT, client=client, body=logging_instance, prefer=PREFER)
+    assert logged.headers["x-resource-state"] == state, logged
 
 other_team = CreateTeamRequest("Python Team", team_description="Writes papers")
 taken = create_team.sync(ORG, PROJECT, client=client, body=other_team)

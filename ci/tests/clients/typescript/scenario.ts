@@ -28,6 +28,7 @@ const team = await client.POST(TEAM, {
 assert.equal(team.response.status, 204);
 const team_id = team.response.headers.get("x-resource-id");
 assert.equal(team_id, "fetch-team");
+assert.equal(team.response.headers.get("x-resource-state"), "created");
 
 const inTeam = { params: { path: { org_id, project_id, team_id } } };
 const users = await client.POST(USERS, { ...inTeam, body: { usersAddingToTeam: [{ userid: "ada" }] } });
@@ -47,9 +48,9 @@ assert.equal(dataStore.response.headers.get("x-resource-id"), "fetch-papers");
 
 const loggingInstance = await client.POST(
   "/api/v1/project/{org_id}/{project_id}/createLoggingInstance",
-  { ...inProject, body: { projectName: "Fetch" } },
+  { params: { path: { org_id, project_id }, header }, body: { projectName: "Fetch" } },
 );
-assert.equal(loggingInstance.response.status, 204);
+assert.equal(loggingInstance.response.headers.get("x-resource-state"), "created");
 
 const taken = await client.POST(TEAM, { ...inProject, body: { teamName: "Fetch Team" } });
 assert.equal(taken.response.status, 409);

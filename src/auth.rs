@@ -50,6 +50,11 @@ impl Caller {
         }
     }
 
+    /// Whether the caller may see stored text in a response.
+    pub(crate) fn has_key(&self) -> bool {
+        self.audit.created_by != ANONYMOUS
+    }
+
     /// Whether this request created a record. If a response of DynamoDB was lost, an earlier
     /// attempt of the same request did.
     pub(crate) fn created(&self, existing: &Audit) -> bool {

@@ -64,8 +64,7 @@ pub(crate) enum Error {
         /// What the record is, such as `team`.
         kind: &'static str,
         id: String,
-        /// Its name. `None` if the operation allows anonymous callers: they must not see stored
-        /// text.
+        /// Its name. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
     /// A record with the same name has another description.

@@ -11,8 +11,8 @@ use crate::{
 mod name;
 mod unique_list;
 
-pub use name::is_visible;
 pub(crate) use name::{DisplayName, NameWithId};
+pub use name::{escape, is_escaped, is_visible};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or

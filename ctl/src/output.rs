@@ -8,7 +8,8 @@ use std::{
 use anyhow::Result;
 use comfy_table::{Table, presets::NOTHING};
 use serde_json::{Value, json};
-use workspace_management::values::is_visible;
+pub(crate) use workspace_management::values::escape;
+use workspace_management::values::is_escaped;
 
 use crate::query::Page;
 
@@ -156,26 +157,6 @@ pub(crate) fn escape_json(json: &str) -> String {
         false => character.to_string(),
     };
     json.chars().map(escaped).collect()
-}
-
-/// Text with its control characters, line separators and characters that reorder or hide text
-/// escaped, so that it fits a line and cannot control the terminal.
-pub(crate) fn escape(text: &str) -> String {
-    let escaped = |character: char| match is_escaped(character) {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    text.chars().map(escaped).collect()
-}
-
-/// Whether a character can control the terminal, or reorder or hide text.
-fn is_escaped(character: char) -> bool {
-    match character {
-        '\u{2028}' | '\u{2029}' => true,  // line separators
-        '\u{fe00}'..='\u{fe0f}' => false, // how a symbol looks, such as an emoji
-        _ if character.is_control() => true,
-        _ => !is_visible(character) && !character.is_whitespace(),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `POST /api/v1/org/{org_id}/addModelsToOrg/{modelType}`: adds chat models to an organization.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use deserr::Deserr;
 use serde::Serialize;
 
@@ -81,17 +82,22 @@ pub(crate) async fn add_models(
     }
     // `models` has no duplicates, but every entry that was sent for a conflicting model is
     // reported.
-    let indexes: Vec<usize> = conflicts.iter().map(|conflict| conflict.index).collect();
-    let violation = |index| Violation {
-        pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
-        ..Violation::new(Rule::Conflict, "differs from the existing model's `id`")
+    let taken = |model| conflicts.iter().find(|conflict| conflict.index == model);
+    let sent = request.models.indexes().iter().enumerate();
+    let violation = |(index, model): (usize, &usize)| {
+        let mut detail = "differs from the existing model's `id`".to_owned();
+        if let Some(AttributeValue::N(id)) = taken(*model)?.existing.get("id")
+            && caller.has_key()
+        {
+            detail += &format!(" {id}");
+        }
+        Some(Violation {
+            pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
+            ..Violation::new(Rule::Conflict, detail)
+        })
     };
     Err(Error::ModelTaken {
         count: conflicts.len(),
-        violations: request
-            .models
-            .indexes_as_sent(&indexes)
-            .map(violation)
-            .collect(),
+        violations: sent.filter_map(violation).collect(),
     })
 }

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     operation::Success,
     store::{Store, Table},
-    values::{Description, NameWithId},
+    values::{Description, NameWithId, escape},
 };
 
 #[derive(Debug, Deserr)]
@@ -54,8 +54,7 @@ pub(crate) async fn create_data_store(
             Err(Error::OtherName {
                 kind,
                 id,
-                // The caller can be anonymous.
-                existing_name: None,
+                existing_name: caller.has_key().then(|| escape(&existing.data_store_name)),
             })
         }
         Some(existing) if existing.data_store_description != data_store.data_store_description => {

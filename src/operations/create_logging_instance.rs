@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     operation::Success,
     store::{Store, Table},
-    values::{DisplayName, Identifier},
+    values::{DisplayName, Identifier, escape},
 };
 
 #[derive(Debug, Deserr)]
@@ -46,7 +46,7 @@ pub(crate) async fn create_logging_instance(
     };
     match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
         Some(existing) if existing.project_name != instance.project_name => {
-            Err(Error::OtherProjectName(existing.project_name))
+            Err(Error::OtherProjectName(escape(&existing.project_name)))
         }
         existing => Ok(Success::Stored {
             id: None,

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     operation::Success,
     store::{Store, Table, project_key},
-    values::{Description, Identifier, NameWithId},
+    values::{Description, Identifier, NameWithId, escape},
 };
 
 #[derive(Debug, Deserr)]
@@ -67,7 +67,7 @@ pub(crate) async fn create_team(
         Some(existing) if existing.team_name != team.team_name => Err(Error::OtherName {
             kind,
             id,
-            existing_name: Some(existing.team_name),
+            existing_name: Some(escape(&existing.team_name)),
         }),
         Some(existing) if existing.team_description != team.team_description => {
             Err(Error::OtherDescription { kind, id })

@@ -94,6 +94,26 @@ pub fn is_visible(c: char) -> bool {
     !is_invisible
 }
 
+/// Text with its control characters, line separators and characters that reorder or hide text
+/// escaped, so that it fits a line and cannot control a terminal.
+pub fn escape(text: &str) -> String {
+    let escaped = |c: char| match is_escaped(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
+/// Whether a character can control a terminal, or reorder or hide text.
+pub fn is_escaped(c: char) -> bool {
+    match c {
+        '\u{2028}' | '\u{2029}' => true,  // line separators
+        '\u{fe00}'..='\u{fe0f}' => false, // how a symbol looks, such as an emoji
+        _ if c.is_control() => true,
+        _ => !is_visible(c) && !c.is_whitespace(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,11 +29,9 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter()
     }
 
-    /// Translates indexes of the list into indexes of the array as it was sent, in which an entry
-    /// can occur several times.
-    pub(crate) fn indexes_as_sent(&self, indexes: &[usize]) -> impl Iterator<Item = usize> {
-        let sent = self.unique_indexes.iter().enumerate();
-        sent.filter_map(|(index, unique_index)| indexes.contains(unique_index).then_some(index))
+    /// For each entry of the array as it was sent, the index of the equal one in the list.
+    pub(crate) fn indexes(&self) -> &[usize] {
+        &self.unique_indexes
     }
 }
 
@@ -138,12 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn indexes_as_sent_include_duplicates() {
+    fn each_entry_as_sent_has_an_index() {
         let entries = ["b", "a", "b", "c"].map(|key| entry(key, true)).join(",");
         let list: UniqueList<Entry> = body::parse(format!("[{entries}]").as_bytes()).unwrap();
-        let indexes = |entries| list.indexes_as_sent(entries).collect::<Vec<_>>();
-        assert_eq!(indexes(&[0]), [0, 2]);
-        assert_eq!(indexes(&[2, 1]), [1, 3]);
+        assert_eq!(list.indexes(), [0, 1, 0, 2]);
     }
 
     #[test]

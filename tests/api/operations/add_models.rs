@@ -160,6 +160,24 @@ async fn a_409_points_at_each_conflicting_entry_of_the_array_as_sent() {
 }
 
 #[tokio::test]
+async fn a_409_names_the_existing_id_to_callers_with_a_key() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let response = acme.post(PATH, models(&[(-1, "a"), (2, "b")])).await;
+    response.assert_success();
+
+    let entries = models(&[(9, "b"), (1, "c"), (9, "a"), (9, "b")]);
+    let response = acme.post(PATH, entries).await;
+
+    response.assert_problem(409, "model_taken");
+    let expected = [(0, 2), (2, -1), (3, 2)].map(|(index, id)| {
+        let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
+        format!("{pointer} differs from the existing model's `id` {id}")
+    });
+    assert_eq!(response.violations(), expected);
+}
+
+#[tokio::test]
 async fn stores_models_of_different_types_separately() {
     let app = TestApp::new().await;
     let anonymous = app.anonymous();

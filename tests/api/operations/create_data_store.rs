@@ -71,6 +71,26 @@ async fn returns_409_when_the_name_is_taken() {
 }
 
 #[tokio::test]
+async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
+    let app = TestApp::new().await;
+    let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
+    let data_store = |name: &str| json!({ "dataStoreName": name });
+    // U+202E reverses the text that follows it.
+    let response = acme.post(PATH, data_store("C\u{202e}+")).await;
+    response.assert_success();
+
+    for (client, name) in [(acme, r#" Its name is "C\u{202e}+"."#), (anonymous, "")] {
+        let response = client.post(PATH, data_store("C#")).await;
+        response.assert_problem(409, "name_taken");
+        let detail = response.body.unwrap()["detail"].take();
+        let expected = format!(
+            "Another data store already has the id `c`.{name} Choose a name that gives a different id."
+        );
+        assert_eq!(detail, expected);
+    }
+}
+
+#[tokio::test]
 async fn returns_422_for_an_invalid_body() {
     assert_rejected(
         PATH,

@@ -217,6 +217,14 @@ impl Error {
         }
     }
 
+    /// The name of a malformed path parameter.
+    pub(crate) fn parameter(&self) -> Option<&'static str> {
+        match self {
+            Self::MalformedPath(parameter, _) => Some(parameter),
+            _ => None,
+        }
+    }
+
     /// The values in the body that cause the error. Empty if it has another cause.
     pub(crate) fn violations(&self) -> &[Violation] {
         match self {

@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use serde_json::json;
+
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, Violation},
     operation::{Operation, Success, parameter},
+    values::escape,
 };
 
 /// What the log shows of a request. Each part is set as soon as it is known, so that the line of a
@@ -18,6 +21,8 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) cold_start: bool,
     /// The operation that the path names.
     pub(crate) operation: Option<Operation>,
+    /// The path that no operation has: at most 100 characters, escaped, and without an API key.
+    pub(crate) path: Option<String>,
     /// The valid parameters of the path, with their names.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
     /// The organization of the API key or of the anonymous caller.
@@ -28,7 +33,23 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) body_entries: Option<usize>,
 }
 
+/// The first of the values in the body that cause an error, with the rules that they violate.
+fn first_violations(error: &Error) -> Option<String> {
+    const MAX: usize = 5;
+    let violations = error.violations().iter().take(MAX);
+    let text = |it: &Violation| Some(format!("{} {}", it.pointer, json!(it.rule).as_str()?));
+    let texts: Vec<_> = violations.filter_map(text).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
 impl RequestLog<'_> {
+    pub(crate) fn set_path(&mut self, segments: &[&str]) {
+        const MAX: usize = 100;
+        let path = format!("/{}", segments.join("/"));
+        let (without_key, _) = path.split_once("wsk_").unwrap_or((&path, ""));
+        self.path = Some(escape(without_key).chars().take(MAX).collect());
+    }
+
     /// Writes the line. The level of a 5xx is ERROR, of all others INFO.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
@@ -44,6 +65,9 @@ impl RequestLog<'_> {
                     reason = facts.as_ref().and_then(|facts| facts.reason),
                     organization = self.organization,
                     key_id = self.key_id,
+                    path = self.path,
+                    parameter = error.and_then(Error::parameter),
+                    errors = error.and_then(first_violations),
                     org_id = self.parameters.get(parameter::ORG_ID),
                     project_id = self.parameters.get(parameter::PROJECT_ID),
                     team_id = self.parameters.get(parameter::TEAM_ID),

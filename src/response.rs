@@ -85,10 +85,7 @@ fn problem_document(error: &Error, facts: &Facts, request_id: &str) -> Option<Bo
         request_id,
         reason: facts.reason,
         resource_id: error.resource_id(),
-        parameter: match error {
-            Error::MalformedPath(parameter, _) => Some(parameter),
-            _ => None,
-        },
+        parameter: error.parameter(),
         errors: error.violations(),
     };
     serde_json::to_string(&problem).ok().map(Body::Text)

@@ -59,7 +59,10 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
         ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice {
             bot: parse(BOT_ID, bot, log)?,
         },
-        _ => return Err(Error::NoSuchPath),
+        _ => {
+            log.set_path(path);
+            return Err(Error::NoSuchPath);
+        }
     })
 }
 

@@ -110,6 +110,46 @@ async fn a_line_shows_which_records_were_asked_for_and_why_the_request_was_rejec
 }
 
 #[tokio::test]
+async fn a_line_shows_which_part_of_a_request_was_invalid_without_its_value() {
+    let app = TestApp::new().await;
+    app.insert_demo_team().await;
+    let acme = app.client_with_new_key("acme").await;
+    let create_team = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+    let add_users = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    let team = json!({ "teamName": 1, "teamDescription": "x".repeat(1001) });
+    let users = json!({ "usersAddingToTeam": vec![json!({ "userid": " Grace" }); 6] });
+    let unknown = format!("/api/v1/teams/\u{202e}wsk_/{}", "x".repeat(100));
+    let long = format!("/{}", "x".repeat(101));
+
+    let log = logged(
+        &app,
+        &[
+            (&acme, create_team, team),
+            (&acme, add_users, users),
+            (&acme, "/api/v1/org/../dataStores/create", json!({})),
+            (&acme, &unknown, json!({})),
+            (&acme, &long, json!({})),
+            (&acme, create_team, json!({ "teamName": "Docs" })),
+        ],
+    )
+    .await;
+
+    let first_5 = [0, 1, 2, 3, 4].map(|i| format!("#/usersAddingToTeam/{i}/userid pattern"));
+    let expected = [
+        json!({ "errors": "#/teamDescription maxLength, #/teamName type", "parameter": null }),
+        json!({ "errors": first_5.join(", ") }),
+        json!({ "status": 400, "parameter": "org_id", "errors": null, "path": null }),
+        json!({ "code": "no_such_path", "path": r"/api/v1/teams/\u{202e}" }),
+        json!({ "path": long[..100] }),
+        json!({ "status": 204, "parameter": null, "errors": null, "path": null }),
+    ];
+    for (line, expected) in log.iter().zip(expected) {
+        assert_fields(line, expected);
+        assert!(!line.to_string().contains("Grace"), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn the_id_of_a_rejected_key_is_logged_if_the_key_is_well_formed() {
     let app = TestApp::new().await;
     let [revoked, other_secret] = keys_with_same_id();

@@ -259,7 +259,12 @@ fn pages_of_the_origin_in_cors_may_call_the_api_and_nothing_else() {
         };
         let expected = match method {
             "OPTIONS" => &["authorization", "prefer", "content-type"][..],
-            _ => &["x-resource-id", "x-resource-state", "preference-applied", "x-request-id"],
+            _ => &[
+                "x-resource-id",
+                "x-resource-state",
+                "preference-applied",
+                "x-request-id",
+            ],
         };
         let names: Vec<_> = names.split(',').collect();
         assert!(

@@ -119,11 +119,16 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    /// Whether this is the record of a key with the same secret, and the key is valid.
-    pub(crate) fn accepts(&self, key: ApiKey<'_>, now: SystemTime) -> bool {
+    /// Why a key with this id is not accepted. `None` if it has the secret and is valid.
+    pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
         let has_same_secret = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes());
-        bool::from(has_same_secret) && self.is_valid_at(now)
+        match (bool::from(has_same_secret), self.is_valid_at(now)) {
+            (false, _) => Some("wrong_secret"),
+            (_, true) => None,
+            _ if self.revoked_at.is_some() => Some("revoked"),
+            _ => Some("expired"),
+        }
     }
 
     /// Whether the key is neither revoked nor expired. An unreadable date counts as expired.
@@ -266,8 +271,9 @@ mod tests {
             secret_sha256: abc.to_owned(),
             ..record()
         };
-        assert!(record.accepts(other_secret, SystemTime::UNIX_EPOCH));
-        assert!(!record.accepts(key, SystemTime::UNIX_EPOCH));
+        let rejection = |key| record.rejection(key, SystemTime::UNIX_EPOCH);
+        assert_eq!(rejection(other_secret), None);
+        assert_eq!(rejection(key), Some("wrong_secret"));
     }
 
     #[test]

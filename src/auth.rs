@@ -98,7 +98,7 @@ pub(crate) async fn authorize(
         Credential::Key(key) => {
             authorize_key(store, key, request, operation, organization, log).await
         }
-        Credential::Malformed => Err(Error::KeyNotAccepted),
+        Credential::Malformed => Err(Error::KeyNotAccepted("malformed")),
         Credential::Missing => {
             let is_denied = anonymous_operations == AnonymousOperations::Denied;
             if is_denied || !operation.allows_anonymous() {
@@ -127,8 +127,7 @@ async fn authorize_key(
     log: &mut RequestLog<'_>,
 ) -> Result<Caller> {
     let now = request.received_at;
-    let found = store.find_key(key, organization_in_path, now).await?;
-    let (record, state) = found.ok_or(Error::KeyNotAccepted)?;
+    let (record, state) = store.find_key(key, organization_in_path, now).await?;
     log.organization = Some(record.org_id.clone());
     let organization = Identifier::new(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;

@@ -31,7 +31,7 @@ pub(crate) enum Error {
     /// The API key is malformed, unknown, expired, revoked, or of an earlier registration of its
     /// organization. The text is the same for each, so that it does not reveal whether a key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
-    KeyNotAccepted,
+    KeyNotAccepted(&'static str),
     #[error("This API key belongs to another organization than the one in the path.")]
     OtherOrganization,
     /// The organization of the API key is disabled or was erased.
@@ -185,7 +185,7 @@ impl Error {
             Self::MalformedPath(..)       => (400, "malformed_path", "Malformed path", None, None),
             Self::NotJson(_)              => (400, "not_json", "Not JSON", None, None),
             Self::NoKey                   => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, CHALLENGE))),
-            Self::KeyNotAccepted          => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
+            Self::KeyNotAccepted(_)       => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
             Self::OtherOrganization       => (403, "other_organization", "Other organization", None, None),
             Self::OrganizationDisabled    => (403, "organization_disabled", "Organization disabled", None, None),
             Self::OperationNotAllowed(_)  => (403, "operation_not_allowed", "Operation not allowed", None, None),
@@ -213,6 +213,15 @@ impl Error {
             Self::OtherName { id, .. }
             | Self::OtherDescription { id, .. }
             | Self::BeingRemoved { id } => Some(id),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with the credential of a request that is not authenticated.
+    pub(crate) fn credential(&self) -> Option<&'static str> {
+        match self {
+            Self::NoKey => Some("none"),
+            Self::KeyNotAccepted(cause) => Some(cause),
             _ => None,
         }
     }

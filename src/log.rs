@@ -65,6 +65,7 @@ impl RequestLog<'_> {
                     reason = facts.as_ref().and_then(|facts| facts.reason),
                     organization = self.organization,
                     key_id = self.key_id,
+                    credential = error.and_then(Error::credential),
                     path = self.path,
                     parameter = error.and_then(Error::parameter),
                     errors = error.and_then(first_violations),

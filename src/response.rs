@@ -126,7 +126,7 @@ mod tests {
         for (error, status, name, value) in [
             (Error::NoKey, 401, "www-authenticate", challenge),
             (
-                Error::KeyNotAccepted,
+                Error::KeyNotAccepted("expired"),
                 401,
                 "www-authenticate",
                 &format!(r#"{challenge}, error="invalid_token""#),

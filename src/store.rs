@@ -114,15 +114,16 @@ impl Store {
     }
 
     /// Finds an API key, with the state of its organization, which is `NotRead` if the path has another
-    /// one. Returns `None` if the key is not accepted, and then caches nothing.
+    /// one. Unless the key is cached, one request reads it together with the organization in the path.
     ///
-    /// Unless the key is cached, one request reads it together with the organization in the path.
+    /// # Errors
+    /// [`Error::KeyNotAccepted`], and then nothing is cached.
     pub(crate) async fn find_key(
         &self,
         key: ApiKey<'_>,
         organization_in_path: Option<&Identifier>,
         now: SystemTime,
-    ) -> Result<Option<(Arc<KeyRecord>, OrganizationState)>> {
+    ) -> Result<(Arc<KeyRecord>, OrganizationState)> {
         let cached = self.keys.get(key.id, now);
         let is_cached = cached.is_some();
         let key_row = (Table::KEYS, vec![key.id]);
@@ -140,15 +141,15 @@ impl Store {
                 (record, OrganizationState::NotRead)
             }
         };
-        let accepts = |record: &Arc<KeyRecord>| record.accepts(key, now);
-        let Some(record) = record.filter(accepts) else {
-            return Ok(None);
-        };
+        let record = record.ok_or(Error::KeyNotAccepted("unknown"))?;
+        if let Some(cause) = record.rejection(key, now) {
+            return Err(Error::KeyNotAccepted(cause));
+        }
         if organization_in_path.is_none_or(|id| id.as_str() == record.org_id) {
             let organization = self.organization(&record.org_id, state, Some(&record), now);
             state = organization.await?;
             if matches!(&state, OrganizationState::Enabled(id) if !record.is_of(id.as_deref())) {
-                return Ok(None);
+                return Err(Error::KeyNotAccepted("other_registration"));
             }
         } else {
             state = OrganizationState::NotRead;
@@ -156,7 +157,7 @@ impl Store {
         if !is_cached {
             self.keys.insert(key.id, record.clone(), now);
         }
-        Ok(Some((record, state)))
+        Ok((record, state))
     }
 
     /// The state of an organization. Reads it unless it is known or cached. With a key, uses and renews

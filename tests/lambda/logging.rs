@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use workspace_local::runtime_api::TRACE_ID;
-use workspace_management::store::Table;
+use workspace_management::{api_key::KeyRecord, store::Table};
 
 use crate::{
     function::{Function, PATH, create_papers},
@@ -150,29 +150,36 @@ async fn a_line_shows_which_part_of_a_request_was_invalid_without_its_value() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_rejected_key_is_logged_if_the_key_is_well_formed() {
+async fn a_line_shows_why_a_credential_is_rejected_and_the_id_of_a_well_formed_key() {
     let app = TestApp::new().await;
     let [revoked, other_secret] = keys_with_same_id();
     app.insert_key(&revoked, "acme", |_| {}).await;
     app.revoke_key(&revoked).await;
-    let unknown = unique_key();
-    let malformed = &revoked[..revoked.len() - 1];
+    let issue = |change: fn(&mut KeyRecord)| app.issue_key("acme", change);
+    let expired = issue(|key| key.expires_at = Some("2026-01-01T00:00:00Z".to_owned())).await;
+    let other = issue(|key| key.org_request_id = Some("an earlier one".to_owned())).await;
+    let (unknown, malformed) = (unique_key(), &revoked[..revoked.len() - 1]);
+    let rows = [
+        (revoked.as_str(), "revoked", Some(key_id(&revoked))),
+        (&other_secret, "wrong_secret", Some(key_id(&revoked))),
+        (&expired, "expired", Some(key_id(&expired))),
+        (&other, "other_registration", Some(key_id(&other))),
+        (&unknown, "unknown", Some(key_id(&unknown))),
+        (malformed, "malformed", None),
+        ("", "none", None),
+    ];
+    let clients = rows.clone().map(|(key, ..)| app.with_key(key));
     let path = "/api/v1/bot/playground/bot-7/voice";
-    let keys = [&revoked, &other_secret, &unknown, malformed];
-    let clients = keys.map(|key| app.with_key(key));
-    let requests: Vec<_> = clients
-        .iter()
-        .map(|client| (client, path, json!({})))
-        .collect();
+    let requests: Vec<_> = clients.iter().map(|it| (it, path, json!({}))).collect();
 
     let log = logged(&app, &requests).await;
 
-    let ids = [&revoked, &other_secret, &unknown].map(|key| json!(key_id(key)));
-    for (line, id) in log.iter().zip(ids.iter().chain([&Value::Null])) {
-        assert_fields(
-            line,
-            json!({ "status": 401, "key_id": id, "bot_id": "bot-7", "organization": null }),
-        );
+    for (line, (_, credential, id)) in log.iter().zip(rows) {
+        let expected = json!({
+            "status": 401, "credential": credential, "key_id": id, "bot_id": "bot-7",
+            "organization": null,
+        });
+        assert_fields(line, expected);
     }
 }
 

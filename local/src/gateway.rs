@@ -3,16 +3,17 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, SystemTime},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::Result;
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, Request, State, rejection::BytesRejection},
     http::{HeaderName, HeaderValue, Method, StatusCode, request::Parts},
+    middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -82,15 +83,23 @@ fn is_text(content_type: &str) -> bool {
 }
 
 /// Routes that send every request to the service, as the event of an HTTP API. The pages of an origin
-/// may call them.
+/// may call them. With a rate limit, at most so many requests per second are accepted.
 ///
 /// # Errors
 /// If the origin is not the value of a header, or `template.yaml` does not declare CORS.
-pub fn routes(service: Arc<Service>, cors_origin: Option<&str>) -> Result<Router> {
-    let routes = Router::new()
+pub fn routes(
+    service: Arc<Service>,
+    cors_origin: Option<&str>,
+    rate_limit: Option<u32>,
+) -> Result<Router> {
+    let mut routes = Router::new()
         .fallback(forward)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(service);
+    if let Some(limit) = rate_limit {
+        let bucket = Arc::new(TokenBucket::new(limit.into()));
+        routes = routes.layer(from_fn_with_state(bucket, throttle));
+    }
     Ok(match cors_origin {
         None => routes,
         Some(origin) => routes.layer(cors(origin)?),
@@ -118,6 +127,41 @@ fn cors(origin: &str) -> Result<CorsLayer> {
         .allow_headers(names(configuration.allow_headers)?)
         .expose_headers(names(configuration.expose_headers)?)
         .max_age(Duration::from_secs(configuration.max_age)))
+}
+
+/// A token for each request that is accepted. A second adds `rate` tokens, which is also the most
+/// that the bucket can have.
+struct TokenBucket {
+    rate: f64,
+    /// The number of tokens, and when it was computed.
+    tokens: Mutex<(f64, Instant)>,
+}
+
+impl TokenBucket {
+    fn new(rate: f64) -> Self {
+        let tokens = Mutex::new((rate, Instant::now()));
+        Self { rate, tokens }
+    }
+
+    fn take(&self) -> bool {
+        let mut state = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tokens, at) = *state;
+        let tokens = (tokens + at.elapsed().as_secs_f64() * self.rate).min(self.rate);
+        let is_taken = tokens >= 1.0;
+        *state = (if is_taken { tokens - 1.0 } else { tokens }, Instant::now());
+        is_taken
+    }
+}
+
+async fn throttle(
+    State(bucket): State<Arc<TokenBucket>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match bucket.take() {
+        true => next.run(request).await,
+        false => error(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests"),
+    }
 }
 
 async fn forward(

@@ -103,7 +103,11 @@ fn routes(
     let key_cache = Duration::from_secs(options.key_cache);
     let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
     let service = Service::new(store, options.anonymous_operations());
-    let api = gateway::routes(Arc::new(service), options.cors.as_deref())?;
+    let api = gateway::routes(
+        Arc::new(service),
+        options.cors.as_deref(),
+        options.rate_limit,
+    )?;
     let anonymous_allowed = options.anonymous_operations() == AnonymousOperations::Allowed;
     let page = page::routes(deployment, dynamodb, anonymous_allowed)?;
     Ok(api.merge(page))

@@ -129,7 +129,7 @@ impl Network {
         let tables = TableNames::new(name).unwrap();
         let store = Store::new(sdk_config(dynamodb), tables, Duration::ZERO);
         let service = Service::new(store, AnonymousOperations::Denied);
-        self.serve(gateway::routes(Arc::new(service), None).unwrap())
+        self.serve(gateway::routes(Arc::new(service), None, None).unwrap())
     }
 
     fn serve(&self, routes: Router) -> String {

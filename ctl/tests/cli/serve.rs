@@ -232,6 +232,22 @@ fn requests_of_other_origins_and_host_names_are_rejected() {
 }
 
 #[test]
+fn requests_above_the_rate_limit_get_the_429_of_api_gateway() {
+    let server = Server::start(&["--rate-limit", "2"]);
+    let path = "/api/v1/org/acme/dataStores/create";
+    let send = || server.post(path, None, r#"{"dataStoreName":"Papers"}"#);
+    let statuses = [send().status, send().status];
+    assert_eq!(statuses, [204, 204]);
+
+    let response = send();
+    assert_eq!(response.status, 429);
+    assert_eq!(response.body, r#"{"message":"Too Many Requests"}"#);
+    assert!(!response.headers.contains_key("x-request-id"));
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(send().status, 204);
+}
+
+#[test]
 fn pages_of_the_origin_in_cors_may_call_the_api_and_nothing_else() {
     let server = Server::start(&["--cors", "http://localhost:5173"]);
     let request = |method: &str, url: String| {

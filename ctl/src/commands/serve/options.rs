@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// template's AnonymousOperations
     #[arg(long, value_name = "POLICY", default_value = "allowed")]
     anonymous: Anonymous,
+    /// Respond with 429 to more than this number of requests per second, as API Gateway does
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rate_limit: Option<u32>,
     /// Allow the pages of an origin, such as http://localhost:5173, to call the API
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(super) cors: Option<String>,
@@ -101,6 +104,8 @@ impl Options {
         if self.anonymous == Anonymous::Denied {
             settings.push("--anonymous denied".to_owned());
         }
+        let limit = self.rate_limit.iter();
+        settings.extend(limit.map(|limit| format!("--rate-limit {limit}")));
         let cors = self.cors.iter().map(|origin| format!("--cors {origin}"));
         settings.extend(cors);
         let hosts = self.allowed_hosts.iter();

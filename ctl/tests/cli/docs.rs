@@ -1,7 +1,7 @@
 //! The documentation: its commands run, and its links lead somewhere.
 
 use std::{
-    fs,
+    env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
@@ -202,9 +202,12 @@ fn relative_links_and_anchors_exist() {
 #[test]
 fn commands_run() {
     let mut failures = Vec::new();
+    // A machine with only Rust may lack it.
+    let has_jq = Command::new("jq").arg("--version").output().is_ok();
+    assert!(has_jq || env::var_os("CI").is_none(), "jq is not installed");
     for document in documents() {
         let mut blocks = document.blocks();
-        blocks.retain(|block| block.info == "sh");
+        blocks.retain(|block| block.info == "sh" && (has_jq || !block.text.contains("jq ")));
         if blocks.is_empty() {
             continue;
         }

@@ -199,21 +199,30 @@ fn assert_common_fields(line: &Value, key: &str) {
 #[tokio::test]
 async fn the_log_contains_every_field_that_the_runbook_queries() {
     let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let mut function = Function::start(&app, &[]).await;
-
-    // Only a failure has a cause.
-    app.delete_table(Table::DATA_STORES).await;
-    let response = function.invoke(create_papers(&acme)).await;
-    response.assert_problem(500, "internal");
-    // Only a list has entries.
     app.insert_demo_team().await;
-    let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
-    let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] }).to_string();
-    let add_users = event("POST", path, &acme.headers, Some(&body));
-    function.invoke(add_users).await.assert_success();
+    let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
+    let team = "/api/v1/project/acme/apollo/createNewTeamOnProject";
+    let users = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    app.delete_table(Table::DATA_STORES).await;
 
-    let log = function.log().await;
+    let log = logged(
+        &app,
+        &[
+            (&acme, PATH, json!({ "dataStoreName": "Papers" })), // has a cause
+            (
+                &acme,
+                users,
+                json!({ "usersAddingToTeam": [{ "userid": "ada" }] }),
+            ), // has entries
+            (&acme, team, json!({ "teamName": "Research Team!" })), // has a reason
+            (&acme, team, json!({})),                            // has errors
+            (&acme, "/api/v1/org/../dataStores/create", json!({})), // has a parameter
+            (&acme, "/api/v2", json!({})),                       // has a path
+            (&anonymous, team, json!({})),                       // has a credential
+        ],
+    )
+    .await;
+
     let members: BTreeSet<_> = log
         .iter()
         .flat_map(|line| line.as_object().unwrap().keys())

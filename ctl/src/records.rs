@@ -73,6 +73,13 @@ pub(crate) fn text_of<'a>(record: &'a Value, name: &str) -> &'a str {
 /// The name of DynamoDB's type of text, as a value of a condition.
 const TEXT: &str = "type_of_text";
 
+/// A condition that a record exists. It names the last attribute of the key, because DynamoDB reserves
+/// the name `project`.
+pub(crate) fn exists(table: Table) -> String {
+    let name = table.primary_key.last().copied().unwrap_or_default();
+    format!("attribute_exists({name})")
+}
+
 /// A condition that a record still has these attributes as it was read, or still lacks them, with
 /// the condition's values. One that is not text must still be of another type.
 pub(crate) fn unchanged(

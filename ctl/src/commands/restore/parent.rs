@@ -10,7 +10,7 @@ use workspace_management::store::Table;
 use super::record::{key, organization};
 use crate::{
     deployment::Deployment,
-    records::{get, has, text_of, unchanged},
+    records::{exists, get, has, text_of, unchanged},
     write::Condition,
 };
 
@@ -36,15 +36,11 @@ impl Parent {
         let key = key(self.table, &self.record);
         let key: Vec<_> = key.iter().map(String::as_str).collect();
         let (unchanged, values) = unchanged(&self.record, &["created_at", "request_id"]);
-        // The last attribute, because DynamoDB reserves the name `project`.
-        let name = self.table.primary_key.last().copied().unwrap_or_default();
-        let mark = self.mark;
+        let (exists, mark) = (exists(self.table), self.mark);
         let condition = Condition {
             table: self.table,
             key: &key,
-            expression: &format!(
-                "attribute_exists({name}) AND attribute_not_exists({mark}) AND {unchanged}"
-            ),
+            expression: &format!("{exists} AND attribute_not_exists({mark}) AND {unchanged}"),
             values: &values,
         };
         condition.check(deployment)

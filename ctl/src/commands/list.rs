@@ -145,27 +145,29 @@ fn identifiers(table: Table, values: [Option<String>; 3]) -> Result<Vec<String>,
     Ok(values)
 }
 
-/// The scope that identifiers select. Those of teams and members are in an index by organization.
+/// The scope that identifiers select. Only teams and their members are found in an index: other
+/// records of projects can exist without a team.
 async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Result<Scope> {
     Ok(match values {
         [] => Scope::All,
         _ if values.len() == table.partition.len() => {
             Scope::partition(table.primary_key[0], &values.join("#"))
         }
-        [org, rest @ ..] => {
+        [org, rest @ ..] if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) => {
             let project = rest.first().map(String::as_str);
             let partitions = partitions_of(deployment, table, org, project).await?;
             Scope::Partitions(table.primary_key[0], partitions)
         }
+        _ => Scope::KeyPrefix(table.primary_key[0], format!("{}#", values.join("#"))),
     })
 }
 
 /// The attribute that joins identifiers with `#`, and those that contain its parts.
 fn joined(table: Table) -> Option<(&'static str, &'static [&'static str])> {
-    match table {
-        Table::TEAMS => Some(("project", &["org_id", "project_id"])),
-        Table::TEAM_MEMBERS => Some(("team", &["org_id", "project_id", "team_id"])),
-        Table::MODELS => Some(("model", &["model_type", "model_id"])),
+    match (table, table.partition) {
+        (Table::MODELS, _) => Some(("model", &["model_type", "model_id"])),
+        (_, [_, _]) => Some((table.primary_key[0], &["org_id", "project_id"])),
+        (_, [_, _, _]) => Some((table.primary_key[0], &["org_id", "project_id", "team_id"])),
         _ => None,
     }
 }
@@ -208,6 +210,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn records_of_projects_without_teams_are_listed() {
+        let table = Table {
+            logical_id: "LibrariesTable",
+            variable: "LIBRARIES_TABLE",
+            noun: "libraries",
+            primary_key: &["project", "library_id"],
+            partition: &["org", "project"],
+        };
+        let deployment = Deployment::local("http://127.0.0.1:1");
+
+        let scope = scope(&deployment, table, &["acme".to_owned()]).await;
+
+        let prefix = "acme#".to_owned();
+        assert!(matches!(scope, Ok(Scope::KeyPrefix("project", found)) if found == prefix));
+        let key = ["org_id", "project_id", "library_id"];
+        assert_eq!(key_columns(table), key);
+    }
 
     #[test]
     fn the_options_cover_the_partition_of_every_kind() {

@@ -67,8 +67,6 @@ const RUNS: &[(&str, &str, State)] = &[
     ("keys revoke --all", "--org ORG --yes", Full),
     ("keys rotate", "KEY", Full),
     ("keys rotate --all", "--org ORG --yes", Full),
-    ("list", "teams --org ORG --project apollo", Full),
-    ("list", "members --org ORG --project apollo --team research-team", Full),
     ("list", "models --org ORG", Empty),
     ("list", "members --org ORG --user ada", Full),
     ("orgs create", "ORG", Nothing),
@@ -93,28 +91,43 @@ const RUNS: &[(&str, &str, State)] = &[
     ("restore --to keys --keys", "--from ORG-KeysTable --all-orgs", Restored),
 ];
 
-/// `RUNS`, and those that list the records of each table.
+/// `RUNS`, and those that list the records of each table, by each part of its partition.
 fn runs() -> Vec<(&'static str, String, State)> {
     let fixed = RUNS.iter();
     let fixed = fixed.map(|(entry, arguments, state)| (*entry, (*arguments).to_owned(), *state));
-    let nouns = group("CLIENT_TABLES").into_iter().map(|table| table.noun);
-    let lists = nouns.flat_map(|noun| [noun.to_owned(), format!("{noun} --org ORG")]);
+    let tables = group("CLIENT_TABLES").into_iter().flatten();
+    let lists = tables.flat_map(|table| {
+        let options = [
+            "",
+            " --org ORG",
+            " --project apollo",
+            " --team research-team",
+        ];
+        let lengths = 1..=table.partition.len() + 1;
+        lengths.map(move |length| format!("{}{}", table.noun, options[..length].concat()))
+    });
     let lists = lists.map(|arguments| ("list", arguments, Full));
     fixed.chain(lists).collect()
 }
 
-/// The tables that a word of the file stands for, or none if it stands for itself.
-fn group(word: &str) -> Vec<Table> {
-    let is_operators = |table: &Table| [Table::ORGANIZATIONS, Table::KEYS].contains(table);
-    let is_in_group = |table: &Table| match word {
-        "ALL_TABLES" => true,
+/// The tables that a word of the file stands for, or `None` if it stands for itself.
+fn group(word: &str) -> Option<Vec<Table>> {
+    let is_client = |table: &Table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table);
+    let has_index = |table: &Table| [Table::TEAMS, Table::TEAM_MEMBERS].contains(table);
+    let is_in_group: &dyn Fn(&Table) -> bool = match word {
+        "ALL_TABLES" => &|_| true,
         // Those that clients write to.
-        "CLIENT_TABLES" => !is_operators(table),
+        "CLIENT_TABLES" => &is_client,
         // Of these, those whose partition key is the organization.
-        "ORG_TABLES" => !is_operators(table) && table.partition == ["org"],
-        _ => false,
+        "ORG_TABLES" => &|table| is_client(table) && table.partition == ["org"],
+        // The others, unless the teams' index says which partitions they have.
+        "PROJECT_TABLES" => {
+            &|table| is_client(table) && table.partition != ["org"] && !has_index(table)
+        }
+        _ => return None,
     };
-    Table::ALL.iter().copied().filter(is_in_group).collect()
+    let tables = Table::ALL.iter().copied();
+    Some(tables.filter(is_in_group).collect())
 }
 
 /// The permissions of each entry of the file, such as `dynamodb:GetItem KeysTable`.
@@ -126,12 +139,11 @@ fn permissions() -> BTreeMap<String, BTreeSet<String>> {
         let listed = permissions.entry(entry).or_default();
         for (action, words) in actions {
             for word in words {
-                let tables = group(&word);
-                if tables.is_empty() {
+                let tables = group(&word).into_iter().flatten();
+                listed.extend(tables.map(|table| format!("{action} {}", table.logical_id)));
+                if group(&word).is_none() {
                     listed.insert(format!("{action} {word}"));
                 }
-                let tables = tables.iter().map(|table| table.logical_id);
-                listed.extend(tables.map(|table| format!("{action} {table}")));
             }
         }
     }

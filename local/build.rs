@@ -1,5 +1,6 @@
-//! Recompiles the package when a file in `events/` changes, which `include_dir!` does not do.
+//! Recompiles the package when a file in `events/` or `docs/records/` changes, which `include_dir!` does not do.
 
 fn main() {
     println!("cargo::rerun-if-changed=../events");
+    println!("cargo::rerun-if-changed=../docs/records");
 }

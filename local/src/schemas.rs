@@ -1,7 +1,7 @@
 //! The schemas of `docs/records/`, against which tests and `workspacectl restore` validate every
 //! record. The feature `schemas` adds this module, so that nothing else depends on a validator.
 
-use std::sync::LazyLock;
+use std::{fmt::Display, sync::LazyLock};
 
 use include_dir::{Dir, File, include_dir};
 use jsonschema::{Validator, error::ValidationErrorKind};
@@ -16,27 +16,27 @@ pub fn tables() -> impl Iterator<Item = Table> {
     tables.filter(|table| *table != Table::KEYS)
 }
 
-/// The text of the schema of a table: that of `TeamMembersTable` is in `team_member.schema.json`.
-///
-/// # Panics
-/// If the file is missing.
-fn text(table: Table) -> &'static str {
-    if table == Table::KEYS {
-        return include_str!("key.schema.json");
-    }
-    let is_of_table = |file: &&File| {
-        let name = file.path().to_str().unwrap_or_default();
-        let kind = name.trim_end_matches(".schema.json").replace('_', "");
-        format!("{kind}sTable").eq_ignore_ascii_case(table.logical_id)
+/// The name of the file with the schema of a table: `team_member.schema.json` for
+/// `TEAM_MEMBERS_TABLE`, and `library.schema.json` for `LIBRARIES_TABLE`.
+fn file_name(table: Table) -> String {
+    let records = table.variable.trim_end_matches("_TABLE").to_lowercase();
+    let record = match records.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => records.trim_end_matches('s').to_owned(),
     };
-    let file = FILES.files().find(is_of_table);
-    let text = file.and_then(File::contents_utf8);
-    text.unwrap_or_else(|| panic!("docs/records/ has no schema for {}", table.logical_id))
+    format!("{record}.schema.json")
 }
 
 /// The schema of a table's records, or `None` for API keys, which have none.
+///
+/// # Panics
+/// If its file is missing or invalid.
 pub fn schema(table: Table) -> Option<&'static Value> {
-    (table != Table::KEYS).then(|| &parsed(table).0)
+    let schema = || match parsed(table) {
+        Ok((schema, _)) => schema,
+        Err(error) => panic!("{error}"),
+    };
+    (table != Table::KEYS).then(schema)
 }
 
 /// A record of the organization `acme`, as an operation creates it: with the first example of each
@@ -60,7 +60,10 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
     if table == Table::KEYS {
         return vec![];
     }
-    let (schema, validator) = parsed(table);
+    let (schema, validator) = match parsed(table) {
+        Ok(parsed) => parsed,
+        Err(error) => return vec![error.to_owned()],
+    };
     let invalid = validator.iter_errors(record);
     let invalid = invalid.map(|error| format!("{}: {error}", error.instance_path()));
     let undescribed =
@@ -75,7 +78,10 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
 /// The first error of a record in words for operators, which can contain unescaped text of the
 /// record. Also of an API key, which can have further attributes.
 pub fn violation(table: Table, record: &Value) -> Option<String> {
-    let (schema, validator) = parsed(table);
+    let (schema, validator) = match parsed(table) {
+        Ok(parsed) => parsed,
+        Err(error) => return Some(error.to_owned()),
+    };
     let undescribed = undescribed(schema, record).next();
     if let Some(name) = undescribed.filter(|_| table != Table::KEYS) {
         return Some(format!("its attribute {name} is not in the schema"));
@@ -118,17 +124,53 @@ fn undescribed<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item =
     names.filter(|name| schema["properties"][name.as_str()].is_null())
 }
 
-/// The schema and its validator.
-fn parsed(table: Table) -> &'static (Value, Validator) {
-    static PARSED: LazyLock<Vec<(Value, Validator)>> = LazyLock::new(|| {
-        let parse = |table: &Table| {
-            let schema: Value = serde_json::from_str(text(*table)).expect("a schema is JSON");
-            jsonschema::draft202012::meta::validate(&schema).expect("a schema is valid");
-            let validator = jsonschema::draft202012::new(&schema).expect("a schema is valid");
-            (schema, validator)
-        };
-        Table::ALL.iter().map(parse).collect()
+/// The schema and its validator, or what is wrong with its file.
+fn parsed(table: Table) -> Result<&'static (Value, Validator), &'static str> {
+    type Parsed = Vec<(Table, Result<(Value, Validator), String>)>;
+    static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
+        let tables = Table::ALL.iter();
+        tables.map(|table| (*table, parse(*table))).collect()
     });
-    let index = Table::ALL.iter().position(|other| *other == table);
-    &PARSED[index.expect("a table of the template")]
+    let parsed = PARSED.iter().find(|(other, _)| *other == table);
+    let (_, parsed) = parsed.ok_or("the table is not in Table::ALL")?;
+    parsed.as_ref().map_err(String::as_str)
+}
+
+fn parse(table: Table) -> Result<(Value, Validator), String> {
+    let (name, id) = (file_name(table), table.logical_id);
+    let file = FILES.get_file(&name).and_then(File::contents_utf8);
+    let text = match table {
+        Table::KEYS => include_str!("key.schema.json"),
+        _ => file.ok_or_else(|| format!("docs/records/{name}, the schema of {id}, is missing"))?,
+    };
+    let invalid = |error: &dyn Display| format!("docs/records/{name} is not a schema: {error}");
+    let schema: Value = serde_json::from_str(text).map_err(|error| invalid(&error))?;
+    let validator = jsonschema::draft202012::meta::validate(&schema)
+        .and_then(|()| jsonschema::draft202012::new(&schema))
+        .map_err(|error| invalid(&error))?;
+    Ok((schema, validator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_has_a_schema() {
+        for table in Table::ALL {
+            assert_eq!(parsed(*table).err(), None);
+        }
+    }
+
+    #[test]
+    fn the_error_names_the_missing_file() {
+        let table = Table {
+            logical_id: "TestEntriesTable",
+            variable: "TEST_ENTRIES_TABLE",
+            ..Table::TEAMS
+        };
+        let message =
+            "docs/records/test_entry.schema.json, the schema of TestEntriesTable, is missing";
+        assert_eq!(parse(table).err().as_deref(), Some(message));
+    }
 }

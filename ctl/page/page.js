@@ -439,7 +439,9 @@ async function describeConflict(operation, { reason, resource_id: id, errors, ti
   const ids = operation.parameters.filter((one) => !isHeader(one));
   const attributes = new URLSearchParams(ids.map((one) => [one.name, valueOf(one)]));
   if (id) attributes.set(`${noun.replaceAll(" ", "_")}_id`, id);
-  const { records } = await getJson(`/stored/${noun.replaceAll(" ", "-")}s?${attributes}`);
+  const isOfNoun = (kind) => kind.startsWith(noun.replaceAll(" ", "-").replace(/y$/, ""));
+  const kind = Object.keys(shown.newest).find(isOfNoun);
+  const { records } = await getJson(`/stored/${kind}?${attributes}`);
   const name = Object.keys(records[0]).find((attribute) => attribute.endsWith("_name"));
   return `taken by a ${noun} named ${quote(records[0][name])}`;
 }

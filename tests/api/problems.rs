@@ -12,6 +12,7 @@ use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, resolve},
+    operations::{Sample, Samples, Values},
     support::{TestApp, TestClient, event, send},
 };
 
@@ -44,14 +45,12 @@ fn example_problems(contract: &Value) -> Vec<(String, &str, &Value)> {
     examples
 }
 
-/// A client, the path and the body that get a response.
-type Request<'a> = (TestClient<'a>, &'static str, Value);
+/// A name of an example of a problem, and a client, path and body whose response is the example. Of
+/// several requests with the same name, it is that to the last one.
+type Request<'a> = (&'static str, TestClient<'a>, String, Value);
 
-/// For each example of a problem, the requests that get it. The last one does.
-async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<Request<'a>>)> {
+async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
     const USERS: &str = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
-    const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
-    const LOGGING_INSTANCE: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
     const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
     const DISABLED_ORGANIZATION: &str = "/api/v1/org/initech/dataStores/create";
     let acme = app.client_with_new_key("acme").await;
@@ -66,137 +65,42 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<(&'static str, Vec<
     marked["removing_id"] = json!(fixtures::RANDOM_ID);
     app.insert(Table::TEAMS, marked).await;
     let rejected = app.with_key("wsk_mistyped");
-    let team =
-        |name: &str, description: &str| json!({ "teamName": name, "teamDescription": description });
-    let data_store = |name: &str, description: &str| json!({ "dataStoreName": name, "dataStoreDescription": description });
-    let models = |models: Value| json!({ "aIModelsSelectedToAddToOrg": models });
-    let send = |path, body| (acme.clone(), path, body);
-    vec![
-        (
-            "MalformedRequest/malformed_path",
-            vec![send("/api/v1/org/../dataStores/create", json!({}))],
-        ),
-        ("MalformedRequest/not_json", vec![send(TEAM, Value::Null)]),
-        (
-            "Unauthenticated/no_key",
-            vec![(anonymous.clone(), TEAM, json!({}))],
-        ),
-        (
-            "Unauthenticated/rejected_key",
-            vec![(rejected, TEAM, json!({}))],
-        ),
-        (
-            "Forbidden/other_organization",
-            vec![send("/api/v1/org/globex/dataStores/create", json!({}))],
-        ),
-        (
-            "Forbidden/operation_not_allowed",
-            vec![(restricted.clone(), TEAM, json!({}))],
-        ),
-        (
-            "KeyForbidden/operation_not_allowed",
-            vec![(restricted, VOICE, json!({}))],
-        ),
-        (
-            "Forbidden/organization_disabled",
-            vec![(disabled.clone(), DISABLED_ORGANIZATION, json!({}))],
-        ),
-        (
-            "KeyForbidden/organization_disabled",
-            vec![(disabled, VOICE, json!({}))],
-        ),
-        (
-            "NoSuchOrganization/no_such_organization",
-            vec![(anonymous, "/api/v1/org/absent/dataStores/create", json!({}))],
-        ),
-        (
-            "NoSuchTeam/no_such_team",
-            vec![send(
-                USERS,
-                json!({ "usersAddingToTeam": [{ "userid": "ada" }] }),
-            )],
-        ),
-        (
-            "TeamTaken/other_name",
-            vec![send(TEAM, team("C++", "")), send(TEAM, team("C#", ""))],
-        ),
-        (
-            "TeamTaken/other_description",
-            vec![
-                send(TEAM, team("Research Team", "")),
-                send(TEAM, team("Research Team", "x")),
-            ],
-        ),
-        (
-            "TeamTaken/being_removed",
-            vec![send(TEAM, team("Docs", ""))],
-        ),
-        (
-            "DataStoreTaken/other_name",
-            vec![
-                send(DATA_STORE, data_store("C++", "")),
-                send(DATA_STORE, data_store("C#", "")),
-            ],
-        ),
-        (
-            "DataStoreTaken/other_description",
-            vec![
-                send(DATA_STORE, data_store("Papers", "")),
-                send(DATA_STORE, data_store("Papers", "x")),
-            ],
-        ),
-        (
-            "LoggingInstanceTaken/other_project_name",
-            vec![
-                send(LOGGING_INSTANCE, json!({ "projectName": "Apollo" })),
-                send(LOGGING_INSTANCE, json!({ "projectName": "Gemini" })),
-            ],
-        ),
-        (
-            "ModelTaken/other_id",
-            vec![
-                send(MODELS, models(json!([{ "id": 2, "modelid": "b" }]))),
-                send(
-                    MODELS,
-                    models(json!([{ "id": 1, "modelid": "a" }, { "id": 1, "modelid": "b" }])),
-                ),
-            ],
-        ),
-        (
-            "BodyTooLarge/body_too_large",
-            vec![send(TEAM, team(&"x".repeat(262_144), ""))],
-        ),
-        (
-            "InvalidModels/invalid_body",
-            vec![send(
-                MODELS,
-                models(json!([{ "id": 1_u64 << 53, "modelid": "a" }, { "id": 1 }])),
-            )],
-        ),
-        (
-            "InvalidTeamUsers/invalid_body",
-            vec![send(
-                USERS,
-                json!({ "usersAddingToTeam": [{ "userid": "ada" }, { "userid": " grace" }] }),
-            )],
-        ),
-        (
-            "InvalidTeam/invalid_body",
-            vec![send(TEAM, team("!?", &"x".repeat(1001)))],
-        ),
-        (
-            "InvalidBotVoice/invalid_body",
-            vec![send(VOICE, json!({ "type": "alloy", "enabled": "true" }))],
-        ),
-        (
-            "InvalidDataStore/invalid_body",
-            vec![send(DATA_STORE, data_store("", ""))],
-        ),
-        (
-            "InvalidLoggingInstance/invalid_body",
-            vec![send(LOGGING_INSTANCE, json!({}))],
-        ),
-    ]
+    let absent = "/api/v1/org/absent/dataStores/create";
+    let (parent, globex) = (
+        absent.replace("absent", ".."),
+        absent.replace("absent", "globex"),
+    );
+    let user = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
+    let long = json!({ "teamName": "x".repeat(262_144) });
+    let marked = json!({ "teamName": "Docs" });
+    let empty = json!({});
+    #[rustfmt::skip] // keeps a table short
+    let requests = [
+        ("MalformedRequest/malformed_path", &acme, &*parent, &empty),
+        ("MalformedRequest/not_json", &acme, TEAM, &Value::Null),
+        ("Unauthenticated/no_key", &anonymous, TEAM, &empty),
+        ("Unauthenticated/rejected_key", &rejected, TEAM, &empty),
+        ("Forbidden/other_organization", &acme, &globex, &empty),
+        ("Forbidden/operation_not_allowed", &restricted, TEAM, &empty),
+        ("KeyForbidden/operation_not_allowed", &restricted, VOICE, &empty),
+        ("Forbidden/organization_disabled", &disabled, DISABLED_ORGANIZATION, &empty),
+        ("KeyForbidden/organization_disabled", &disabled, VOICE, &empty),
+        ("NoSuchOrganization/no_such_organization", &anonymous, absent, &empty),
+        ("NoSuchTeam/no_such_team", &acme, USERS, &user),
+        ("TeamTaken/being_removed", &acme, TEAM, &marked),
+        ("BodyTooLarge/body_too_large", &acme, TEAM, &long),
+    ];
+    let requests = requests
+        .map(|(name, client, path, body)| (name, client.clone(), path.to_owned(), body.clone()));
+    let mut requests = requests.to_vec();
+    for Samples(operation, _, problems) in inventory::iter::<Samples> {
+        let path = Sample::of(*operation, &Values::example()).path;
+        for (name, bodies) in problems() {
+            let bodies = bodies.into_iter();
+            requests.extend(bodies.map(|body| (name, acme.clone(), path.clone(), body)));
+        }
+    }
+    requests
 }
 
 #[tokio::test]
@@ -204,16 +108,12 @@ async fn the_examples_of_problems_are_what_the_service_sends() {
     let contract = contract();
     let app = TestApp::new().await;
     let mut sent = BTreeMap::new();
-    for (name, requests) in requests_with_problems(&app).await {
-        let mut problem = Value::Null;
-        for (client, path, body) in requests {
-            let response = match body {
-                Value::Null => client.post_text(path, "").await,
-                body => client.post(path, body).await,
-            };
-            problem = response.body.unwrap_or_default();
-        }
-        sent.insert(name.to_owned(), problem);
+    for (name, client, path, body) in requests_with_problems(&app).await {
+        let response = match body {
+            Value::Null => client.post_text(&path, "").await,
+            body => client.post(&path, body).await,
+        };
+        sent.insert(name.to_owned(), response.body.unwrap_or_default());
     }
     app.delete_table(Table::TEAMS).await;
     let acme = app.client_with_new_key("acme").await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Samples, Stored, Values, Write};
+use super::{Problems, Sample, Samples, Stored, Values, Write};
 use crate::support::{TestApp, assert_created_by, assert_rejected};
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
@@ -17,7 +17,7 @@ fn models(models: &[(i64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
-inventory::submit!(Samples(Operation::AddModels, sample));
+inventory::submit!(Samples(Operation::AddModels, sample, problems));
 
 /// A valid request and the records that it stores, for the tests that cover every operation: see
 /// [`Sample`].
@@ -40,6 +40,16 @@ fn sample(values: &Values) -> Sample {
         write: Write::Add,
         requires: None,
     }
+}
+
+fn problems() -> Problems {
+    let body = json!([{ "id": 1_u64 << 53, "modelid": "a" }, { "id": 1 }]);
+    let body = json!({ "aIModelsSelectedToAddToOrg": body });
+    let taken = vec![models(&[(2, "b")]), models(&[(1, "a"), (1, "b")])];
+    vec![
+        ("ModelTaken/other_id", taken),
+        ("InvalidModels/invalid_body", vec![body]),
+    ]
 }
 
 #[tokio::test]

@@ -3,12 +3,12 @@
 use serde_json::json;
 use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Samples, Stored, Values, Write, trimmed};
+use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
-inventory::submit!(Samples(Operation::CreateDataStore, sample));
+inventory::submit!(Samples(Operation::CreateDataStore, sample, problems));
 
 /// A sample for the tests that cover every operation.
 fn sample(values: &Values) -> Sample {
@@ -23,6 +23,23 @@ fn sample(values: &Values) -> Sample {
         write: Write::Create,
         requires: None,
     }
+}
+
+fn problems() -> Problems {
+    let store =
+        |name: &str, text: &str| json!({ "dataStoreName": name, "dataStoreDescription": text });
+    let papers = |text: &str| store("Papers", text);
+    vec![
+        (
+            "DataStoreTaken/other_name",
+            vec![store("C++", ""), store("C#", "")],
+        ),
+        (
+            "DataStoreTaken/other_description",
+            vec![papers(""), papers("x")],
+        ),
+        ("InvalidDataStore/invalid_body", vec![store("", "")]),
+    ]
 }
 
 #[tokio::test]

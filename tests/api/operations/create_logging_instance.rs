@@ -3,12 +3,12 @@
 use serde_json::json;
 use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Samples, Stored, Values, Write, trimmed};
+use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
 
-inventory::submit!(Samples(Operation::CreateLoggingInstance, sample));
+inventory::submit!(Samples(Operation::CreateLoggingInstance, sample, problems));
 
 /// A sample for the tests that cover every operation.
 fn sample(values: &Values) -> Sample {
@@ -22,6 +22,14 @@ fn sample(values: &Values) -> Sample {
         write: Write::Create,
         requires: None,
     }
+}
+
+fn problems() -> Problems {
+    let names = ["Apollo", "Gemini"].map(|name| json!({ "projectName": name }));
+    vec![
+        ("LoggingInstanceTaken/other_project_name", names.to_vec()),
+        ("InvalidLoggingInstance/invalid_body", vec![json!({})]),
+    ]
 }
 
 #[tokio::test]

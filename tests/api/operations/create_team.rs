@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use super::{Sample, Samples, Stored, Values, Write, trimmed};
+use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 
-inventory::submit!(Samples(Operation::CreateTeam, sample));
+inventory::submit!(Samples(Operation::CreateTeam, sample, problems));
 
 /// A sample for the tests that cover every operation.
 fn sample(values: &Values) -> Sample {
@@ -22,6 +22,25 @@ fn sample(values: &Values) -> Sample {
         write: Write::Create,
         requires: None,
     }
+}
+
+fn problems() -> Problems {
+    let team = |name: &str, text: &str| json!({ "teamName": name, "teamDescription": text });
+    let research = |text: &str| team("Research Team", text);
+    vec![
+        (
+            "TeamTaken/other_name",
+            vec![team("C++", ""), team("C#", "")],
+        ),
+        (
+            "TeamTaken/other_description",
+            vec![research(""), research("x")],
+        ),
+        (
+            "InvalidTeam/invalid_body",
+            vec![team("!?", &"x".repeat(1001))],
+        ),
+    ]
 }
 
 #[tokio::test]

@@ -12,8 +12,16 @@ use crate::support::TestApp;
 
 automod::dir!("tests/api/operations");
 
-/// What the file of an operation submits: how to make its [`Sample`]s.
-pub struct Samples(pub Operation, pub fn(&Values) -> Sample);
+/// What the file of an operation submits: how to make its [`Sample`]s, and its [`Problems`].
+pub struct Samples(
+    pub Operation,
+    pub fn(&Values) -> Sample,
+    pub fn() -> Problems,
+);
+
+/// For each example of a problem in the contract that only this operation has, the bodies to send to
+/// the path of the sample. The response to the last one is the example.
+pub type Problems = Vec<(&'static str, Vec<Value>)>;
 
 inventory::collect!(Samples);
 
@@ -84,8 +92,8 @@ impl Sample {
     /// If no file in this folder submits samples of it.
     pub fn of(operation: Operation, values: &Values) -> Self {
         let mut all = inventory::iter::<Samples>.into_iter();
-        let samples = all.find(|Samples(other, _)| *other == operation);
-        let Samples(_, sample) = samples.unwrap_or_else(|| {
+        let samples = all.find(|Samples(other, ..)| *other == operation);
+        let Samples(_, sample, _) = samples.unwrap_or_else(|| {
             let name = operation.name();
             panic!("add tests/api/operations/{name}.rs, with a sample")
         });

@@ -1,6 +1,6 @@
-//! An HTTP API that records the configuration of an AI workspace in DynamoDB: an organization's
-//! chat models, teams and members, bot voices, data stores and logging instances. It runs as one
-//! AWS Lambda function. `openapi.yaml` is the contract with its clients.
+//! An HTTP API that records the configuration of an AI workspace in DynamoDB, such as an
+//! organization's chat models, its teams and their members, and bot voices. It runs as one AWS
+//! Lambda function. `openapi.yaml` is the contract with its clients.
 //!
 //! # Components
 //!

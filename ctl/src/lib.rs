@@ -107,7 +107,7 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Remove a team, a member, a model, a data store, a voice or a logging instance
+    /// Remove single records, such as a model, or a team with its members
     #[command(after_help = remove::EXAMPLES)]
     Remove(remove::Options),
     /// Copy missing records back from a restored table or an export

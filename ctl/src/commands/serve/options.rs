@@ -29,8 +29,8 @@ pub(crate) struct Options {
     /// How long the service caches API keys, like the template's KeyCacheSeconds
     #[arg(long, value_name = "SECONDS", default_value_t = KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=3600))]
     pub(super) key_cache: u64,
-    /// Whether callers without an API key may add models and create data stores, like the
-    /// template's AnonymousOperations
+    /// Whether operations with an optional API key accept callers without one, like the template's
+    /// AnonymousOperations
     #[arg(long, value_name = "POLICY", default_value = "allowed")]
     anonymous: Anonymous,
     /// Respond with 429 to more than this number of requests per second, as API Gateway does

@@ -72,7 +72,7 @@ async fn adopt_key(client: &Client, tables: &TableNames, registration: &str) -> 
 }
 
 /// The record of an API key that does not expire and may call every operation. It belongs to an
-/// organization of [`fixtures`](crate::fixtures).
+/// organization of [`fixtures`].
 ///
 /// # Panics
 /// If the key is malformed.

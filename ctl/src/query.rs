@@ -8,7 +8,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 
-use crate::{deployment::Deployment, progress::Progress, records::to_json, usage::UsageError};
+use crate::{deployment::Deployment, progress::Counter, records::to_json, usage::UsageError};
 
 /// Which records to read.
 pub(crate) enum Scope {
@@ -16,10 +16,9 @@ pub(crate) enum Scope {
     All,
     /// The records whose partition key has one of these values, which are sorted.
     Partitions(&'static str, Vec<String>),
-    /// The records whose partition key begins with this value. Reads the whole table.
-    KeyPrefix(&'static str, String),
-    /// The records in which an attribute has this value. Reads the whole table.
-    Attribute(&'static str, String),
+    /// The records that satisfy a condition on the attribute `#name`, with this value of `:value`. Reads
+    /// the whole table.
+    Filter(&'static str, &'static str, String),
 }
 
 impl Scope {
@@ -34,10 +33,16 @@ impl Scope {
         match table.partition {
             ["org"] => Self::partition(table.primary_key[0], org),
             // Not the index of the keys, because it can lack a key that was just created.
-            ["key"] => Self::Attribute("org_id", org.to_owned()),
-            // With the `#`, because another organization's id can begin with this one.
-            _ => Self::KeyPrefix(table.primary_key[0], format!("{org}#")),
+            ["key"] => Self::Filter("#name = :value", "org_id", org.to_owned()),
+            _ => Self::partitions_of(table, org),
         }
+    }
+
+    /// The records whose partition key begins with these ids. Reads the whole table.
+    pub(crate) fn partitions_of(table: Table, ids: &str) -> Self {
+        // With the `#`, because another organization's id can begin with this one.
+        let prefix = format!("{ids}#");
+        Self::Filter("begins_with(#name, :value)", table.primary_key[0], prefix)
     }
 }
 
@@ -51,7 +56,8 @@ pub(crate) struct Query {
     limit: Option<NonZeroUsize>,
     /// The key after which the next request continues.
     after: Option<Item>,
-    is_finished: bool,
+    /// Whether the whole table was read.
+    is_scanned: bool,
 }
 
 /// The result of a query.
@@ -104,7 +110,7 @@ impl Query {
             sort_key_prefix: None,
             limit: None,
             after: None,
-            is_finished: false,
+            is_scanned: false,
         }
     }
 
@@ -141,21 +147,20 @@ impl Query {
     /// # Errors
     /// If DynamoDB cannot be reached or rejects a request.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
-        let mut progress = Progress::new(deployment, deployment.tables.name(self.table));
+        let mut counter = Counter::new("records read");
         let limit = self.limit.map_or(usize::MAX, NonZeroUsize::get);
         let mut items: Vec<Item> = Vec::new();
-        while items.len() < limit {
-            let request = self.next(deployment);
-            match progress.track(request, items.len()).await? {
-                Some(found) => items.extend(found),
-                None => break,
-            }
+        while items.len() < limit
+            && let Some(found) = self.next(deployment).await?
+        {
+            counter.add(found.len());
+            items.extend(found);
         }
-        progress.finish();
+        counter.finish();
         let last_key = if items.len() > limit {
             items.truncate(limit);
             items.last().map(|item| self.key(item))
-        } else if self.is_finished {
+        } else if self.is_finished() {
             None
         } else {
             // At the end of a partition, there is no key of the last request.
@@ -195,12 +200,7 @@ impl Query {
     /// # Errors
     /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn next(&mut self, deployment: &Deployment) -> Result<Option<Vec<Item>>> {
-        let has_partition = match &self.scope {
-            Scope::Partitions(_, values) => !values.is_empty(),
-            _ => true,
-        };
-        self.is_finished |= !has_partition;
-        if self.is_finished {
+        if self.is_finished() {
             return Ok(None);
         }
         let name = deployment.tables.name(self.table);
@@ -208,15 +208,19 @@ impl Query {
         let (items, last_key) = request.with_context(|| format!("cannot read {name}"))?;
         self.after = last_key;
         if self.after.is_none() {
-            self.is_finished = match &mut self.scope {
-                Scope::Partitions(_, values) => {
-                    values.remove(0);
-                    values.is_empty()
-                }
-                _ => true,
-            };
+            match &mut self.scope {
+                Scope::Partitions(_, values) => drop(values.remove(0)),
+                _ => self.is_scanned = true,
+            }
         }
         Ok(Some(items))
+    }
+
+    fn is_finished(&self) -> bool {
+        match &self.scope {
+            Scope::Partitions(_, values) => values.is_empty(),
+            _ => self.is_scanned,
+        }
     }
 
     /// Sends one request. Returns the items, and the last key if there may be more.
@@ -225,63 +229,48 @@ impl Query {
         deployment: &Deployment,
         name: &str,
     ) -> Result<(Vec<Item>, Option<Item>)> {
-        let client = &deployment.client;
         let limit = self.limit.and_then(|limit| limit.get().try_into().ok());
-        if let Scope::Partitions(key, values) = &self.scope {
-            let mut query = client
-                .query()
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let Scope::Partitions(key, values) = &self.scope else {
+            let mut scan = deployment
+                .client
+                .scan()
                 .table_name(name)
-                .set_index_name(self.index.map(str::to_owned))
-                .consistent_read(self.index.is_none())
-                .key_condition_expression("#key = :value")
-                .expression_attribute_names("#key", *key)
-                .expression_attribute_values(":value", AttributeValue::S(values[0].clone()))
-                .set_exclusive_start_key(self.after.clone())
-                .set_limit(limit);
-            if let Some((sort_key, prefix)) = &self.sort_key_prefix {
-                query = query
-                    .key_condition_expression("#key = :value AND begins_with(#sort_key, :prefix)")
-                    .expression_attribute_names("#sort_key", *sort_key)
-                    .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
-            }
-            let response = query.send().await?;
-            return Ok((
-                response.items.unwrap_or_default(),
-                response.last_evaluated_key,
-            ));
-        }
-        let mut scan = client
-            .scan()
-            .table_name(name)
-            .consistent_read(true)
-            .set_exclusive_start_key(self.after.clone());
-        // A filter has no limit, because DynamoDB counts the items before it filters them.
-        scan = match &self.scope {
-            Scope::KeyPrefix(key, prefix) => scan
-                .filter_expression("begins_with(#key, :prefix)")
-                .expression_attribute_names("#key", *key)
-                .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone())),
-            Scope::Attribute(name, value) => scan
-                .filter_expression("#name = :value")
-                .expression_attribute_names("#name", *name)
-                .expression_attribute_values(":value", AttributeValue::S(value.clone())),
-            Scope::All | Scope::Partitions(..) => scan.set_limit(limit),
+                .consistent_read(true)
+                .set_exclusive_start_key(self.after.clone());
+            // A filter has no limit, because DynamoDB counts the items before it filters them.
+            scan = match &self.scope {
+                Scope::Filter(condition, name, value) => scan
+                    .filter_expression(*condition)
+                    .expression_attribute_names("#name", *name)
+                    .expression_attribute_values(":value", text(value)),
+                _ => scan.set_limit(limit),
+            };
+            let response = scan.send().await?;
+            let items = response.items.unwrap_or_default();
+            return Ok((items, response.last_evaluated_key));
         };
-        let response = scan.send().await?;
-        Ok((
-            response.items.unwrap_or_default(),
-            response.last_evaluated_key,
-        ))
+        let mut query = deployment
+            .client
+            .query()
+            .table_name(name)
+            .set_index_name(self.index.map(str::to_owned))
+            .consistent_read(self.index.is_none())
+            .key_condition_expression("#key = :value")
+            .expression_attribute_names("#key", *key)
+            .expression_attribute_values(":value", text(&values[0]))
+            .set_exclusive_start_key(self.after.clone())
+            .set_limit(limit);
+        if let Some((sort_key, prefix)) = &self.sort_key_prefix {
+            query = query
+                .key_condition_expression("#key = :value AND begins_with(#sort_key, :prefix)")
+                .expression_attribute_names("#sort_key", *sort_key)
+                .expression_attribute_values(":prefix", text(prefix));
+        }
+        let response = query.send().await?;
+        let items = response.items.unwrap_or_default();
+        Ok((items, response.last_evaluated_key))
     }
-}
-
-/// All records of a table, sorted by their keys.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
-pub(crate) async fn all_records(deployment: &Deployment, table: Table) -> Result<Vec<Value>> {
-    let page = Query::new(table, Scope::All).run(deployment).await?;
-    Ok(page.records)
 }
 
 /// A key whose attributes are strings, as text for the command line.
@@ -303,33 +292,4 @@ fn cursor(text: &str) -> Result<Item, &'static str> {
         serde_dynamo::to_item(key).ok()
     };
     decode().ok_or("use the cursor that the previous page printed")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_decodes_to_the_key_that_it_encodes() {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let key = Item::from([
-            ("team".to_owned(), text("acme#apollo#docs")),
-            ("user_id".to_owned(), text("Zoë \"7\"")),
-        ]);
-        let cursor = encode_cursor(key.clone()).expect("a cursor");
-        assert!(
-            !cursor
-                .contains(|character: char| !character.is_ascii_alphanumeric()
-                    && !"-_".contains(character)),
-            "{cursor}"
-        );
-        assert_eq!(super::cursor(&cursor).expect("a key"), key);
-    }
-
-    #[test]
-    fn an_invalid_cursor_is_rejected() {
-        for text in ["", "nonsense", "W10", "eyJhIjoxfQ"] {
-            assert!(cursor(text).is_err(), "{text}");
-        }
-    }
 }

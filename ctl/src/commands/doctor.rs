@@ -18,7 +18,7 @@ use crate::{
     deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
     errors,
     output::{counted, humanize, print_records},
-    query::all_records,
+    query::{Query, Scope},
     session::Session,
     usage::UsageError,
 };
@@ -166,8 +166,9 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
 /// Warns about API keys that expire soon and have no replacement. The identity that runs `doctor` may
 /// be unable to read keys.
 async fn check_keys(deployment: &Deployment) -> Outcome {
-    let keys = match all_records(deployment, Table::KEYS).await {
-        Ok(keys) => keys.into_iter().map(to_display),
+    let query = Query::new(Table::KEYS, Scope::All);
+    let keys = match query.run(deployment).await {
+        Ok(keys) => keys.records.into_iter().map(to_display),
         Err(error) => return Outcome::Skipped(error),
     };
     let now = SystemTime::now();

@@ -158,7 +158,7 @@ async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Resu
             let partitions = partitions_of(deployment, table, org, project).await?;
             Scope::Partitions(table.primary_key[0], partitions)
         }
-        _ => Scope::KeyPrefix(table.primary_key[0], format!("{}#", values.join("#"))),
+        _ => Scope::partitions_of(table, &values.join("#")),
     })
 }
 
@@ -225,7 +225,7 @@ mod tests {
         let scope = scope(&deployment, table, &["acme".to_owned()]).await;
 
         let prefix = "acme#".to_owned();
-        assert!(matches!(scope, Ok(Scope::KeyPrefix("project", found)) if found == prefix));
+        assert!(matches!(scope, Ok(Scope::Filter(_, "project", found)) if found == prefix));
         let key = ["org_id", "project_id", "library_id"];
         assert_eq!(key_columns(table), key);
     }

@@ -99,28 +99,36 @@ fn joined_keys_are_split_into_columns() {
 #[test]
 fn text_with_line_breaks_is_listed_in_one_line() {
     let server = Server::start(&[]);
-    let body = r#"{"dataStoreName":"a","dataStoreDescription":"one\ntwo\tthree"}"#;
-    let response = server.post("/api/v1/org/acme/dataStores/create", None, body);
+    let harmless = "Zoë 市场\u{3000}﷽ é\u{301} 🎉\u{fe0f}";
+    let description = format!("one\ntwo\tthree {harmless}");
+    let body = json!({ "dataStoreName": "a", "dataStoreDescription": description }).to_string();
+    let response = server.post("/api/v1/org/acme/dataStores/create", None, &body);
     assert_eq!(response.status, 204);
 
     let list = server.run(&["list", "data-stores"]);
 
     assert_eq!(list.lines().count(), 2, "{list}");
-    assert!(list.contains(r"one\ntwo\tthree"), "{list}");
+    assert!(
+        list.contains(&format!(r"one\ntwo\tthree {harmless}")),
+        "{list}"
+    );
 }
 
 /// Anyone who knows an organization's id can store text that an operator lists.
 #[test]
 fn stored_text_cannot_control_the_terminal() {
     let server = Server::start(&[]);
-    let body = r#"{"dataStoreName":"a\u202eb\u2066c\u200bd"}"#;
-    let response = server.post("/api/v1/org/acme/dataStores/create", None, body);
-    assert_eq!(response.status, 204, "{}", response.body);
+    let name = "a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
+    assert_eq!(server.create_data_store("acme", &server.key, name), 204);
 
     let list = server.run(&["list", "data-stores"]);
+    let json = server.run(&["list", "data-stores", "--json"]);
 
-    assert!(list.contains(r"a\u{202e}b\u{2066}c\u{200b}d"), "{list}");
-    assert!(list.is_ascii(), "{list:?}");
+    let escaped = r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
+    assert!(list.contains(escaped), "{list}");
+    assert!(list.is_ascii() && json.is_ascii(), "{list:?}, {json:?}");
+    let records: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(records[0]["data_store_name"], name);
 }
 
 #[test]
@@ -155,15 +163,17 @@ fn pages_together_contain_every_record_once() {
         assert_eq!(records, all);
     }
 
-    let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", "nonsense"]);
-    assert_usage_error(&invalid, "use the cursor that the previous page printed");
+    for cursor in ["", "nonsense", "W10", "eyJhIjoxfQ"] {
+        let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", cursor]);
+        assert_usage_error(&invalid, "use the cursor that the previous page printed");
+    }
 }
 
 /// The members of an organization are read team by team.
 #[test]
 fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
     let server = Server::start(&[]);
-    let users = json!({ "usersAddingToTeam": [{ "userid": "ada" }] }).to_string();
+    let users = json!({ "usersAddingToTeam": [{ "userid": "Zoë \"7\"" }] }).to_string();
     for team in ["a", "b"] {
         let project = "/api/v1/project/acme/apollo";
         let body = json!({ "teamName": team }).to_string();
@@ -185,6 +195,8 @@ fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
 
     assert_eq!(second["records"][0]["team_id"], "b");
     let cursor = first["next"].as_str().unwrap();
+    let is_safe_in_a_shell = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    assert!(cursor.chars().all(is_safe_in_a_shell), "{cursor}");
     let list = [
         "list", "members", "--limit", "1", "--after", cursor, "--org",
     ];

@@ -88,12 +88,9 @@ impl Weakness {
                 values.expect("values").remove(":seen");
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
-                let prefix = &mut body["ExpressionAttributeValues"][":prefix"]["S"];
-                if let Some(text) = prefix.as_str() {
-                    *prefix = json!(text.trim_end_matches('#'));
-                } else {
-                    let members = body["ExpressionAttributeValues"].as_object_mut();
-                    members.expect("values").remove(":prefix");
+                let value = body.pointer_mut("/ExpressionAttributeValues/:value/S");
+                if let Some(Value::String(value)) = value {
+                    *value = value.trim_end_matches('#').to_owned();
                 }
             }
             _ => {}

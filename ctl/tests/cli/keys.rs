@@ -75,6 +75,11 @@ fn a_key_may_call_only_its_operations() {
     let server = Server::start(&[]);
     let key = create(&server, "", &["--allow", "create_team,set_bot_voice"]);
     assert_eq!(server.create_data_store("acme", &key, "Papers"), 403);
+    let list = server.run(&["keys", "list"]);
+    // It has no label, and was neither revoked nor replaced.
+    let is_listed =
+        |line: &str| line.contains(" - ") && line.ends_with("create_team,set_bot_voice");
+    assert!(list.lines().any(is_listed), "{list}");
 
     let unknown = server.output(&["keys", "create", "--org", "acme", "--allow", "delete_team"]);
 

@@ -6,8 +6,7 @@ use workspace_management::{store::Table, values::is_visible};
 use crate::{listed_tables, server::Server};
 
 /// Colors, a cleared screen, reordered and hidden text, and a second line.
-const HOSTILE: &str =
-    "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{200b}\u{2028}\u{e0041}\u{2800}";
+const HOSTILE: &str = "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{2069}\u{200b}\u{61c}\u{feff}\u{2028}\u{e0041}\u{2800}";
 
 /// Stores a copy of a record whose key has these values. All other attributes of it are hostile.
 fn put_hostile(server: &Server, table: Table, record: &Value, key: &[&str]) {

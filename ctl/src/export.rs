@@ -25,7 +25,7 @@ pub(crate) fn line(table: Table, mut record: Value) -> String {
 }
 
 /// A file that only its owner can read, because records can be personal data.
-fn private_file() -> OpenOptions {
+pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).append(true);
     #[cfg(unix)]

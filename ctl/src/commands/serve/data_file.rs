@@ -3,20 +3,20 @@
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, TryLockError},
-    io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     mem,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, bail};
-use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use workspace_local::{
     dynamodb::DynamoDb,
     tables::{Declaration, create_missing, table_names},
 };
 use workspace_management::store::Table;
 
-use crate::commands::doctor::differences;
+use crate::{commands::doctor::differences, export::private_file};
 
 /// What every SQLite file begins with.
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
@@ -70,20 +70,11 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A new file that only its owner can read, because records can be personal data.
-fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 /// Locks the data file for this process, by a lock of it or of a file next to it. The system releases
 /// the lock when the process ends.
 fn lock(file: &Path, locked: &Path) -> Result<()> {
     let lock = private_file()
-        .truncate(false)
+        .create(true)
         .open(locked)
         .with_context(|| cannot_open(file))?;
     match lock.try_lock() {
@@ -115,27 +106,26 @@ fn remove_changes(file: &Path) -> Result<()> {
             changes.display()
         );
     }
-    for suffix in ["-wal", "-shm"] {
-        remove(&with_suffix(file, suffix)).with_context(|| cannot_open(file))?;
-    }
-    Ok(())
+    remove(file, &["-wal", "-shm"]).with_context(|| cannot_open(file))
 }
 
-fn remove(file: &Path) -> std::io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+/// Removes those of the files with these suffixes that exist.
+fn remove(file: &Path, suffixes: &[&str]) -> io::Result<()> {
+    for suffix in suffixes {
+        match fs::remove_file(with_suffix(file, suffix)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Creates the file with all tables. If the process is killed meanwhile, there is no file.
 async fn create(file: &Path) -> Result<()> {
     // A name that no other data file has.
     let new = with_suffix(file, "-being-created");
-    for suffix in ["", "-wal", "-shm"] {
-        // What a killed process has left.
-        remove(&with_suffix(&new, suffix))?;
-    }
+    // What a killed process has left.
+    remove(&new, &["", "-wal", "-shm"])?;
     private_file().create_new(true).open(&new)?;
     let client = DynamoDb::open(&new)?.client();
     create_missing(&client, &table_names()).await?;
@@ -176,15 +166,12 @@ fn check_type(file: &Path) -> Result<()> {
 
 /// Rejects a file that `serve` has not created.
 fn check_application(file: &Path) -> Result<()> {
-    let mut header = [0; 72];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut header));
-    let is_short = |error: &std::io::Error| error.kind() == ErrorKind::UnexpectedEof;
-    if let Err(error) = read
-        && !is_short(&error)
-    {
-        return Err(error).with_context(|| cannot_open(file));
-    }
-    if !header.starts_with(SQLITE) || !header.ends_with(&APPLICATION_ID.1) {
+    let mut header = Vec::new();
+    File::open(file)
+        .and_then(|file| file.take(72).read_to_end(&mut header))
+        .with_context(|| cannot_open(file))?;
+    let has_id = header.len() == 72 && header.ends_with(&APPLICATION_ID.1);
+    if !header.starts_with(SQLITE) || !has_id {
         bail!(
             "{} is not a data file of this version of `serve`: choose another file",
             file.display()
@@ -204,11 +191,7 @@ async fn check_tables(dynamodb: &DynamoDb, file: &Path) -> Result<()> {
                 let description = description.table.context("no description")?;
                 differences(&Declaration::of(*table)?, &description)
             }
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(DescribeTableError::is_resource_not_found_exception) =>
-            {
+            Err(error) if error.code() == Some("ResourceNotFoundException") => {
                 vec!["it is missing".to_owned()]
             }
             Err(error) => return Err(error).with_context(|| cannot_open(file)),

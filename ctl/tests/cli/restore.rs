@@ -316,6 +316,9 @@ fn only_the_records_in_the_scope_are_restored() {
         "data-stores",
     ];
     assert_usage_error(&server.output(&table), "choose its records with --org");
+    let missing = "restore --from no/file --to teams --org acme";
+    let missing = server.output(&missing.split(' ').collect::<Vec<_>>());
+    assert_fails(&missing, "there is no file no/file, and the table no/file");
     let table = &table[1..];
     assert_eq!(
         counts(&server, &[table, &["--org", "acme"]].concat()),

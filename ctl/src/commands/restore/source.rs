@@ -50,10 +50,9 @@ impl<'a> Source<'a> {
     /// Opens a file. `None` if the name is that of a table.
     ///
     /// # Errors
-    /// If the file cannot be read, or there is none and an option that a table requires is missing.
+    /// If the file cannot be read, or there is none and an option for tables is missing.
     pub(super) fn open(name: &'a str, scope: &'a Scope) -> Result<Option<Self>> {
-        let is_table_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        let problem = if Path::new(name).is_file() {
+        if Path::new(name).is_file() {
             let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
             return Ok(Some(Self {
                 name,
@@ -61,16 +60,15 @@ impl<'a> Source<'a> {
                 is_table: false,
                 scope,
             }));
-        } else if name.is_empty() || !name.chars().all(is_table_name) {
-            "a table cannot have this name"
-        } else if scope.to.is_none() {
-            "if it is a table, give the kind of its records with --to"
-        } else if scope.org.is_none() && !scope.all_orgs {
-            "if it is a table, choose its records with --org, or use --all-orgs"
-        } else {
+        }
+        if scope.to.is_some() && (scope.org.is_some() || scope.all_orgs) {
             return Ok(None);
-        };
-        Err(UsageError(format!("there is no file {name}: {problem}")).into())
+        }
+        let message = format!(
+            "there is no file {name}: if it is a table, give the kind of its records with --to, \
+             and choose its records with --org, or use --all-orgs"
+        );
+        Err(UsageError(message).into())
     }
 
     /// Copies the records in the scope from a table to a temporary file, which has no name.
@@ -89,7 +87,9 @@ impl<'a> Source<'a> {
             let scan = deployment.client.scan().table_name(name);
             let scan = scan.consistent_read(true).set_exclusive_start_key(after);
             let response = scan.send().await;
-            let response = response.with_context(|| format!("cannot read {name}"))?;
+            let response = response.with_context(|| {
+                format!("there is no file {name}, and the table {name} cannot be read")
+            })?;
             for item in response.items.unwrap_or_default() {
                 let record = to_json(item.clone());
                 if !scope.contains(table, &record) {

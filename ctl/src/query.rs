@@ -53,7 +53,8 @@ pub(crate) struct Query {
     scope: Scope,
     /// The name of the sort key, and how its values must begin.
     sort_key_prefix: Option<(&'static str, String)>,
-    limit: Option<NonZeroUsize>,
+    /// The maximum number of records that are still read.
+    limit: Option<usize>,
     /// The key after which the next request continues.
     after: Option<Item>,
     /// Whether the whole table was read.
@@ -128,7 +129,7 @@ impl Query {
 
     /// Reads only a page.
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
-        self.limit = options.limit;
+        self.limit = options.limit.map(NonZeroUsize::get);
         self.after = options.after;
         // Continues in the partition of the cursor, or in the next one if it is gone.
         if let (Scope::Partitions(key, values), Some(after)) = (&mut self.scope, &self.after)
@@ -148,28 +149,27 @@ impl Query {
     /// If DynamoDB cannot be reached or rejects a request.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
         let mut counter = Counter::new("records read");
-        let limit = self.limit.map_or(usize::MAX, NonZeroUsize::get);
+        let is_limited = self.limit.is_some();
         let mut items: Vec<Item> = Vec::new();
-        while items.len() < limit
+        while self.limit != Some(0)
             && let Some(found) = self.next(deployment).await?
         {
+            // The next request has a lower limit, because a cursor must be the end of a request.
+            self.limit = self.limit.map(|limit| limit.saturating_sub(found.len()));
             counter.add(found.len());
             items.extend(found);
         }
         counter.finish();
-        let last_key = if items.len() > limit {
-            items.truncate(limit);
-            items.last().map(|item| self.key(item))
-        } else if self.is_finished() {
-            None
-        } else {
+        let last_key = match self.is_finished() {
+            true => None,
             // At the end of a partition, there is no key of the last request.
-            self.after
-                .take()
-                .or_else(|| items.last().map(|item| self.key(item)))
+            false => {
+                let last = || items.last().map(|item| self.key(item));
+                self.after.clone().or_else(last)
+            }
         };
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
-        if self.limit.is_none() {
+        if !is_limited {
             let key = |record: &Value| -> Vec<String> {
                 let key = self.table.primary_key.iter();
                 key.map(|name| record[*name].to_string()).collect()
@@ -179,7 +179,7 @@ impl Query {
         Ok(Page {
             records,
             cursor: last_key.map(encode_cursor).transpose()?,
-            is_limited: self.limit.is_some(),
+            is_limited,
         })
     }
 
@@ -229,7 +229,7 @@ impl Query {
         deployment: &Deployment,
         name: &str,
     ) -> Result<(Vec<Item>, Option<Item>)> {
-        let limit = self.limit.and_then(|limit| limit.get().try_into().ok());
+        let limit = self.limit.and_then(|limit| limit.try_into().ok());
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let Scope::Partitions(key, values) = &self.scope else {
             let mut scan = deployment

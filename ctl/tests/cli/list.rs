@@ -1,5 +1,7 @@
 //! `list`.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::{assert_fails, assert_usage_error, listed_tables, server::Server};
@@ -167,6 +169,32 @@ fn pages_together_contain_every_record_once() {
         let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", cursor]);
         assert_usage_error(&invalid, "use the cursor that the previous page printed");
     }
+}
+
+/// DynamoDB returns at most a megabyte at once. The index has a longer key than the table.
+#[test]
+fn pages_of_large_records_in_an_index_contain_every_record_once() {
+    let server = Server::start(&[]);
+    let scan = server.dynamodb("Scan", &json!({ "TableName": "KeysTable" }));
+    let mut key = scan["Items"][0].clone();
+    key["label"] = json!({ "S": "x".repeat(300_000) });
+    for number in 0..8 {
+        key["key_id"] = json!({ "S": format!("key{number}") });
+        server.dynamodb("PutItem", &json!({ "TableName": "KeysTable", "Item": key }));
+    }
+    let list = "keys list --org acme --limit 5";
+    let list: Vec<_> = list.split(' ').collect();
+    let first = server.json(&list);
+    let after = ["--after", first["next"].as_str().unwrap()];
+    let second = server.json(&[&list[..], &after].concat());
+    let pages = [&first, &second].map(|page| page["records"].as_array().unwrap());
+    assert_eq!(pages.map(Vec::len), [5, 4]);
+    let ids: HashSet<_> = pages
+        .into_iter()
+        .flatten()
+        .map(|key| key["key_id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 9);
 }
 
 /// The members of an organization are read team by team.

@@ -178,6 +178,22 @@ fn a_revoked_key_has_a_time_of_revocation() {
     }
 }
 
+/// Another program may write a `state_id` that is null.
+#[test]
+fn an_organization_whose_state_id_is_null_is_disabled_and_enabled() {
+    for command in ["disable", "enable"] {
+        let network = network();
+        let mut record = match command {
+            "disable" => fixtures::organization("acme"),
+            _ => fixtures::disabled_organization("acme"),
+        };
+        record["state_id"] = json!(null);
+        network.dynamodb.put(Table::ORGANIZATIONS, record);
+        let output = run(&network, &None, &["orgs", command, "acme"]);
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
 /// A condition on an attribute that is missing also holds for a record that is missing, which the
 /// update would then create.
 #[test]

@@ -12,7 +12,7 @@ use super::record;
 use crate::{
     deployment::Deployment,
     output::print_record,
-    records::{text_of, to_json},
+    records::{to_json, unchanged},
     session::{Operator, Session, random_id},
     wait::{SAFE_WAIT, Wait},
     write::Condition,
@@ -99,22 +99,14 @@ pub async fn change(
             (state, wanted) if state == wanted => return Ok(organization),
             _ => {}
         }
-        let seen = [("seen", text_of(&organization, "state_id").to_owned())];
-        let has_id = !organization["state_id"].is_null();
+        let (unchanged, seen) = unchanged(&organization, &["state_id"]);
         let condition = Condition {
             table: Table::ORGANIZATIONS,
             key: &[org],
-            expression: match has_id {
-                true => {
-                    "attribute_exists(org_id) AND attribute_not_exists(erasing_id) \
-                    AND state_id = :seen"
-                }
-                false => {
-                    "attribute_exists(org_id) AND attribute_not_exists(erasing_id) \
-                    AND attribute_not_exists(state_id)"
-                }
-            },
-            values: if has_id { &seen } else { &[] },
+            expression: &format!(
+                "attribute_exists(org_id) AND attribute_not_exists(erasing_id) AND {unchanged}"
+            ),
+            values: &seen,
         };
         let (now, id) = (timestamp(SystemTime::now()), random_id()?);
         let values = [("at", now), ("by", operator.name.clone()), ("id", id)];

@@ -85,7 +85,7 @@ impl Weakness {
                 body["ConditionExpression"] =
                     json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
                 let values = body["ExpressionAttributeValues"].as_object_mut();
-                values.expect("values").remove(":seen");
+                values.expect("values").remove(":state_id");
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
                 let value = body.pointer_mut("/ExpressionAttributeValues/:value/S");

@@ -2,7 +2,7 @@
 
 mod lost_response;
 
-use std::time::SystemTime;
+use std::{collections::HashMap, time::SystemTime};
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{
@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use serde_json::Value;
-use workspace_management::store::{FailedCondition, Item, Table, failed_conditions, timestamp};
+use workspace_management::store::{FailedCondition, Table, failed_conditions, timestamp};
 
 use self::lost_response::LostResponse;
 use crate::{
@@ -44,15 +44,13 @@ pub(crate) struct Condition<'a> {
 impl Condition<'_> {
     /// The condition as an action of a transaction, which it cancels if it fails.
     pub(crate) fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
-        let mut check = ConditionCheck::builder()
+        let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.table.item_key(self.key)))
             .condition_expression(self.expression)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (name, value) in self.values {
-            check = check.expression_attribute_values(format!(":{name}"), text(value));
-        }
-        let check = check.build()?;
+            .set_expression_attribute_values(placeholders(self.values, &[]))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()?;
         Ok(TransactWriteItem::builder().condition_check(check).build())
     }
 
@@ -63,16 +61,15 @@ impl Condition<'_> {
         expression: &str,
         values: Values<'_>,
     ) -> Result<TransactWriteItem> {
-        let mut update = Update::builder()
+        let update = Update::builder()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.table.item_key(self.key)))
             .update_expression(expression)
             .condition_expression(self.expression)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (name, value) in self.values.iter().chain(values) {
-            update = update.expression_attribute_values(format!(":{name}"), text(value));
-        }
-        Ok(TransactWriteItem::builder().update(update.build()?).build())
+            .set_expression_attribute_values(placeholders(self.values, values))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()?;
+        Ok(TransactWriteItem::builder().update(update).build())
     }
 
     /// Updates the record. Returns its new attributes, or `None` if the condition fails.
@@ -84,20 +81,20 @@ impl Condition<'_> {
         deployment: &Deployment,
         expression: &str,
         values: Values<'_>,
-    ) -> Result<Option<Item>> {
-        let mut update = deployment
+    ) -> Result<Option<Value>> {
+        let updated = deployment
             .client
             .update_item()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.table.item_key(self.key)))
             .update_expression(expression)
             .condition_expression(self.expression)
-            .return_values(ReturnValue::AllNew);
-        for (name, value) in self.values.iter().chain(values) {
-            update = update.expression_attribute_values(format!(":{name}"), text(value));
-        }
-        match update.send().await {
-            Ok(updated) => Ok(Some(updated.attributes.unwrap_or_default())),
+            .set_expression_attribute_values(placeholders(self.values, values))
+            .return_values(ReturnValue::AllNew)
+            .send()
+            .await;
+        match updated {
+            Ok(updated) => Ok(updated.attributes.map(to_json)),
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
             Err(error) => Err(error).with_context(|| self.failure("update", deployment)),
         }
@@ -128,7 +125,7 @@ impl Condition<'_> {
         let expression = format!("SET {}", sets.join(", "));
         let marked = self.update(deployment, &expression, &values).await?;
         let is_marked = |record: &Value| record[format!("{verb}_id")].is_string();
-        Ok(marked.map(to_json).filter(is_marked))
+        Ok(marked.filter(is_marked))
     }
 
     /// Deletes the record. If its response is lost, the request is repeated, so a condition that
@@ -138,18 +135,19 @@ impl Condition<'_> {
     /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<Deletion> {
         let lost = LostResponse::default();
-        let mut delete = deployment
+        let deleted = deployment
             .client
             .delete_item()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.table.item_key(self.key)))
             .condition_expression(self.expression)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (name, value) in self.values {
-            delete = delete.expression_attribute_values(format!(":{name}"), text(value));
-        }
-        let deleted = delete.customize().interceptor(lost.clone()).send();
-        let Err(error) = deleted.await else {
+            .set_expression_attribute_values(placeholders(self.values, &[]))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .customize()
+            .interceptor(lost.clone())
+            .send()
+            .await;
+        let Err(error) = deleted else {
             return Ok(Deletion::Done);
         };
         match error.as_service_error() {
@@ -243,6 +241,18 @@ pub(crate) async fn delete_found(
         }
     }
     Ok(Some(found))
+}
+
+/// The values of a condition and an update, or `None`, because DynamoDB rejects an empty map.
+fn placeholders(
+    condition: Values<'_>,
+    update: Values<'_>,
+) -> Option<HashMap<String, AttributeValue>> {
+    let values = condition.iter().chain(update);
+    let values: HashMap<_, _> = values
+        .map(|(name, value)| (format!(":{name}"), text(value)))
+        .collect();
+    (!values.is_empty()).then_some(values)
 }
 
 /// A text as an attribute of a record.

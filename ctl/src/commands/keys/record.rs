@@ -196,7 +196,7 @@ pub(crate) async fn revoke(
     };
     for expression in [keep, overwrite] {
         let updated = condition.update(deployment, expression, &values).await?;
-        let key = updated.map(to_json).ok_or_else(|| no_such_key(id))?;
+        let key = updated.ok_or_else(|| no_such_key(id))?;
         if key["revoked_at"].is_string() && !is_active(&key) {
             return Ok(key);
         }

@@ -12,7 +12,7 @@ use super::record;
 use crate::{
     deployment::Deployment,
     output::print_record,
-    records::{to_json, unchanged},
+    records::unchanged,
     session::{Operator, Session, random_id},
     wait::{SAFE_WAIT, Wait},
     write::Condition,
@@ -111,7 +111,7 @@ pub async fn change(
         let (now, id) = (timestamp(SystemTime::now()), random_id()?);
         let values = [("at", now), ("by", operator.name.clone()), ("id", id)];
         if let Some(updated) = condition.update(deployment, expression, &values).await? {
-            return Ok(to_json(updated));
+            return Ok(updated);
         }
     }
     bail!("other operators keep changing the organization {org}: agree with them, and try again")

@@ -90,7 +90,7 @@ fn a_rotation_of_all_keys_shortens_the_overlap_of_replaced_ones() {
     );
     assert!(error.contains("replaced 1 key of acme"), "{error}");
     let new: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(new["rotation_id"], run_id(error));
+    assert_eq!(new["request_id"], run_id(error));
     let active = server.records(&["keys", "list", "--state", "active"]);
     assert_eq!(active.len(), 1, "{active:?}");
     assert_eq!(active[0]["key_id"], new["key_id"]);
@@ -165,7 +165,7 @@ fn a_killed_rotation_of_all_keys_leaves_no_unknown_key() {
         let mut unprinted = 0;
         for key in server.records(&["keys", "list", "--org", &org, "--state", "active"]) {
             let id = key["key_id"].as_str().unwrap();
-            if key["rotation_id"].is_null() {
+            if key["replaces"].is_null() {
                 assert!(key["replaced_at"].is_string(), "{kill}: {key}");
             } else if !printed.contains(&format!("wsk_{id}_")) {
                 let last = error.lines().last().unwrap();

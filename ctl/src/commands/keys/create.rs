@@ -22,7 +22,6 @@ use super::{
 use crate::{
     deployment::Deployment,
     output::{escape, escape_json, humanize, write_line},
-    records::text_of,
     session::{Operator, Session},
     usage::identifier,
 };
@@ -99,8 +98,6 @@ pub struct NewKey {
     pub(crate) issued_for: Option<u64>,
     /// The record of the key that it replaces, as it was read.
     pub(crate) replaces: Option<Value>,
-    /// The id of the rotation of all keys that issued it.
-    pub(crate) rotation: Option<String>,
 }
 
 impl NewKey {
@@ -130,8 +127,23 @@ impl NewKey {
             record,
             issued_for: valid_for.map(|time| (time + Duration::from_millis(500)).as_secs()),
             replaces: None,
-            rotation: None,
         })
+    }
+
+    /// The item to store: the record, and the attributes that the function does not read.
+    pub(crate) fn item(&self, operator: &Operator) -> Result<Value> {
+        let mut item = serde_json::to_value(&self.record)?;
+        // The last four characters belong to the checksum and not to the secret.
+        item["last_four"] = json!(self.key[self.key.len() - 4..]);
+        item["created_by"] = json!(operator.name);
+        item["request_id"] = json!(operator.run_id);
+        if let Some(seconds) = self.issued_for {
+            item["issued_for"] = json!(seconds);
+        }
+        if let Some(old) = &self.replaces {
+            item["replaces"] = old["key_id"].clone();
+        }
+        Ok(item)
     }
 
     /// Prints the key. Revokes it if it cannot be printed, because then no one knows it.
@@ -143,16 +155,8 @@ impl NewKey {
     ) -> Result<()> {
         let text = match json {
             true => {
-                let mut record = record::to_display(serde_json::to_value(&self.record)?);
+                let mut record = record::to_display(self.item(operator)?);
                 record["key"] = json!(self.key);
-                record["created_by"] = json!(operator.name);
-                record["request_id"] = json!(operator.run_id);
-                if let Some(old) = &self.replaces {
-                    record["replaces"] = json!(text_of(old, "key_id"));
-                }
-                if let Some(rotation) = &self.rotation {
-                    record["rotation_id"] = json!(rotation);
-                }
                 // One line, so that the keys of a rotation of all keys can be read one by one.
                 escape_json(&record.to_string())
             }

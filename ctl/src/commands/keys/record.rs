@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::KeyRecord,
@@ -17,7 +17,7 @@ use crate::{
     query::{Query, Scope},
     records::{self, text_of, to_json, unchanged},
     session::Operator,
-    write::{Condition, text, transact},
+    write::{Condition, transact},
 };
 
 /// The default and the maximum of the parameter `KeyCacheSeconds`.
@@ -91,8 +91,7 @@ pub(crate) fn accepted_until(end: SystemTime) -> String {
 
 /// Stores a new key's record if its organization is enabled. Both the key and the one that it
 /// replaces, if there is one, belong to the organization as it is registered now. The replaced key
-/// must be neither revoked nor replaced meanwhile, and gets the new key's id. With the record, stores
-/// the last four characters of the key, which belong to the checksum and not to the secret.
+/// must be neither revoked nor replaced meanwhile, and gets the new key's id.
 ///
 /// # Errors
 /// If a condition fails, or DynamoDB cannot be reached.
@@ -129,10 +128,9 @@ pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operat
         let values = [("new", new.record.key_id.clone())];
         actions.push(replaced.update_action(deployment, expression, &values)?);
     }
-    actions.push(put(deployment, new, operator)?);
-    let failed = transact(deployment, actions)
-        .await
-        .with_context(|| format!("cannot store the key {}", new.record.key_id))?;
+    actions.push(put(deployment, new.item(operator)?)?);
+    let sent = transact(deployment, actions).await;
+    let failed = sent.with_context(|| format!("cannot store the key {}", new.record.key_id))?;
     let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
@@ -150,25 +148,14 @@ pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operat
     }
 }
 
-/// The action that stores a new key's record, with the attributes that the function does not read.
-fn put(deployment: &Deployment, new: &NewKey, operator: &Operator) -> Result<TransactWriteItem> {
-    let mut put = Put::builder()
+/// The action that stores a new key.
+fn put(deployment: &Deployment, key: Value) -> Result<TransactWriteItem> {
+    let put = Put::builder()
         .table_name(deployment.tables.name(Table::KEYS))
-        .set_item(Some(serde_dynamo::to_item(&new.record)?))
-        .item("last_four", text(&new.key[new.key.len() - 4..]))
-        .item("created_by", text(&operator.name))
-        .item("request_id", text(&operator.run_id))
-        .condition_expression("attribute_not_exists(key_id)");
-    if let Some(seconds) = new.issued_for {
-        put = put.item("issued_for", AttributeValue::N(seconds.to_string()));
-    }
-    if let Some(old) = &new.replaces {
-        put = put.item("replaces", text(text_of(old, "key_id")));
-    }
-    if let Some(rotation) = &new.rotation {
-        put = put.item("rotation_id", text(rotation));
-    }
-    Ok(TransactWriteItem::builder().put(put.build()?).build())
+        .set_item(Some(serde_dynamo::to_item(key)?))
+        .condition_expression("attribute_not_exists(key_id)")
+        .build()?;
+    Ok(TransactWriteItem::builder().put(put).build())
 }
 
 /// Revokes a key and returns its record. The time of an earlier revocation stays.

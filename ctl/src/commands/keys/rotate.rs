@@ -61,10 +61,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     expires.transpose()?;
     check_output()?;
     let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let mut operator = Operator::of(deployment).await?;
+    if let Some(run) = &options.run {
+        operator.run_id.clone_from(run);
+    }
     let rotation = Rotation {
         deployment,
-        run: options.run.as_deref().unwrap_or(&operator.run_id),
         operator: &operator,
         options: &options,
         json: session.json,
@@ -74,7 +76,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             let keys = record::find_all(deployment, &ids).await?;
             keys.iter().try_for_each(|key| check(key, options.again))?;
             for key in keys {
-                rotation.replace(key, None).await?;
+                rotation.replace(key).await?;
             }
             Ok(())
         }
@@ -108,7 +110,7 @@ fn is_retired(key: &Value) -> bool {
 /// # Errors
 /// If the run has created no key of the organization.
 fn unprinted(keys: &[Value], org: &str, run: &str) -> Result<Vec<String>> {
-    let created = keys.iter().filter(|key| key["rotation_id"] == run);
+    let created = keys.iter().filter(|key| key["request_id"] == run);
     if created.clone().next().is_none() {
         bail!(
             "no key of {org} was created by a run {run}: check the id, or leave out --continue to replace all keys"
@@ -127,8 +129,7 @@ fn unprinted(keys: &[Value], org: &str, run: &str) -> Result<Vec<String>> {
 /// What all keys of a command have in common.
 struct Rotation<'a> {
     deployment: &'a Deployment,
-    /// The id of the run, or of the one that it continues.
-    run: &'a str,
+    /// Its run is the one that this command continues, if there is one.
     operator: &'a Operator,
     options: &'a Options,
     json: bool,
@@ -138,7 +139,7 @@ impl Rotation<'_> {
     /// Replaces all active keys of an organization that the run did not create. One that was already
     /// replaced only expires at the end of the overlap.
     async fn replace_all(&self, org: &str) -> Result<()> {
-        let run = self.run;
+        let run = self.operator.run_id.as_str();
         let mut left = vec![];
         if self.options.run.is_some() {
             left = unprinted(&record::of(self.deployment, org).await?, org, run)?;
@@ -149,7 +150,7 @@ impl Rotation<'_> {
         let mut count = 0;
         let confirmation = (self.options.keys.confirmation, "replaced");
         let is_selected = |key: &Value| {
-            let is_done = key["rotation_id"] == run || (is_retired(key) && self.ends_before(key));
+            let is_done = key["request_id"] == run || (is_retired(key) && self.ends_before(key));
             record::is_active(key) && !is_done
         };
         let change = async |key: Value| {
@@ -157,7 +158,7 @@ impl Rotation<'_> {
                 return self.retire(&key).await;
             }
             count += 1;
-            self.replace(key, Some(run)).await
+            self.replace(key).await
         };
         all::change(self.deployment, org, confirmation, is_selected, change).await?;
         eprintln!("replaced {} of {org}", counted(count, "key"));
@@ -170,14 +171,13 @@ impl Rotation<'_> {
         Ok(())
     }
 
-    /// Replaces a key, perhaps as one of all in a run.
-    async fn replace(&self, mut item: Value, run: Option<&str>) -> Result<()> {
+    /// Replaces a key.
+    async fn replace(&self, mut item: Value) -> Result<()> {
         let old: KeyRecord = serde_json::from_value(item.clone())?;
         let expiry = self.options.expires.map_or_else(|| issued_for(&item), Ok)?;
         let expires_at = expiry.time(SystemTime::now())?;
         let mut new = NewKey::generate(&old.org_id, &old.label, old.operations, expires_at)?;
         new.replaces = Some(item.clone());
-        new.rotation = run.map(str::to_owned);
         let inserted = record::insert(self.deployment, &mut new, self.operator).await;
         inserted.with_context(|| format!("cannot replace the key {}", old.key_id))?;
         // Lets the old key expire only after the new one was printed.

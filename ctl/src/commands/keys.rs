@@ -3,7 +3,6 @@
 
 mod all;
 mod arguments;
-mod check;
 mod create;
 mod list;
 mod record;
@@ -36,8 +35,11 @@ pub(crate) enum Command {
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
     /// Show what API keys may do and until when, without printing the keys
-    #[command(after_help = check::EXAMPLES)]
-    Check(arguments::KeyArgument),
+    #[command(after_help = list::CHECK_EXAMPLES)]
+    Check {
+        #[arg(value_name = "KEY|ID|-", help = arguments::KEYS_HELP)]
+        key: String,
+    },
     /// Replace API keys with others for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),
@@ -55,7 +57,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,
         Command::List(options) => list::run(options, session).await,
-        Command::Check(key) => check::run(&key, session).await,
+        Command::Check { key } => list::check(&key, session).await,
         Command::Rotate(options) => rotate::run(options, session).await,
         Command::Revoke(keys) => revoke::run(&keys, session).await,
     }

@@ -59,6 +59,39 @@ fn a_created_key_works_for_its_organization_until_it_is_revoked() {
     assert_eq!(by_id(&server, &keys[0]["key_id"]), revoked);
 }
 
+/// Other programs can write attributes of every type.
+#[test]
+fn every_type_of_attribute_has_a_json_value() {
+    let server = Server::start(&[]);
+    let types = [
+        ("text", json!({ "S": "a" }), json!("a")),
+        ("integer", json!({ "N": "7" }), json!(7)),
+        ("decimal", json!({ "N": "1.5" }), json!(1.5)),
+        ("flag", json!({ "BOOL": true }), json!(true)),
+        ("null", json!({ "NULL": true }), json!(null)),
+        ("bytes", json!({ "B": "YWI=" }), json!("YWI=")),
+        ("byte_set", json!({ "BS": ["YWI="] }), json!(["YWI="])),
+        ("text_set", json!({ "SS": ["a"] }), json!(["a"])),
+        ("number_set", json!({ "NS": ["1"] }), json!(["1"])),
+        ("list", json!({ "L": [{ "S": "a" }] }), json!(["a"])),
+        (
+            "map",
+            json!({ "M": { "a": { "BOOL": false } } }),
+            json!({ "a": false }),
+        ),
+    ];
+    let mut item = json!({ "key_id": { "S": "anyAttribute" } });
+    for (name, value, _) in &types {
+        item[*name] = value.clone();
+    }
+    let request = json!({ "TableName": "KeysTable", "Item": item });
+    server.dynamodb("PutItem", &request);
+    let record = by_id(&server, &json!("anyAttribute"));
+    for (name, _, expected) in types {
+        assert_eq!(record[name], expected, "{name}");
+    }
+}
+
 #[test]
 fn a_list_of_keys_contains_neither_secrets_nor_hashes() {
     let server = Server::start(&[]);
@@ -390,6 +423,11 @@ fn a_key_expires_after_a_year_unless_told_otherwise() {
     create(&server, "default", &[]);
     create(&server, "never", &["--expires", "never"]);
     create(&server, "two weeks", &["--expires", "2w"]);
+    for expires in ["9000-01-31", "9000-01-31T00:00:00Z"] {
+        create(&server, expires, &["--expires", expires]);
+        let key = labelled(&server, expires).remove(0);
+        assert_eq!(key["expires_at"], "9000-01-31T00:00:00Z");
+    }
 
     assert_eq!(days_left("default"), Some(365));
     assert_eq!(days_left("never"), None);
@@ -400,7 +438,11 @@ fn a_key_expires_after_a_year_unless_told_otherwise() {
         "3M",
         "1y",
         "90",
+        "",
+        "d",
+        "+1d",
         "tomorrow",
+        "9000-13-01",
         "2001-01-01",
         "9999999d",
     ] {

@@ -13,19 +13,14 @@ use crate::{
     usage::{UsageError, identifier},
 };
 
-const DAY: Duration = Duration::from_secs(86_400);
-
-/// The maximum time for which a replaced key stays valid.
-const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
-
-/// The maximum length of a label, in characters.
-const MAX_LABEL: usize = 100;
+/// In seconds.
+const DAY: u64 = 86_400;
 
 /// The end of the year 9999, the last one in RFC 3339.
 const END_OF_TIME: Duration = Duration::from_secs(253_402_300_800);
 
 /// When a key expires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Expiry {
     Never,
     After(Duration),
@@ -80,8 +75,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     let seconds = match unit {
         "s" => 1,
         "h" => 3_600,
-        "d" => DAY.as_secs(),
-        "w" => 7 * DAY.as_secs(),
+        "d" => DAY,
+        "w" => 7 * DAY,
         _ => return Err(ERROR),
     };
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -93,7 +88,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
 /// Parses the overlap of a rotation.
 pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
     let overlap = duration(text)?;
-    match overlap <= MAX_OVERLAP {
+    match overlap.as_secs() <= 30 * DAY {
         true => Ok(overlap),
         false => Err("a replaced key can stay valid for at most 30 days"),
     }
@@ -101,7 +96,7 @@ pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
 
 /// Parses a label.
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {
-    if text.chars().count() > MAX_LABEL {
+    if text.chars().count() > 100 {
         return Err("a label has at most 100 characters");
     }
     match text.contains(char::is_control) {
@@ -110,33 +105,14 @@ pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Which keys a command works on.
-#[derive(Debug, clap::Args)]
-pub(crate) struct KeyArgument {
-    /// The key, its id, or `-` to read keys and ids from standard input, one per line
-    #[arg(value_name = "KEY|ID|-")]
-    key: String,
-}
-
-impl KeyArgument {
-    /// The ids of the keys.
-    ///
-    /// # Errors
-    /// A [`UsageError`], which never contains the argument: it may be a secret.
-    pub(crate) fn ids(&self) -> Result<Vec<String>> {
-        key_ids(&self.key)
-    }
-}
+/// The help of an argument that names keys.
+pub(super) const KEYS_HELP: &str =
+    "The key, its id, or `-` to read keys and ids from standard input, one per line";
 
 /// The keys that a command works on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeySelection {
-    /// The key, its id, or `-` to read keys and ids from standard input, one per line
-    #[arg(
-        value_name = "KEY|ID|-",
-        required_unless_present = "all",
-        conflicts_with = "all"
-    )]
+    #[arg(value_name = "KEY|ID|-", help = KEYS_HELP, required_unless_present = "all", conflicts_with = "all")]
     key: Option<String>,
     /// Use all keys of the organization in --org
     #[arg(long, requires = "org")]
@@ -173,19 +149,18 @@ impl KeySelection {
     }
 }
 
-fn key_ids(argument: &str) -> Result<Vec<String>> {
+/// The ids of the keys in an argument or, for `-`, in standard input, without duplicates.
+///
+/// # Errors
+/// A [`UsageError`], which never contains the argument: it may be a secret.
+pub(super) fn key_ids(argument: &str) -> Result<Vec<String>> {
     if argument != "-" {
         return Ok(vec![key_id(argument)?]);
     }
     if io::stdin().is_terminal() {
         eprintln!("enter keys or their ids, one per line, and then press Ctrl-D");
     }
-    let input = io::read_to_string(io::stdin()).context("cannot read standard input")?;
-    Ok(ids_of_lines(&input)?)
-}
-
-/// The ids of the keys in lines of text, without duplicates and blank lines.
-fn ids_of_lines(text: &str) -> Result<Vec<String>, UsageError> {
+    let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
     let mut ids = Vec::new();
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         if line.is_empty() {
@@ -198,10 +173,10 @@ fn ids_of_lines(text: &str) -> Result<Vec<String>, UsageError> {
             ids.push(id);
         }
     }
-    match ids.is_empty() {
-        true => Err(UsageError("standard input contains no key".to_owned())),
-        false => Ok(ids),
+    if ids.is_empty() {
+        return Err(UsageError("standard input contains no key".to_owned()).into());
     }
+    Ok(ids)
 }
 
 fn key_id(text: &str) -> Result<String, UsageError> {
@@ -221,27 +196,4 @@ fn key_id(text: &str) -> Result<String, UsageError> {
         }
     };
     Err(UsageError(message.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_expiry_is_a_duration_a_date_or_never() {
-        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_801_353_600);
-        for (text, expected) in [
-            ("never", Expiry::Never),
-            ("90d", Expiry::After(90 * DAY)),
-            ("12h", Expiry::After(DAY / 2)),
-            ("2w", Expiry::After(14 * DAY)),
-            ("2027-01-31", Expiry::At(date)),
-            ("2027-01-31T00:00:00Z", Expiry::At(date)),
-        ] {
-            assert_eq!(expiry(text), Ok(expected), "{text}");
-        }
-        for text in " 3m 3M 1y 90 -1d +1d tomorrow 2027-13-01 d".split(' ') {
-            assert!(expiry(text).is_err(), "{text}");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! `keys list`.
+//! `keys list` and `keys check`.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,10 +6,13 @@ use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use super::{arguments::duration, record::to_display};
+use super::{
+    arguments::{duration, key_ids},
+    record::{find_all, to_display},
+};
 use crate::{
     commands::orgs,
-    output::print_page,
+    output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
     usage::identifier,
@@ -21,7 +24,11 @@ Examples:
   workspacectl keys list --expiring 14d
   workspacectl keys list --state revoked --json";
 
-/// The columns of `keys list`.
+pub(crate) const CHECK_EXAMPLES: &str = "\
+Examples:
+  workspacectl keys check 0fzzzxjylrx3
+  workspacectl keys check - < keys.txt";
+
 const COLUMNS: [&str; 10] = [
     "key_id",
     "last_four",
@@ -68,20 +75,26 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if let Some(org) = options.org.filter(|_| page.records.is_empty()) {
         orgs::record::find(deployment, &org).await?;
     }
-    let keys = page.records.into_iter().map(to_display);
-    page.records = keys
-        .filter(|key| {
-            options
-                .state
-                .as_ref()
-                .is_none_or(|state| key["state"] == **state)
-        })
-        .filter(|key| {
-            let within = |time| expires_within(key, time, SystemTime::now());
-            options.expiring.is_none_or(within)
-        })
-        .collect();
+    page.records = page.records.into_iter().map(to_display).collect();
+    if let Some(state) = options.state {
+        page.records.retain(|key| key["state"] == *state);
+    }
+    if let Some(time) = options.expiring {
+        let now = SystemTime::now();
+        page.records.retain(|key| expires_within(key, time, now));
+    }
     print_page(&page, &COLUMNS, session.json)
+}
+
+/// Shows keys. Does not compare their secrets, which the service does.
+///
+/// # Errors
+/// If the argument is invalid, a key does not exist, or DynamoDB cannot be reached.
+pub(crate) async fn check(key: &str, session: &Session) -> Result<()> {
+    let ids = key_ids(key)?;
+    let keys = find_all(session.deployment().await?, &ids).await?;
+    let keys: Vec<_> = keys.into_iter().map(to_display).collect();
+    print_records(&keys, &COLUMNS, session.json)
 }
 
 /// Whether an active key expires within a time.

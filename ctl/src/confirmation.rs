@@ -6,19 +6,11 @@ use anyhow::{Result, bail};
 
 use crate::{output::escape, usage::UsageError};
 
-/// The option of commands that change or delete records.
+/// The option of commands that change or delete records. Scripts can give it to those that never ask.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Confirmation {
     /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
-}
-
-/// The same option, for commands that never ask.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct NoQuestion {
-    /// Accepted for scripts: this command does not ask
-    #[arg(long)]
+    #[arg(long, global = true)]
     yes: bool,
 }
 

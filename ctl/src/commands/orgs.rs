@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use crate::{
-    confirmation::NoQuestion,
+    confirmation::Confirmation,
     deployment::Deployment,
     index::partitions_of,
     output::{print_page, print_records},
@@ -91,7 +91,7 @@ pub(crate) struct DisableOptions {
     #[command(flatten)]
     wait: Wait,
     #[command(flatten)]
-    _yes: NoQuestion,
+    _yes: Confirmation,
 }
 
 /// The columns of an organization.

@@ -11,12 +11,7 @@ use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
 
 use self::record::Target;
-use crate::{
-    confirmation::{Confirmation, NoQuestion},
-    session::Session,
-    usage::identifier,
-    wait::Wait,
-};
+use crate::{confirmation::Confirmation, session::Session, usage::identifier, wait::Wait};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +28,8 @@ pub(crate) struct Options {
     /// Append the records to this file before they are deleted: `restore` copies them back
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
+    #[command(flatten)]
+    confirmation: Confirmation,
     #[command(subcommand)]
     command: Command,
 }
@@ -57,8 +54,6 @@ pub(crate) enum Command {
         /// The user's id, exactly as it was added. Similar ids are named, and not removed
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
-        #[command(flatten)]
-        confirmation: Confirmation,
     },
     /// Remove a team and its members, after a wait until the function's caches have expired
     #[command(
@@ -72,8 +67,6 @@ pub(crate) enum Command {
         team: String,
         #[command(flatten)]
         wait: Wait,
-        #[command(flatten)]
-        confirmation: Confirmation,
     },
     /// Remove a model from an organization
     #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
@@ -86,8 +79,6 @@ pub(crate) enum Command {
         /// The `modelid` of the model
         #[arg(value_name = "MODELID", value_parser = NonEmptyStringValueParser::new())]
         model: String,
-        #[command(flatten)]
-        _yes: NoQuestion,
     },
     /// Remove the record of a data store
     #[command(after_help = "Example:\n  workspacectl remove data-store --org globex papers")]
@@ -97,8 +88,6 @@ pub(crate) enum Command {
         /// The id of the data store
         #[arg(value_parser = identifier)]
         id: String,
-        #[command(flatten)]
-        _yes: NoQuestion,
     },
     /// Remove the voice of a bot
     #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
@@ -108,8 +97,6 @@ pub(crate) enum Command {
         /// The id of the bot
         #[arg(value_parser = identifier)]
         bot: String,
-        #[command(flatten)]
-        _yes: NoQuestion,
     },
     /// Remove the record of a project's logging instance
     #[command(
@@ -118,8 +105,6 @@ pub(crate) enum Command {
     LoggingInstance {
         #[command(flatten)]
         project: Project,
-        #[command(flatten)]
-        _yes: NoQuestion,
     },
 }
 
@@ -154,56 +139,52 @@ pub(crate) struct Project {
 /// If there is no such record, it changes meanwhile, it is not confirmed, the export cannot be
 /// written, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let export = options.export.as_deref();
+    let (export, confirmation) = (options.export.as_deref(), options.confirmation);
     let target = match options.command {
         Command::Team {
             project: Project { org, project },
             team,
             wait,
-            confirmation,
         } => {
             let team = team::target(&format!("{org}#{project}"), &team);
             return team::run(&team, wait, confirmation, export, session).await;
         }
         Command::Member {
-            org: Organization { org },
+            org,
             project,
             team,
             user,
-            confirmation,
             ..
         } => match (project, team) {
             (Some(project), Some(team)) => Target {
                 table: Table::TEAM_MEMBERS,
                 name: format!("the member {user} of the team {team}"),
-                key: [format!("{org}#{project}#{team}"), user],
+                key: [format!("{}#{project}#{team}", org.org), user],
             },
             // With --all-teams.
-            _ => return person::run(&org, &user, confirmation, export, session).await,
+            _ => return person::run(&org.org, &user, confirmation, export, session).await,
         },
         Command::Model {
-            org: Organization { org },
+            org,
             model_type,
             model,
-            ..
         } => Target {
             table: Table::MODELS,
             name: format!("the model {model} of the type {model_type}"),
-            key: [org, format!("{model_type}#{model}")],
+            key: [org.org, format!("{model_type}#{model}")],
         },
-        Command::DataStore { org, id, .. } => Target {
+        Command::DataStore { org, id } => Target {
             table: Table::DATA_STORES,
             name: format!("the data store {id}"),
             key: [org.org, id],
         },
-        Command::Voice { org, bot, .. } => Target {
+        Command::Voice { org, bot } => Target {
             table: Table::BOT_VOICES,
             name: format!("the voice of the bot {bot}"),
             key: [org.org, bot],
         },
         Command::LoggingInstance {
             project: Project { org, project },
-            ..
         } => Target {
             table: Table::LOGGING_INSTANCES,
             name: format!("the logging instance of the project {project}"),

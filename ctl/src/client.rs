@@ -80,7 +80,10 @@ impl Intercept for ClockCheck {
                 "ahead of",
             ),
         };
-        let error = WrongClock(humanize(difference), direction);
+        let text = humanize(difference);
+        let error = WrongClock(format!(
+            "this machine's clock is {text} {direction} DynamoDB's: set it"
+        ));
         if difference > CLOCK_FAILURE {
             return Err(error.into());
         }
@@ -91,17 +94,13 @@ impl Intercept for ClockCheck {
     }
 }
 
-/// The difference between the clocks, and its direction.
+/// What is wrong with the clock.
 #[derive(Debug)]
-pub(crate) struct WrongClock(String, &'static str);
+pub(crate) struct WrongClock(String);
 
 impl fmt::Display for WrongClock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(difference, direction) = self;
-        write!(
-            formatter,
-            "this machine's clock is {difference} {direction} DynamoDB's: set it"
-        )
+        formatter.write_str(&self.0)
     }
 }
 

@@ -102,12 +102,7 @@ impl CompleteExport {
                 .is_some_and(|extension| extension == "partial")
                 && fs::read(path).is_ok_and(|text| String::from_utf8_lossy(&text).contains(&record))
         };
-        let folder = path.with_file_name("");
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            &folder
-        };
+        let folder = Path::new(".").join(path).with_file_name("");
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         let partials = files.map(|file| file.path()).filter(has_records);
         partials.map(|path| advice(&path)).collect()
@@ -127,13 +122,11 @@ fn advice(partial: &Path) -> String {
 
 /// Removes an incomplete export if a signal ends the process.
 fn remove_when_interrupted(partial: &Partial) -> io::Result<()> {
-    let (interruption, partial) = (interruption()?, Arc::downgrade(partial));
+    let (interruption, partial) = (interruption()?, partial.clone());
     tokio::spawn(async move {
         let code = interruption.await;
-        let partial = partial.upgrade();
-        let locked = partial.as_ref().map(|partial| partial.lock());
-        let mut locked = locked.map(|locked| locked.unwrap_or_else(PoisonError::into_inner));
-        if let Some(partial) = locked.as_deref_mut().and_then(Option::take) {
+        let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(partial) = partial.take() {
             eprintln!("interrupted: {} was removed", partial.display());
         }
         process::exit(code)

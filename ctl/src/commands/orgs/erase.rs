@@ -7,10 +7,7 @@
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
-use std::{
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::{path::PathBuf, time::SystemTime};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -90,9 +87,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         .run(organization.as_ref(), options.wait, export)
         .await
         .with_context(|| format!("the organization {org} is not erased"))?;
-    let left = left(deployment, org, file, is_finished).await?;
+    let mut left = file.map_or(vec![], |file| CompleteExport::left_by_others(file, org));
+    if !is_finished {
+        left.extend(records_of(deployment, org).await?);
+    }
     let count_text = counted(count, "record");
     if !left.is_empty() {
+        let left = left.join(", ");
         bail!("{count_text} of {org} were deleted, but its data is left: {left}");
     }
     let exports = file.map_or("exports".into(), |file| file.to_string_lossy());
@@ -209,22 +210,6 @@ impl Erasure<'_> {
         counter.add(usize::from(is_finished));
         Ok((counter.finish(), is_finished))
     }
-}
-
-/// What is left of an erased organization: incomplete exports of other runs and, if another run has
-/// finished, records.
-async fn left(
-    deployment: &Deployment,
-    org: &str,
-    file: Option<&Path>,
-    is_finished: bool,
-) -> Result<String> {
-    let partials = file.map(|file| CompleteExport::left_by_others(file, org));
-    let mut left = partials.unwrap_or_default();
-    if !is_finished {
-        left.extend(records_of(deployment, org).await?);
-    }
-    Ok(left.join(", "))
 }
 
 /// The records of an organization that exist, such as `2 models`.

@@ -48,12 +48,12 @@ impl Target {
     /// # Errors
     /// If DynamoDB cannot be reached or rejects the request.
     pub(super) async fn get(&self, deployment: &Deployment) -> Result<Option<Value>> {
-        get(
-            deployment,
-            self.table,
-            &self.key.each_ref().map(String::as_str),
-        )
-        .await
+        get(deployment, self.table, &self.key()).await
+    }
+
+    /// The values of its primary key, as requests need them.
+    pub(super) fn key(&self) -> [&str; 2] {
+        self.key.each_ref().map(String::as_str)
     }
 
     /// How many records an export has of it, as the end of a sentence.
@@ -61,7 +61,7 @@ impl Target {
         let Some(export) = export else {
             return String::new();
         };
-        let mut count = export.count(self.table, &self.key.each_ref().map(String::as_str));
+        let mut count = export.count(self.table, &self.key());
         if self.table == Table::TEAMS {
             count += export.count(Table::TEAM_MEMBERS, &[&self.key.join("#")]);
         }
@@ -139,7 +139,7 @@ pub(super) async fn try_remove(
     let (expression, values) = unchanged(&record, &WRITE);
     let condition = Condition {
         table: target.table,
-        key: &target.key.each_ref().map(String::as_str),
+        key: &target.key(),
         expression: &format!("{} AND {expression}", exists(target.table)),
         values: &values,
     };

@@ -103,7 +103,7 @@ pub async fn remove(
     wait.run(deployment, reason).await;
     let condition = Condition {
         table: Table::TEAMS,
-        key: &target.key.each_ref().map(String::as_str),
+        key: &target.key(),
         expression: "removing_id = :id",
         values: &[("id", text_of(&team, "removing_id").to_owned())],
     };
@@ -129,7 +129,7 @@ async fn mark_team(
     let (expression, seen) = unchanged(team, &["created_at", "request_id"]);
     let condition = Condition {
         table: Table::TEAMS,
-        key: &target.key.each_ref().map(String::as_str),
+        key: &target.key(),
         expression: &format!("attribute_exists(team_id) AND {expression}"),
         values: &seen,
     };

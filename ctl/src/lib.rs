@@ -66,6 +66,9 @@ pub struct Cli {
     /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
     json: bool,
+    /// Print dates instead of ages in tables
+    #[arg(long, global = true)]
+    utc: bool,
     /// Show all causes of an error, and library warnings
     #[arg(long, global = true)]
     verbose: bool,
@@ -140,7 +143,7 @@ pub async fn run() -> ExitCode {
     let verbose = cli.verbose;
     let has_stack = cli.stack.is_some();
     let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
-    let session = Session::new(stack, cli.json);
+    let session = Session::new(stack, cli.json, cli.utc);
     let result = match cli.command {
         // The variable does not concern `serve`, the option is a mistake.
         Command::Serve(_) if has_stack => {

@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::Result;
-use comfy_table::{Table, presets::NOTHING};
+use comfy_table::{ContentArrangement, Row, Table, presets::NOTHING};
+use console::Term;
 use serde_json::{Value, json};
 pub(crate) use workspace_management::values::escape;
 use workspace_management::values::is_escaped;
 
-use crate::query::Page;
+use crate::{query::Page, session::Session};
 
 /// Prints a line. If the reader closed the pipe, the process exits with 0.
 ///
@@ -54,42 +55,67 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub(crate) fn print_page<C: AsRef<str>>(page: &Page, columns: &[C], json: bool) -> Result<()> {
-    if json && page.is_limited {
+pub(crate) fn print_page<C: AsRef<str>>(
+    page: &Page,
+    columns: &[C],
+    session: &Session,
+) -> Result<()> {
+    if session.json && page.is_limited {
         return print_json(&json!({ "records": page.records, "next": page.cursor }));
     }
-    print_records(&page.records, columns, json)?;
+    print_records(&page.records, columns, session)?;
     if let Some(cursor) = &page.cursor {
         eprintln!("there may be more records: --after {cursor}");
     }
     Ok(())
 }
 
-/// Prints records as a JSON array, or else as a table of the given columns with relative times.
+/// Prints records as a JSON array, or else as a table of the given columns. On a terminal, the table
+/// cuts long text to fit its width.
 ///
 /// # Errors
 /// If standard output cannot be written.
 pub(crate) fn print_records<C: AsRef<str>>(
     records: &[Value],
     columns: &[C],
-    json: bool,
+    session: &Session,
 ) -> Result<()> {
-    if json {
+    if session.json {
         return print_json(&json!(records));
     }
-    let now = SystemTime::now();
+    let now = (!session.utc).then(SystemTime::now);
+    let terminal = Term::stdout().size_checked();
+    let width = terminal.map(|(_, columns)| columns);
+    print(table(records, columns, now, width).trim_fmt().as_str())
+}
+
+/// A table of records. Times are relative to `now`, or as stored.
+fn table<C: AsRef<str>>(
+    records: &[Value],
+    columns: &[C],
+    now: Option<SystemTime>,
+    width: Option<u16>,
+) -> Table {
     let columns = columns.iter().map(AsRef::as_ref);
     let mut table = Table::new();
     table.load_style(NOTHING);
     table.set_header(columns.clone().map(header));
     for record in records {
-        table.add_row(
+        let mut row = Row::from(
             columns
                 .clone()
                 .map(|column| cell(column, &record[column], now)),
         );
+        if width.is_some() {
+            row.max_height(1);
+        }
+        table.add_row(row);
     }
-    print(table.trim_fmt().as_str())
+    if let Some(width) = width {
+        table.set_width(width);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    table
 }
 
 /// The header of a column: an id is called like what it identifies. The name of an attribute can be
@@ -98,11 +124,12 @@ fn header(column: &str) -> String {
     escape(&column.strip_suffix("_id").unwrap_or(column).to_uppercase())
 }
 
-fn cell(column: &str, value: &Value, now: SystemTime) -> String {
+fn cell(column: &str, value: &Value, now: Option<SystemTime>) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if column.ends_with("_at") => {
-            relative_time(text, now).unwrap_or_else(|| escape(text))
+            let age = now.and_then(|now| relative_time(text, now));
+            age.unwrap_or_else(|| escape(text))
         }
         Value::String(text) => escape(text),
         Value::Array(entries) => {
@@ -192,5 +219,37 @@ mod tests {
         for (text, relative) in rows {
             assert_eq!(relative_time(text, now).as_deref(), relative, "{text}");
         }
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal_and_has_ages_or_dates() {
+        let (created_at, now) = ("2026-03-07T12:00:00.250Z", "2026-03-10T12:00:00Z");
+        let now = humantime::parse_rfc3339(now).expect("a time");
+        let text = "long ".repeat(40);
+        let records = [json!({ "team_id": "docs", "name": text, "created_at": created_at })];
+        let lines = |now, width| {
+            let table = table(&records, &["team_id", "name", "created_at"], now, width);
+            let lines = table
+                .trim_fmt()
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>();
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            lines[1].clone()
+        };
+        let cut = lines(Some(now), Some(60));
+        assert!(
+            cut.chars().count() <= 60 && cut.starts_with(" docs "),
+            "{cut}"
+        );
+        assert!(
+            cut.contains("long…") && cut.ends_with("3 days ago"),
+            "{cut}"
+        );
+        let whole = lines(None, None);
+        assert!(
+            whole.contains(&text) && whole.ends_with(created_at),
+            "{whole}"
+        );
     }
 }

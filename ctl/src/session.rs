@@ -11,15 +11,18 @@ use crate::deployment::Deployment;
 pub(crate) struct Session {
     /// Whether to print JSON.
     pub(crate) json: bool,
+    /// Whether tables show times as stored, in UTC, and not how long ago they were.
+    pub(crate) utc: bool,
     /// The CloudFormation stack that the operator named.
     stack: Option<String>,
     deployment: OnceCell<Deployment>,
 }
 
 impl Session {
-    pub(crate) fn new(stack: Option<String>, json: bool) -> Self {
+    pub(crate) fn new(stack: Option<String>, json: bool, utc: bool) -> Self {
         Self {
             json,
+            utc,
             stack,
             deployment: OnceCell::new(),
         }

@@ -137,7 +137,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         .iter()
         .map(|(check, outcome)| outcome.row(check))
         .collect();
-    print_records(&rows, &["status", "check", "detail"], session.json)?;
+    print_records(&rows, &["status", "check", "detail"], session)?;
     let failures = checks.into_iter().filter_map(|(check, outcome)| {
         let error = outcome.failure(options.strict)?;
         Some(error.context(check))

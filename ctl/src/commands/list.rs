@@ -108,7 +108,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         eprintln!("there are no such {}", table.noun);
     }
     let columns = columns(table, &page.records);
-    print_page(&page, &columns, session.json)?;
+    print_page(&page, &columns, session)?;
     if let (Some(user), Some(org)) = (&options.user, &org) {
         let teams = partitions_of(deployment, table, org, None).await?;
         similar::report(deployment, teams, user, !page.records.is_empty()).await?;

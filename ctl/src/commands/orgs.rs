@@ -119,7 +119,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             for organization in &mut page.records {
                 record::add_state(organization);
             }
-            print_page(&page, &COLUMNS[..4], session.json)
+            print_page(&page, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
@@ -127,10 +127,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             record::add_state(&mut organization);
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
-            print_records(&[organization], &COLUMNS, session.json)?;
+            print_records(&[organization], &COLUMNS, session)?;
             if !session.json {
                 let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.noun).collect();
-                print_records(&[counts], &kinds, false)?;
+                print_records(&[counts], &kinds, session)?;
             }
             Ok(())
         }

@@ -83,7 +83,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         let now = SystemTime::now();
         page.records.retain(|key| expires_within(key, time, now));
     }
-    print_page(&page, &COLUMNS, session.json)
+    print_page(&page, &COLUMNS, session)
 }
 
 /// Shows keys. Does not compare their secrets, which the service does.
@@ -94,7 +94,7 @@ pub(crate) async fn check(key: &str, session: &Session) -> Result<()> {
     let ids = key_ids(key)?;
     let keys = find_all(session.deployment().await?, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_display).collect();
-    print_records(&keys, &COLUMNS, session.json)
+    print_records(&keys, &COLUMNS, session)
 }
 
 /// Whether an active key expires within a time.

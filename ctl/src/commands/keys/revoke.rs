@@ -55,7 +55,7 @@ pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
     eprintln!("revoked {}{until}", counted(revoked.len(), "key"));
     if let Selected::AllOf(_) = selected {
         let columns = ["key_id", "label", "state", "revoked_at"];
-        return print_records(&revoked, &columns, session.json);
+        return print_records(&revoked, &columns, session);
     }
     for key in revoked {
         match session.json {

@@ -119,7 +119,6 @@ pub(crate) struct Facts {
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The cause of a failure.
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A rule that a value in the body violates.

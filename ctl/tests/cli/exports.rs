@@ -4,9 +4,9 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
 };
@@ -15,7 +15,10 @@ use serde_json::Value;
 use workspace_local::fixtures;
 use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, network::Network, server::Server, workspacectl};
+use crate::{
+    assert_exits_with, assert_fails, assert_stops, assert_usage_error, network::Network,
+    server::Server, words, workspacectl,
+};
 
 /// A folder, and a file in it that does not exist yet.
 fn new_file() -> (tempfile::TempDir, String) {
@@ -25,14 +28,16 @@ fn new_file() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
-fn erasure(file: &str) -> [&str; 6] {
-    ["orgs", "erase", "acme", "--yes", "--export", file]
+fn erasure<'a>(file: &'a str, wait: &'a str) -> [&'a str; 8] {
+    [
+        "orgs", "erase", "acme", "--yes", "--wait", wait, "--export", file,
+    ]
 }
 
 /// A service with a disabled organization, whose erasure waits after it has created its file.
 fn start_erasure(server: &Server, file: &str) -> Child {
     server.run(&["orgs", "disable", "acme", "--wait", "0"]);
-    let mut erase = server.command(&erasure(file));
+    let mut erase = server.command(&erasure(file, "90"));
     let erase = erase.stderr(Stdio::piped()).spawn().unwrap();
     while server.records(&["orgs", "show", "acme"])[0]["state"] != "being erased" {}
     assert!(Path::new(&format!("{file}.partial")).is_file());
@@ -41,21 +46,8 @@ fn start_erasure(server: &Server, file: &str) -> Child {
 
 fn kill(signal: &str, id: u32) {
     let mut kill = Command::new("kill");
-    assert!(
-        kill.args([signal, &id.to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
-}
-
-/// Asserts that a command that was confirmed failed with exit code 1 and this text.
-#[track_caller]
-fn assert_stops(output: &Output, text: &str) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("error: ") && error.contains(text), "{error}");
-    assert!(output.stdout.is_empty(), "{output:?}");
+    let status = kill.args([signal, &id.to_string()]).status().unwrap();
+    assert!(status.success());
 }
 
 /// The names of the files in a folder.
@@ -69,25 +61,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_interrupted_run_removes_its_incomplete_export() {
-    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let server = Server::with_records();
-        let (folder, file) = new_file();
-        let process = start_erasure(&server, &file);
-        kill(signal, process.id());
-        let output = process.wait_with_output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{message}");
-        assert!(
-            message.contains("export.jsonl.partial was removed"),
-            "{message}"
-        );
-        assert_eq!(names(folder.path()), [""; 0]);
-    }
-}
-
-#[test]
-fn an_erasure_names_the_incomplete_export_of_a_killed_run() {
+fn an_erasure_that_was_killed_is_continued_and_its_incomplete_export_is_named() {
     let server = Server::with_records();
     let export = server.run(&["orgs", "export", "acme"]);
     let (folder, file) = new_file();
@@ -95,53 +69,52 @@ fn an_erasure_names_the_incomplete_export_of_a_killed_run() {
     process.kill().unwrap();
     process.wait().unwrap();
     let partial = format!("{file}.partial");
+    let left = format!("an interrupted run left {partial}, which is incomplete");
 
-    let again = server.output(&[&erasure(&file)[..], &["--wait", "0"]].concat());
-    assert_fails(
-        &again,
-        &format!("an interrupted run left {partial}, which is incomplete"),
-    );
+    let enable = server.output(&["orgs", "enable", "acme"]);
+    assert_fails(&enable, "is being erased: it cannot be enabled again");
+    assert_fails(&server.output(&erasure(&file, "0")), &left);
     assert!(!server.records(&["list", "models"]).is_empty());
     // As if the run had been killed while it wrote.
     fs::write(&partial, &export[..export.len() / 2]).unwrap();
     let other = folder.path().join("other.jsonl");
     let other = other.to_str().unwrap();
-    let erased = server.output(&[&erasure(other)[..], &["--wait", "0"]].concat());
+    assert_stops(&server.output(&erasure(other, "0")), &left);
 
-    assert_stops(&erased, &format!("an interrupted run left {partial}"));
-    assert_eq!(server.run(&["orgs", "list", "--json"]), "[]\n");
+    for table in Table::ALL {
+        assert_eq!(server.count(table.logical_id), 0, "{}", table.noun);
+    }
     assert!(fs::read_to_string(other).unwrap().lines().count() > 5);
 }
 
-/// The second run fails before it marks or deletes anything, and the first one completes.
+/// The second run fails before it marks or deletes anything. Then the first one is interrupted, and
+/// one of several others completes.
 #[test]
 fn two_erasures_with_the_same_file_do_not_lose_the_export() {
-    let server = Server::with_records();
-    let (folder, file) = new_file();
-    let mut first = start_erasure(&server, &file);
-    let erase = [&erasure(&file)[..], &["--wait", "0"]].concat();
-    let second = server.output(&erase);
-    assert_fails(&second, &format!("another run is writing {file}.partial"));
-    kill("-INT", first.id());
-    first.wait().unwrap();
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let server = Server::with_records();
+        let (folder, file) = new_file();
+        let first = start_erasure(&server, &file);
+        let erase = erasure(&file, "0");
+        let second = server.output(&erase);
+        assert_fails(&second, &format!("another run is writing {file}.partial"));
+        kill(signal, first.id());
+        let first = first.wait_with_output().unwrap();
+        assert_eq!(first.status.code(), Some(code), "{first:?}");
+        let message = String::from_utf8(first.stderr).unwrap();
+        assert!(message.contains(".partial was removed"), "{message}");
+        assert_eq!(names(folder.path()), [""; 0]);
 
-    let runs: Vec<_> = (0..4)
-        .map(|_| {
-            server
-                .command(&erase)
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
-    let completed = runs
-        .into_iter()
-        .map(|mut run| run.wait().unwrap().success());
-    assert_eq!(completed.filter(|is_completed| *is_completed).count(), 1);
-    assert_eq!(names(folder.path()), ["export.jsonl"]);
-    server.run(&["restore", "--from", &file]);
-    assert_eq!(server.records(&["list", "members"]).len(), 2);
-    assert_usage_error(&server.output(&erase), "exists: choose another file");
+        let start = || server.command(&erase).stderr(Stdio::null()).spawn();
+        let runs = [0; 4].map(|_| start().unwrap());
+        let completed = runs.map(|mut run| run.wait().unwrap().success());
+        let completed = completed.into_iter().filter(|is_completed| *is_completed);
+        assert_eq!(completed.count(), 1);
+        assert_eq!(names(folder.path()), ["export.jsonl"]);
+        server.run(&["restore", "--from", &file]);
+        assert_eq!(server.records(&["list", "members"]).len(), 2);
+        assert_usage_error(&server.output(&erase), "exists: choose another file");
+    }
 }
 
 /// What happens to the files of an erasure while it waits, and what the error then says.
@@ -169,17 +142,12 @@ fn an_erasure_whose_export_fails_deletes_nothing() {
         network.dynamodb.put(Table::MODELS, model);
         let (folder, file) = new_file();
         let path = file.clone();
-        let url = network.listen(move |action, _| {
+        let output = network.run(&erasure(&file, "0").join(" "), move |action, _| {
             if action == "dynamodb:UpdateItem" {
                 interfere(&path);
             }
             true
         });
-        let mut erase = workspacectl(&[&erasure(&file)[..], &["--wait", "0"]].concat());
-        let output = erase
-            .env("AWS_ENDPOINT_URL_DYNAMODB", url)
-            .output()
-            .unwrap();
 
         assert_stops(&output, error);
         assert_eq!(network.dynamodb.records(Table::MODELS).len(), 1);
@@ -190,24 +158,20 @@ fn an_erasure_whose_export_fails_deletes_nothing() {
     }
 }
 
-/// The arguments of each kind of removal.
+/// The arguments of each kind of removal. Each removes one record.
 fn removals(file: &str) -> Vec<Vec<&str>> {
     let removals = [
-        "member --project apollo --team research-team ada",
-        "member --all-teams grace --yes",
-        "model --type chat gpt-4o",
-        "data-store papers",
-        "voice bot-7",
-        "logging-instance --project apollo",
-        "team --project apollo research-team --wait 0 --yes",
+        "remove member --project apollo --team research-team ada",
+        "remove member --all-teams grace --yes",
+        "remove model --type chat gpt-4o",
+        "remove data-store papers",
+        "remove voice bot-7",
+        "remove logging-instance --project apollo",
+        "remove team --project apollo research-team --wait 0 --yes",
     ];
-    let removal = |removal: &'static str| {
-        let words = removal.split(' ');
-        let mut arguments = vec!["remove", "--org", "acme", "--export", file];
-        arguments.splice(1..1, words);
-        arguments
-    };
-    removals.map(removal).into()
+    let options = ["--org", "acme", "--export", file];
+    let arguments = |removal: &'static str| removal.split(' ').chain(options).collect();
+    removals.into_iter().map(arguments).collect()
 }
 
 #[test]
@@ -220,11 +184,13 @@ fn what_was_removed_is_restored_from_one_file() {
     let before = all();
     let (_folder, file) = new_file();
     for removal in removals(&file) {
-        server.run(&removal);
+        let removed = server.json(&removal);
+        assert_eq!(removed["removed_by"], server.operator(), "{removed}");
     }
     let text = fs::read_to_string(&file).unwrap();
     let exported: BTreeSet<_> = text.lines().map(str::to_owned).collect();
 
+    assert_eq!(exported.len(), removals(&file).len(), "{text}");
     assert_eq!(exported.len(), text.lines().count(), "{text}");
     assert!(exported.is_subset(&before), "{text}");
     assert_eq!(&all() | &exported, before);
@@ -249,9 +215,10 @@ fn a_file_that_removals_cannot_extend_is_rejected_before_anything_is_marked() {
     let before = server.valid_records();
     for (content, error) in [
         ("a letter", "line 1 of"),
-        ("a letter\n", "line 1 of"),
-        ("{\"record\":{},\"table\":\"teams\"}\n[]\n", "line 2 of"),
-        ("{\"record\":{},\"table\":\"tea\"}\n", "line 1 of"),
+        (
+            "{\"record\":{},\"table\":\"teams\"}\n{\"record\":{},\"table\":\"tea\"}\n",
+            "line 2 of",
+        ),
     ] {
         fs::write(&file, content).unwrap();
         for removal in removals(&file) {
@@ -262,17 +229,14 @@ fn a_file_that_removals_cannot_extend_is_rejected_before_anything_is_marked() {
     fs::write(&file, "").unwrap();
     let locked = File::open(&file).unwrap();
     locked.lock().unwrap();
-    for removal in removals(&file) {
-        assert_fails(&server.output(&removal), "another command is writing");
-    }
-    for removal in removals(folder.path().to_str().unwrap()) {
-        assert_usage_error(&server.output(&removal), "is not a file");
-    }
-    for removal in removals("missing/export.jsonl") {
-        assert_fails(
-            &server.output(&removal),
-            "cannot write missing/export.jsonl",
-        );
+    for (file, code, error) in [
+        (&*file, 1, "another command is writing"),
+        (folder.path().to_str().unwrap(), 2, "is not a file"),
+        ("missing/export.jsonl", 1, "cannot write missing/export"),
+    ] {
+        for removal in removals(file) {
+            assert_exits_with(code, &server.output(&removal), error);
+        }
     }
     assert_eq!(server.valid_records(), before);
 }
@@ -280,53 +244,27 @@ fn a_file_that_removals_cannot_extend_is_rejected_before_anything_is_marked() {
 #[test]
 fn an_incomplete_last_line_is_removed() {
     let server = Server::with_records();
-    let removals = |file| removals(file).into_iter();
     let (_folder, file) = new_file();
-    server.run(&removals(&file).next().unwrap());
+    let removals = removals(&file);
+    server.run(&removals[0]);
     let line = fs::read_to_string(&file).unwrap();
     for length in [1, 20, line.len() - 2] {
         fs::write(&file, format!("{line}{}", &line[..length])).unwrap();
-        assert_stops(
-            &server.output(&removals(&file).next().unwrap()),
-            "1 record of it",
-        );
+        assert_stops(&server.output(&removals[0]), "1 record of it");
         assert_eq!(fs::read_to_string(&file).unwrap(), line);
     }
     // Without its line feed, the last line is complete.
     fs::write(&file, line.trim_end()).unwrap();
-    server.run(&removals(&file).nth(2).unwrap());
+    server.run(&removals[2]);
     let text = fs::read_to_string(&file).unwrap();
-    assert!(
-        text.starts_with(&line) && text.lines().count() == 2,
-        "{text}"
-    );
+    assert!(text.starts_with(&line), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
 }
 
 const USERS: [&str; 3] = ["ada", "grace", "zoe"];
 
-/// A DynamoDB with a team of three members.
-fn team_of_three() -> Network {
-    let network = Network::new();
-    let put = |table, record| network.dynamodb.put(table, record);
-    put(Table::ORGANIZATIONS, fixtures::organization("acme"));
-    put(
-        Table::TEAMS,
-        fixtures::team("acme", "apollo", "docs", "Docs"),
-    );
-    for user in USERS {
-        put(
-            Table::TEAM_MEMBERS,
-            fixtures::member("acme", "apollo", "docs", user),
-        );
-    }
-    network
-}
-
-fn remove_team(url: &str, file: &str) -> Command {
-    let remove = "remove team --org acme --project apollo docs --wait 0 --yes --export";
-    let mut command = workspacectl(&remove.split(' ').collect::<Vec<_>>());
-    command.arg(file).env("AWS_ENDPOINT_URL_DYNAMODB", url);
-    command
+fn remove_team(file: &str) -> String {
+    format!("remove team --org acme --project apollo docs --wait 0 --yes --export {file}")
 }
 
 /// The values of an attribute in an export.
@@ -339,45 +277,25 @@ fn exported(file: &str, attribute: &str) -> Vec<String> {
     lines.flatten().collect()
 }
 
-/// Runs the removal of a team. The test sees the number and the action of each request first.
-fn removal_with(
-    network: &Network,
-    file: &str,
-    before: impl Fn(usize, &str) + Send + Sync + 'static,
-) -> Output {
-    let count = AtomicUsize::new(0);
-    let url = network.listen(move |action, _| {
-        before(count.fetch_add(1, Ordering::Relaxed), action);
-        true
-    });
-    remove_team(&url, file).output().unwrap()
-}
-
 #[test]
 fn members_that_are_added_late_are_exported_before_they_are_deleted() {
-    let network = team_of_three();
+    let network = Network::with_team(&USERS);
     let (_folder, file) = new_file();
-    let added = Arc::new(Mutex::new(Vec::new()));
-    let (dynamodb, late) = (network.dynamodb.clone(), Arc::clone(&added));
-    let output = removal_with(&network, &file, move |number, _| {
-        let user = format!("late-{number}");
-        let is_left = !dynamodb.records(Table::TEAM_MEMBERS).is_empty();
-        if is_left && number < 20 {
+    let (dynamodb, count) = (network.dynamodb.clone(), AtomicUsize::new(0));
+    let output = network.run(&remove_team(&file), move |_, _| {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        if number < 20 {
+            let user = format!("late-{number}");
             let member = fixtures::member("acme", "apollo", "docs", &user);
             dynamodb.put(Table::TEAM_MEMBERS, member);
-            late.lock().unwrap().push(user);
         }
+        true
     });
 
     assert!(output.status.success(), "{output:?}");
     assert!(network.dynamodb.records(Table::TEAM_MEMBERS).is_empty());
-    let users = exported(&file, "user_id");
-    let added = added.lock().unwrap();
-    assert!(added.iter().all(|user| users.contains(user)), "{users:?}");
-    assert_eq!(users.len(), added.len() + USERS.len());
-    let message = String::from_utf8(output.stderr).unwrap();
-    let count = format!("{} records of it", users.len() + 1);
-    assert!(message.contains(&count), "{message}");
+    let users: BTreeSet<_> = exported(&file, "user_id").into_iter().collect();
+    assert_eq!(users.len(), 20 + USERS.len(), "{users:?}");
 }
 
 /// Every request is the last one of a run that is killed, and DynamoDB handles it or not.
@@ -392,7 +310,7 @@ fn a_removal_that_is_killed_at_any_request_loses_no_record() {
 
 /// Kills a removal at a request, and repeats it. Returns false if there were fewer requests.
 fn kill_removal(at: usize, is_handled: bool) -> bool {
-    let network = team_of_three();
+    let network = Network::with_team(&USERS);
     let (_folder, file) = new_file();
     let id = Arc::new(AtomicU32::new(0));
     let (killed, count) = (Arc::clone(&id), AtomicUsize::new(0));
@@ -404,7 +322,9 @@ fn kill_removal(at: usize, is_handled: bool) -> bool {
         }
         !is_last || is_handled
     });
-    let mut process = remove_team(&url, &file);
+    let line = remove_team(&file);
+    let mut process = workspacectl(&words(&line));
+    process.env("AWS_ENDPOINT_URL_DYNAMODB", url);
     let process = process.stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = process.spawn().unwrap();
     id.store(process.id(), Ordering::SeqCst);
@@ -416,7 +336,7 @@ fn kill_removal(at: usize, is_handled: bool) -> bool {
         assert!(is_left || users.contains(&user.to_owned()), "{at}: {user}");
     }
 
-    let output = removal_with(&network, &file, |_, _| {});
+    let output = network.run(&line, |_, _| true);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("4 records of it"), "{at}: {message}");
     let mut users = exported(&file, "user_id");
@@ -429,13 +349,14 @@ fn kill_removal(at: usize, is_handled: bool) -> bool {
 
 #[test]
 fn a_removal_deletes_nothing_if_its_export_is_gone() {
-    let network = team_of_three();
+    let network = Network::with_team(&USERS);
     let (_folder, file) = new_file();
     let path = file.clone();
-    let output = removal_with(&network, &file, move |_, action| {
+    let output = network.run(&remove_team(&file), move |action, _| {
         if action == "dynamodb:UpdateItem" {
             fs::remove_file(&path).unwrap();
         }
+        true
     });
     assert_stops(&output, "export.jsonl was moved or deleted");
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 3);
@@ -444,17 +365,16 @@ fn a_removal_deletes_nothing_if_its_export_is_gone() {
 /// Another operator removes the team without an export, and a client creates it again.
 #[test]
 fn a_removal_says_that_another_run_was_first() {
-    let network = team_of_three();
+    let network = Network::with_team(&USERS);
     let (_folder, file) = new_file();
     let (dynamodb, count) = (network.dynamodb.clone(), AtomicUsize::new(0));
-    let output = removal_with(&network, &file, move |_, action| {
+    let output = network.run(&remove_team(&file), move |action, _| {
         // The first read after the mark.
         if action == "dynamodb:Query" && count.fetch_add(1, Ordering::SeqCst) == 0 {
-            dynamodb.put(
-                Table::TEAMS,
-                fixtures::team("acme", "apollo", "docs", "New"),
-            );
+            let team = fixtures::team("acme", "apollo", "docs", "New");
+            dynamodb.put(Table::TEAMS, team);
         }
+        true
     });
     assert_stops(&output, "another run has removed the team docs too, and");
     assert_eq!(exported(&file, "team_name"), ["Docs"]);

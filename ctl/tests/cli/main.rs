@@ -38,6 +38,11 @@ fn workspacectl(arguments: &[&str]) -> Command {
     command
 }
 
+/// The words of a line without quotes.
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// Asserts that a command failed with exit code 1, printed nothing to standard output, and printed
 /// an error with this text.
 #[track_caller]
@@ -59,6 +64,15 @@ fn assert_exits_with(code: i32, output: &Output, text: &str) {
         error.starts_with("error: ") && error.contains(text),
         "{error}"
     );
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+/// Asserts that a command that had begun failed with exit code 1 and an error with this text.
+#[track_caller]
+fn assert_stops(output: &Output, text: &str) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("error: ") && error.contains(text), "{error}");
     assert!(output.stdout.is_empty(), "{output:?}");
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    process::Output,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -15,12 +16,14 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
-use workspace_local::{dynamodb::DynamoDb, gateway, schemas, tables::sdk_config};
+use workspace_local::{dynamodb::DynamoDb, fixtures, gateway, schemas, tables::sdk_config};
 use workspace_management::{
     auth::AnonymousOperations,
     service::Service,
     store::{Store, Table, TableNames},
 };
+
+use crate::{words, workspacectl};
 
 /// The status and the body of a response.
 type Response = (u16, String);
@@ -81,6 +84,20 @@ impl Network {
         }
     }
 
+    /// A network with an organization and a team that has these members.
+    pub(crate) fn with_team(users: &[&str]) -> Self {
+        let network = Self::new();
+        let put = |table, record| network.dynamodb.put(table, record);
+        put(Table::ORGANIZATIONS, fixtures::organization("acme"));
+        let team = fixtures::team("acme", "apollo", "docs", "Docs");
+        put(Table::TEAMS, team);
+        for user in users {
+            let member = fixtures::member("acme", "apollo", "docs", user);
+            put(Table::TEAM_MEMBERS, member);
+        }
+        network
+    }
+
     /// A network with a stack whose API works.
     pub(crate) fn with_api() -> Self {
         let mut network = Self::new();
@@ -111,6 +128,17 @@ impl Network {
             (status, [(DATE, date.unwrap())], body)
         };
         self.serve(Router::new().fallback(respond))
+    }
+
+    /// Runs a command, and handles its requests as [`Self::listen`].
+    pub(crate) fn run(
+        &self,
+        line: &str,
+        is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
+    ) -> Output {
+        let mut command = workspacectl(&words(line));
+        command.env("AWS_ENDPOINT_URL_DYNAMODB", self.listen(is_allowed));
+        command.output().unwrap()
     }
 
     /// Serves the API on a DynamoDB, and returns its URL. The name of one table can be wrong.

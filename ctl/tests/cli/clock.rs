@@ -4,7 +4,7 @@ use serde_json::json;
 use workspace_local::{demo::key_record, fixtures};
 use workspace_management::{api_key::ApiKey, store::Table};
 
-use crate::{assert_fails, network::Network, workspacectl};
+use crate::{assert_fails, network::Network, text, words, workspacectl};
 
 /// A network whose clock is this many seconds behind that of this machine, with an organization.
 fn network(behind: i64) -> Network {
@@ -26,13 +26,9 @@ fn a_small_difference_is_a_warning() {
         let url = network.listen(|_, _| true);
         let mut list = workspacectl(&["orgs", "list"]);
         let output = list.env("AWS_ENDPOINT_URL_DYNAMODB", url).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
+        let error = text(&output.stderr);
         assert!(output.status.success(), "{error}");
-        assert_eq!(
-            error.matches("warning: ").count(),
-            usize::from(expected.is_some()),
-            "{error}"
-        );
+        assert_eq!(error.contains("warning: "), expected.is_some(), "{error}");
         assert!(error.contains(expected.unwrap_or_default()), "{error}");
     }
 }
@@ -54,23 +50,13 @@ fn nothing_is_written_with_a_clock_that_is_wrong() {
             "keys revoke KEY",
             "keys revoke --all --org acme --yes",
         ] {
-            let command: Vec<_> = command
-                .split(' ')
-                .map(|word| word.replace("KEY", id))
-                .collect();
-            let command: Vec<_> = command.iter().map(String::as_str).collect();
-            let mut process = workspacectl(&command);
+            let mut process = workspacectl(&words(&command.replace("KEY", id)));
             let output = process.env("AWS_ENDPOINT_URL_DYNAMODB", &url).output();
             assert_fails(&output.unwrap(), "this machine's clock is ");
         }
-        let organization = fixtures::organization("acme");
-        assert_eq!(
-            network.dynamodb.records(Table::ORGANIZATIONS),
-            [organization]
-        );
-        assert_eq!(
-            network.dynamodb.records(Table::KEYS),
-            std::slice::from_ref(&key)
-        );
+        let organizations = network.dynamodb.records(Table::ORGANIZATIONS);
+        assert_eq!(organizations, [fixtures::organization("acme")]);
+        let keys = network.dynamodb.records(Table::KEYS);
+        assert_eq!(keys, std::slice::from_ref(&key));
     }
 }

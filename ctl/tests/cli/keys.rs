@@ -1,112 +1,96 @@
-//! `keys`.
+//! `keys`, except `keys rotate`.
 
 use std::{
-    collections::BTreeSet,
     fs::OpenOptions,
     io::Write as _,
     process::{Command, Output, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, SystemTime},
 };
 
 use serde_json::{Value, json};
 
-use crate::{assert_exits_with, assert_fails, assert_usage_error, server::Server};
+use crate::{assert_fails, assert_usage_error, server::Server, text, words};
 
-/// Creates a key of `acme` with this label.
-fn create(server: &Server, label: &str, arguments: &[&str]) -> String {
-    let create = ["keys", "create", "--org", "acme", "--label", label];
-    let key = server.run(&[&create, arguments].concat());
+/// Creates a key of `acme` with these options.
+pub(crate) fn create(server: &Server, options: &str) -> String {
+    let key = server.run(&words(&format!("keys create --org acme {options}")));
     key.trim_end().to_owned()
 }
 
-/// The records of the keys with this label.
-fn labelled(server: &Server, label: &str) -> Vec<Value> {
-    let mut keys = server.records(&["keys", "list"]);
-    keys.retain(|key| key["label"] == label);
-    keys
+/// The record of the key with this id.
+pub(crate) fn check(server: &Server, id: &str) -> Value {
+    server.json(&["keys", "check", id])[0].take()
 }
 
-/// The record of the key with this id.
-fn by_id(server: &Server, id: &Value) -> Value {
-    let keys = server.records(&["keys", "list"]);
-    keys.into_iter().find(|key| key["key_id"] == *id).unwrap()
+/// The ids of the active keys of an organization.
+fn active(server: &Server, org: &str) -> Vec<String> {
+    let keys = server.records(&["keys", "list", "--org", org, "--state", "active"]);
+    let ids = keys.iter().map(|key| key["key_id"].as_str().unwrap());
+    ids.map(str::to_owned).collect()
 }
 
 #[test]
 fn a_created_key_works_for_its_organization_until_it_is_revoked() {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--key-cache", "0"]);
     server.run(&["orgs", "create", "globex"]);
 
-    let create = ["keys", "create", "--org", "globex", "--label", "ci"];
-    let key = server.run(&[&create[..], &["--expires", "90d"]].concat());
-    let key = key.trim_end();
+    let created = server.json(&words("keys create --org globex --label ci"));
 
+    let id = created["key_id"].as_str().unwrap();
+    let key = created["key"].as_str().unwrap();
     assert_eq!(server.create_data_store("globex", key, "Papers"), 204);
     assert_eq!(server.create_data_store("acme", key, "Papers"), 403);
-    let keys = server.records(&["keys", "list", "--org", "globex"]);
-    assert_eq!(keys.len(), 1);
-    assert_eq!(keys[0]["state"], "active");
-    assert_eq!(keys[0]["label"], "ci");
-    assert_eq!(keys[0]["last_four"], key[key.len() - 4..]);
-    assert!(keys[0]["expires_at"].is_string(), "{keys:?}");
+    let list = server.run(&words("keys list --org globex --json"));
+    assert!(
+        !list.contains(&key[17..]) && !list.contains("sha256"),
+        "{list}"
+    );
+    let listed: Vec<Value> = serde_json::from_str(&list).unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["state"], "active");
+    assert_eq!(listed[0]["label"], "ci");
+    assert_eq!(listed[0]["last_four"], key[key.len() - 4..]);
 
-    let id = keys[0]["key_id"].as_str().unwrap();
-    server.run(&["keys", "revoke", id]);
-    let revoked = by_id(&server, &keys[0]["key_id"]);
+    let revoked = server.json(&["keys", "revoke", id]);
+    assert_eq!(server.create_data_store("globex", key, "Papers"), 401);
     assert_eq!(revoked["state"], "revoked");
-    server.run(&["keys", "revoke", id]);
-    assert_eq!(by_id(&server, &keys[0]["key_id"]), revoked);
+    for name in ["created_by", "revoked_by"] {
+        assert_eq!(revoked[name], server.operator());
+    }
+    assert_eq!(revoked["request_id"], created["request_id"]);
+    assert_eq!(server.json(&["keys", "revoke", id]), revoked);
 }
 
 /// Other programs can write attributes of every type.
 #[test]
 fn every_type_of_attribute_has_a_json_value() {
     let server = Server::start(&[]);
-    let types = [
-        ("text", json!({ "S": "a" }), json!("a")),
-        ("integer", json!({ "N": "7" }), json!(7)),
-        ("decimal", json!({ "N": "1.5" }), json!(1.5)),
-        ("flag", json!({ "BOOL": true }), json!(true)),
-        ("null", json!({ "NULL": true }), json!(null)),
-        ("bytes", json!({ "B": "YWI=" }), json!("YWI=")),
-        ("byte_set", json!({ "BS": ["YWI="] }), json!(["YWI="])),
-        ("text_set", json!({ "SS": ["a"] }), json!(["a"])),
-        ("number_set", json!({ "NS": ["1"] }), json!(["1"])),
-        ("list", json!({ "L": [{ "S": "a" }] }), json!(["a"])),
-        (
-            "map",
-            json!({ "M": { "a": { "BOOL": false } } }),
-            json!({ "a": false }),
-        ),
-    ];
-    let mut item = json!({ "key_id": { "S": "anyAttribute" } });
-    for (name, value, _) in &types {
-        item[*name] = value.clone();
-    }
-    let request = json!({ "TableName": "KeysTable", "Item": item });
-    server.dynamodb("PutItem", &request);
-    let record = by_id(&server, &json!("anyAttribute"));
-    for (name, _, expected) in types {
-        assert_eq!(record[name], expected, "{name}");
-    }
-}
-
-#[test]
-fn a_list_of_keys_contains_neither_secrets_nor_hashes() {
-    let server = Server::start(&[]);
-    let key = create(&server, "ci", &[]);
-
-    let list = server.run(&["keys", "list", "--json"]);
-
-    let secret = &key[17..];
-    assert!(!list.contains(secret) && !list.contains("sha256"), "{list}");
+    let item = json!({
+        "key_id": { "S": "anyAttribute" },
+        "integer": { "N": "7" }, "decimal": { "N": "1.5" }, "flag": { "BOOL": true },
+        "null": { "NULL": true }, "bytes": { "B": "YWI=" }, "byte_set": { "BS": ["YWI="] },
+        "text_set": { "SS": ["a"] }, "number_set": { "NS": ["1"] },
+        "list": { "L": [{ "S": "a" }] }, "map": { "M": { "a": { "BOOL": false } } },
+    });
+    let expected = json!({
+        "key_id": "anyAttribute", "state": "malformed",
+        "integer": 7, "decimal": 1.5, "flag": true,
+        "null": null, "bytes": "YWI=", "byte_set": ["YWI="],
+        "text_set": ["a"], "number_set": ["1"],
+        "list": ["a"], "map": { "a": false },
+    });
+    server.dynamodb(
+        "PutItem",
+        &json!({ "TableName": "KeysTable", "Item": item }),
+    );
+    assert_eq!(check(&server, "anyAttribute"), expected);
 }
 
 #[test]
 fn a_key_may_call_only_its_operations() {
     let server = Server::start(&[]);
-    let key = create(&server, "", &["--allow", "create_team,set_bot_voice"]);
+    let key = create(&server, "--allow create_team,set_bot_voice");
     assert_eq!(server.create_data_store("acme", &key, "Papers"), 403);
     let list = server.run(&["keys", "list"]);
     // It has no label, and was neither revoked nor replaced.
@@ -114,41 +98,26 @@ fn a_key_may_call_only_its_operations() {
         |line: &str| line.contains(" - ") && line.ends_with("create_team,set_bot_voice");
     assert!(list.lines().any(is_listed), "{list}");
 
-    let unknown = server.output(&["keys", "create", "--org", "acme", "--allow", "delete_team"]);
-
-    let error = String::from_utf8(unknown.stderr).unwrap();
-    assert_eq!(unknown.status.code(), Some(2), "{error}");
-    assert!(error.contains("create_logging_instance"), "{error}");
+    let unknown = server.output(&words("keys create --org acme --allow delete_team"));
+    assert_usage_error(&unknown, "create_logging_instance");
 }
 
 #[test]
-fn a_key_that_cannot_be_printed_is_revoked() {
+fn a_key_that_cannot_be_printed_is_revoked_or_not_created() {
     let server = Server::start(&[]);
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let (reader, closed) = std::io::pipe().unwrap();
     drop(reader);
-
     for stdout in [Stdio::from(full), Stdio::from(closed)] {
-        let output = server
-            .command(&["keys", "create", "--org", "acme", "--label", "lost"])
-            .stdout(stdout)
-            .output()
-            .unwrap();
+        let mut create = server.command(&["keys", "create", "--org", "acme"]);
+        let output = create.stdout(stdout).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
     }
+    let revoked = server.records(&["keys", "list", "--state", "revoked"]);
+    assert_eq!(revoked.len(), 2);
 
-    let states: Vec<_> = labelled(&server, "lost")
-        .into_iter()
-        .map(|key| key["state"].clone())
-        .collect();
-    assert_eq!(states, ["revoked", "revoked"]);
-}
-
-/// Rust opens `/dev/null` instead of a standard output that is closed.
-#[test]
-fn no_key_is_created_if_nothing_can_be_printed() {
-    let server = Server::start(&[]);
-    for command in ["create --org acme --label lost", "rotate acmeDemoKey1"] {
+    // Rust opens `/dev/null` instead of a standard output that is closed.
+    for command in ["create --org acme", "rotate acmeDemoKey1"] {
         for redirection in [">&-", ">/dev/null"] {
             let script = format!("exec \"$0\" keys {command} {redirection}");
             let output = Command::new("/bin/sh")
@@ -158,357 +127,118 @@ fn no_key_is_created_if_nothing_can_be_printed() {
             assert_fails(&output.unwrap(), "standard output is closed or /dev/null");
         }
     }
-    assert_eq!(server.count("KeysTable"), 1);
+    assert_eq!(server.count("KeysTable"), 3);
 }
 
 /// Other programs can write any text to records.
 #[test]
 fn the_text_of_a_record_does_not_control_the_terminal() {
     let server = Server::start(&[]);
-    let label = "a\u{202e}b";
-    let create = ["keys", "create", "--org", "acme", "--label", label];
-    let key = server.run(&[&create[..], &["--json"]].concat());
-    assert!(key.contains(r"a\u202eb") && !key.contains(label), "{key}");
+    let key = create(&server, "--json --label a\u{202e}b");
+    assert!(
+        key.contains(r"a\u202eb") && !key.contains('\u{202e}'),
+        "{key}"
+    );
 
-    let operations = json!({ ":operations": { "L": [{ "S": "\u{1b}[2J" }] } });
-    server.dynamodb("UpdateItem", &json!({
-        "TableName": "KeysTable", "Key": { "key_id": { "S": "acmeDemoKey1" } },
-        "UpdateExpression": "SET operations = :operations", "ExpressionAttributeValues": operations,
-    }));
+    let id = json!({ "key_id": { "S": "acmeDemoKey1" } });
+    let operations = json!({ "L": [{ "S": "\u{1b}[2J" }] });
+    server.update_item("KeysTable", id, "SET operations = :value", operations);
     let output = server.output(&["keys", "rotate", "acmeDemoKey1"]);
-    let error = String::from_utf8(output.stderr).unwrap();
+    let error = text(&output.stderr);
     assert!(
         error.contains(r"\u{1b}[2J") && !error.contains('\u{1b}'),
         "{error}"
     );
 }
 
+/// Runs a command with text in its standard input.
+fn with_input(server: &Server, arguments: &str, input: &str) -> Output {
+    let mut command = server.command(&words(arguments));
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    process.wait_with_output().unwrap()
+}
+
 #[test]
 fn several_keys_are_read_from_standard_input() {
     let server = Server::start(&[]);
-    let keys = ["a", "b"].map(|label| create(&server, label, &[]));
-    let [first, second] = keys.each_ref().map(|key| &key[4..16]);
-    let input = format!("\n{}\r\n  {second}\n\n{first}\n", keys[0]);
+    let keys = ["", ""].map(|options| create(&server, options));
+    let ids = keys.each_ref().map(|key| &key[4..16]);
+    let input = format!("\n{}\r\n  {}\n\n{}\n", keys[0], ids[1], ids[0]);
+    let run = |arguments: &str, input: &str| {
+        let output = with_input(&server, arguments, input);
+        assert!(output.status.success(), "{output:?}");
+        assert!(
+            !text(&output.stderr).contains(&keys[0][17..61]),
+            "{output:?}"
+        );
+        let printed = text(&output.stdout).to_owned();
+        assert!(!printed.contains(&keys[0][17..61]), "{printed}");
+        printed
+    };
 
-    let checked = with_input(&server, &["keys", "check", "-", "--json"], &input);
-    let checked: Vec<Value> = serde_json::from_slice(&checked.stdout).unwrap();
-    let checked: Vec<_> = checked
-        .iter()
-        .map(|key| key["key_id"].as_str().unwrap())
-        .collect();
-    assert_eq!(checked, [first, second]);
+    let checked: Vec<Value> = serde_json::from_str(&run("keys check - --json", &input)).unwrap();
+    let checked: Vec<_> = checked.iter().map(|key| &key["key_id"]).collect();
+    assert_eq!(checked, ids);
 
-    let rotated = with_input(&server, &["keys", "rotate", "-"], &input);
-    let new = String::from_utf8(rotated.stdout).unwrap();
-    assert_eq!(new.lines().count(), 2, "{new}");
-    assert_eq!(labelled(&server, "a").len(), 2);
-
-    let revoked = with_input(&server, &["keys", "revoke", "-"], &format!("{input}{new}"));
+    let new = run("keys rotate -", &input);
     let new_ids: Vec<_> = new.lines().map(|key| &key[4..16]).collect();
-    let revoked = String::from_utf8(revoked.stdout).unwrap();
-    assert_eq!(
-        revoked.lines().collect::<Vec<_>>(),
-        [&[first, second], &new_ids[..]].concat()
-    );
-    assert_eq!(ids(&server, "acme", "active"), ["acmeDemoKey1"]);
+    assert_eq!(new_ids.len(), 2, "{new}");
+
+    let revoked = run("keys revoke -", &format!("{input}{new}"));
+    let revoked: Vec<_> = revoked.lines().collect();
+    assert_eq!(revoked, [&ids[..], &new_ids].concat());
+    assert_eq!(active(&server, "acme"), ["acmeDemoKey1"]);
 }
 
 #[test]
-fn no_key_changes_if_a_line_of_standard_input_is_wrong() {
+fn no_key_changes_if_another_is_mistyped_or_cannot_be_changed() {
     let server = Server::start(&[]);
-    let key = create(&server, "a", &[]);
+    let [key, revoked] = ["", ""].map(|options| create(&server, options));
+    server.run(&["keys", "revoke", &revoked]);
     let mistyped = &key[..60];
     for command in ["check", "rotate", "revoke"] {
-        for (line, code, message) in [
-            (
-                mistyped,
-                2,
-                "line 3 of standard input: the API key is incomplete",
-            ),
-            ("unknownKey12", 1, "there is no key unknownKey12"),
-        ] {
-            let input = format!("{key}\n\n{line}\n");
-            let output = with_input(&server, &["keys", command, "-"], &input);
-            assert_exits_with(code, &output, message);
-            assert!(
-                !String::from_utf8_lossy(&output.stderr).contains(mistyped),
-                "{output:?}"
-            );
-        }
-        let empty = with_input(&server, &["keys", command, "-"], "\n");
-        assert_usage_error(&empty, "standard input contains no key");
-    }
-    // A key that cannot be rotated stops the rotation of the others.
-    let revoked = create(&server, "revoked", &[]);
-    server.run(&["keys", "revoke", &revoked]);
-    let output = with_input(
-        &server,
-        &["keys", "rotate", "-"],
-        &format!("{key}\n{revoked}"),
-    );
-    assert_fails(&output, "is revoked or expired");
-    assert_eq!(ids(&server, "acme", "active").len(), 2);
-}
-
-/// The local clock may be wrong.
-#[test]
-fn expired_keys_are_revoked_too() {
-    let server = Server::start(&[]);
-    create(&server, "expired", &["--expires", "1s"]);
-    while labelled(&server, "expired")[0]["state"] == "active" {
-        thread::sleep(Duration::from_millis(50));
-    }
-    server.run(&["keys", "revoke", "--all", "--org", "acme", "--yes"]);
-    assert_eq!(labelled(&server, "expired")[0]["state"], "revoked");
-}
-
-#[test]
-fn a_rotated_key_stays_valid_until_the_overlap_ends() {
-    let server = Server::start(&[]);
-    let options = ["--expires", "90d", "--allow", "create_data_store"];
-    let old_key = create(&server, "ci", &options);
-    let old = labelled(&server, "ci").remove(0);
-    let id = old["key_id"].as_str().unwrap();
-
-    let new = server.json(&["keys", "rotate", id, "--overlap", "2s"]);
-
-    for name in ["org_id", "label", "operations"] {
-        assert_eq!(new[name], old[name], "{name}");
-    }
-    let lifetime_in_days = |key: &Value| {
-        let time = |name: &str| humantime::parse_rfc3339(key[name].as_str().unwrap()).unwrap();
-        let lifetime = time("expires_at").duration_since(time("created_at"));
-        lifetime.unwrap().as_secs() / 86_400
-    };
-    assert_eq!(lifetime_in_days(&new), lifetime_in_days(&old));
-    let new_key = new["key"].as_str().unwrap();
-    // The new key can repeat what the old one has sent.
-    assert_eq!(server.create_data_store("acme", &old_key, "Papers"), 204);
-    let records = server.records(&["list", "data-stores"]);
-    assert_eq!(server.create_data_store("acme", new_key, "Papers"), 204);
-    assert_eq!(server.records(&["list", "data-stores"]), records);
-
-    let rotated = Instant::now();
-    while by_id(&server, &old["key_id"])["state"] == "active" {
-        assert!(rotated.elapsed() < Duration::from_secs(10), "still active");
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(by_id(&server, &old["key_id"])["state"], "expired");
-    assert_eq!(by_id(&server, &new["key_id"])["state"], "active");
-    let again = server.output(&["keys", "rotate", id]);
-    assert_fails(&again, "is revoked or expired: create a new one");
-}
-
-#[test]
-fn a_rotation_never_extends_the_life_of_the_old_key() {
-    let server = Server::start(&[]);
-    create(&server, "short", &["--expires", "1h"]);
-    let old = labelled(&server, "short").remove(0);
-
-    let id = old["key_id"].as_str().unwrap();
-    server.run(&["keys", "rotate", id, "--overlap", "7d"]);
-
-    assert_eq!(labelled(&server, "short").len(), 2);
-    let replaced = by_id(&server, &old["key_id"]);
-    for name in ["state", "expires_at"] {
-        assert_eq!(replaced[name], old[name], "{name}");
-    }
-}
-
-/// The rotation of a key that was rotated before used to give the new key the rest of the overlap.
-#[test]
-fn a_second_rotation_issues_a_key_for_as_long_as_the_first_one() {
-    let server = Server::start(&[]);
-    for expires in ["never", "30d"] {
-        let label = format!("expires {expires}");
-        create(&server, &label, &["--expires", expires]);
-        let old = labelled(&server, &label).remove(0);
-        let id = old["key_id"].as_str().unwrap();
-
-        let first = server.json(&["keys", "rotate", id]);
-        let second = server.json(&["keys", "rotate", id, "--again"]);
-
-        let date = |key: &Value| key["expires_at"].as_str().map(|at| at[..10].to_owned());
-        assert_eq!(date(&first), date(&old), "{expires}");
-        assert_eq!(date(&second), date(&old), "{expires}");
-        let replaced = by_id(&server, &old["key_id"]);
-        assert_eq!(replaced["replaced_by"], second["key_id"]);
-        assert_ne!(
-            replaced["expires_at"], old["expires_at"],
-            "the overlap ends earlier"
+        let run = |input: &str| with_input(&server, &format!("keys {command} -"), input);
+        let output = run(&format!("{key}\n\n{mistyped}\n"));
+        assert_usage_error(
+            &output,
+            "line 3 of standard input: the API key is incomplete",
         );
-    }
-}
+        assert!(!text(&output.stderr).contains(mistyped), "{output:?}");
+        let unknown = run(&format!("{key}\nunknownKey12\n"));
+        assert_fails(
+            &unknown,
+            "there is no key unknownKey12: run `workspacectl keys list`",
+        );
+        assert_usage_error(&run("\n"), "standard input contains no key");
 
-/// Runs a command with text in its standard input.
-fn with_input(server: &Server, arguments: &[&str], input: &str) -> Output {
-    let mut process = server
-        .command(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    process
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    process.wait_with_output().unwrap()
+        for argument in [mistyped, "acmeDemoKey1x", "acme Demo K1", "\u{1b}]0;x\u{7}"] {
+            let output = server.output(&["keys", command, argument]);
+            assert_usage_error(&output, "keys list");
+            assert!(!text(&output.stderr).contains(argument), "{output:?}");
+        }
+    }
+    let rotated = with_input(&server, "keys rotate -", &format!("{key}\n{revoked}"));
+    assert_fails(&rotated, "is revoked or expired: create a new one");
+    assert_eq!(active(&server, "acme").len(), 2);
 }
 
 #[test]
 fn a_key_can_be_named_by_its_text_and_is_never_printed_again() {
     let server = Server::start(&[]);
+    let key = create(&server, "");
     for command in ["check", "rotate", "revoke"] {
-        for from_input in [false, true] {
-            let label = format!("{command} {from_input}");
-            let key = create(&server, &label, &[]);
-            let secret = &key[17..61];
-
-            let output = match from_input {
-                true => with_input(&server, &["keys", command, "-"], &format!("{key}\n")),
-                false => server.output(&["keys", command, &key]),
-            };
-
-            assert!(output.status.success(), "{command}: {output:?}");
-            let printed = [output.stdout, output.stderr].concat();
-            let printed = String::from_utf8(printed).unwrap();
-            assert!(!printed.contains(secret), "{command}: {printed}");
-            assert!(printed.contains(&key[4..16]), "{command}: {printed}");
-        }
+        let output = server.output(&["keys", command, &key]);
+        assert!(output.status.success(), "{command}: {output:?}");
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = text(&printed);
+        assert!(!printed.contains(&key[17..61]), "{command}: {printed}");
+        assert!(printed.contains(&key[4..16]), "{command}: {printed}");
     }
-    let states = labelled(&server, "revoke true");
-    assert_eq!(states[0]["state"], "revoked");
-}
-
-#[test]
-fn a_mistyped_key_is_a_usage_error_that_does_not_repeat_it() {
-    let server = Server::start(&[]);
-    let key = create(&server, "ci", &[]);
-    let mistyped = &key[..key.len() - 1];
-    for command in ["check", "rotate", "revoke"] {
-        for argument in [
-            mistyped,
-            "acmeDemoKey1x",
-            "acme Demo K1",
-            "\u{1b}]0;x\u{7}",
-            "",
-        ] {
-            let output = server.output(&["keys", command, argument]);
-
-            let error = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(
-                output.status.code(),
-                Some(2),
-                "{command} {argument:?}: {error}"
-            );
-            assert!(error.contains("keys list"), "{error}");
-            assert!(argument.is_empty() || !error.contains(argument), "{error}");
-        }
-    }
-    assert_eq!(labelled(&server, "ci")[0]["state"], "active");
-}
-
-#[test]
-fn a_key_expires_after_a_year_unless_told_otherwise() {
-    let server = Server::start(&[]);
-    let days_left = |label: &str| {
-        let key = labelled(&server, label).remove(0);
-        let at = humantime::parse_rfc3339(key["expires_at"].as_str()?).unwrap();
-        let left = at.duration_since(std::time::SystemTime::now()).unwrap();
-        Some((left.as_secs() + 60) / 86_400)
-    };
-    create(&server, "default", &[]);
-    create(&server, "never", &["--expires", "never"]);
-    create(&server, "two weeks", &["--expires", "2w"]);
-    for expires in ["9000-01-31", "9000-01-31T00:00:00Z"] {
-        create(&server, expires, &["--expires", expires]);
-        let key = labelled(&server, expires).remove(0);
-        assert_eq!(key["expires_at"], "9000-01-31T00:00:00Z");
-    }
-
-    assert_eq!(days_left("default"), Some(365));
-    assert_eq!(days_left("never"), None);
-    assert_eq!(days_left("two weeks"), Some(14));
-    for expires in [
-        "0d",
-        "3m",
-        "3M",
-        "1y",
-        "90",
-        "",
-        "d",
-        "+1d",
-        "tomorrow",
-        "9000-13-01",
-        "2001-01-01",
-        "9999999d",
-    ] {
-        let output = server.output(&["keys", "create", "--org", "acme", "--expires", expires]);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{expires}: {error}");
-    }
-    for arguments in [["--label", "a\nb"], ["--label", &"x".repeat(101)]] {
-        let create = ["keys", "create", "--org", "acme"];
-        let output = server.output(&[&create[..], &arguments].concat());
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-    }
-    create(&server, &"é".repeat(100), &[]);
-    let overlap = server.output(&["keys", "rotate", "acmeDemoKey1", "--overlap", "31d"]);
-    assert_eq!(overlap.status.code(), Some(2), "{overlap:?}");
-    server.run(&["keys", "rotate", "acmeDemoKey1", "--overlap", "30d"]);
-}
-
-#[test]
-fn keys_are_listed_by_state_and_expiry() {
-    let server = Server::start(&[]);
-    create(&server, "soon", &["--expires", "5d"]);
-    create(&server, "later", &["--expires", "60d"]);
-    let revoked = create(&server, "revoked", &["--expires", "5d"]);
-    server.run(&["keys", "revoke", &revoked]);
-    let labels = |arguments: &[&str]| {
-        let keys = server.records(&[&["keys", "list"], arguments].concat());
-        let labels = keys
-            .iter()
-            .map(|key| key["label"].as_str().unwrap().to_owned());
-        labels.collect::<BTreeSet<_>>()
-    };
-
-    assert_eq!(labels(&["--expiring", "14d"]), ["soon".to_owned()].into());
-    assert_eq!(
-        labels(&["--state", "revoked"]),
-        ["revoked".to_owned()].into()
-    );
-    let active = ["demo", "later", "soon"].map(str::to_owned);
-    assert_eq!(labels(&["--state", "active"]), active.into());
-}
-
-#[test]
-fn errors_say_what_to_do_next() {
-    let server = Server::start(&[]);
-    let rows: [(&[&str], &str); 3] = [
-        (
-            &["keys", "create", "--org", "globex"],
-            "the organization globex is not registered: run `workspacectl orgs create` first",
-        ),
-        (
-            &["keys", "revoke", "unknownKey12"],
-            "there is no key unknownKey12: run `workspacectl keys list`",
-        ),
-        (
-            &["keys", "rotate", "unknownKey12"],
-            "there is no key unknownKey12: run `workspacectl keys list`",
-        ),
-    ];
-    for (arguments, message) in rows {
-        assert_fails(&server.output(arguments), message);
-    }
-    let malformed = server.output(&["keys", "create", "--org", "acme", "--expires", "soon"]);
-    let error = String::from_utf8(malformed.stderr).unwrap();
-    assert_eq!(malformed.status.code(), Some(2), "{error}");
-    assert!(error.contains("--expires"), "{error}");
+    assert_eq!(check(&server, &key[4..16])["state"], "revoked");
 }
 
 /// clap repeats an argument that it does not expect.
@@ -524,154 +254,144 @@ fn a_key_in_the_wrong_place_is_not_printed() {
     ] {
         let output = server.output(arguments);
         assert_usage_error(&output, "one of them may be an API key");
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!error.contains(key), "{error}");
+        assert!(!text(&output.stderr).contains(key), "{output:?}");
     }
 }
 
-/// The ids of the keys of an organization in a state.
-fn ids(server: &Server, org: &str, state: &str) -> Vec<String> {
-    let keys = server.records(&["keys", "list", "--org", org, "--state", state]);
-    let ids = keys
-        .iter()
-        .map(|key| key["key_id"].as_str().unwrap().to_owned());
-    ids.collect()
+#[test]
+fn a_key_expires_after_a_year_unless_told_otherwise() {
+    let server = Server::start(&[]);
+    let expires_at = |options: &str| {
+        let key = check(&server, &create(&server, options)[4..16]);
+        key["expires_at"].as_str().map(str::to_owned)
+    };
+    let days_left = |options: &str| {
+        let at = humantime::parse_rfc3339(&expires_at(options)?).unwrap();
+        let left = at.duration_since(SystemTime::now()).unwrap();
+        Some((left.as_secs() + 60) / 86_400)
+    };
+    assert_eq!(days_left(""), Some(365));
+    assert_eq!(days_left("--expires never"), None);
+    assert_eq!(days_left("--expires 2w"), Some(14));
+    for time in ["9000-01-31", "9000-01-31T00:00:00Z"] {
+        let expires_at = expires_at(&format!("--expires {time}"));
+        assert_eq!(expires_at.unwrap(), "9000-01-31T00:00:00Z");
+    }
+
+    let long = "x".repeat(101);
+    for [option, value] in [
+        ["--expires", "0d"],
+        ["--expires", "3m"],
+        ["--expires", "90"],
+        ["--expires", "d"],
+        ["--expires", "+1d"],
+        ["--expires", "9000-13-01"],
+        ["--expires", "2001-01-01"],
+        ["--expires", "9999999d"],
+        ["--label", "a\nb"],
+        ["--label", &long],
+    ] {
+        let output = server.output(&["keys", "create", "--org", "acme", option, value]);
+        assert_usage_error(&output, &option[2..option.len() - 1]);
+    }
+    create(&server, &format!("--label {}", "é".repeat(100)));
+    let overlap = server.output(&words("keys rotate acmeDemoKey1 --overlap 31d"));
+    assert_usage_error(&overlap, "at most 30 days");
+    server.run(&words("keys rotate acmeDemoKey1 --overlap 30d"));
 }
 
 #[test]
+fn keys_are_listed_by_state_and_expiry() {
+    let server = Server::start(&[]);
+    create(&server, "--label soon --expires 5d");
+    create(&server, "--label later --expires 60d");
+    let revoked = create(&server, "--label revoked --expires 5d");
+    server.run(&["keys", "revoke", &revoked]);
+    let labels = |options: &str| {
+        let keys = server.records(&words(&format!("keys list {options}")));
+        let labels = keys.iter().map(|key| key["label"].as_str().unwrap());
+        let mut labels: Vec<_> = labels.map(str::to_owned).collect();
+        labels.sort();
+        labels
+    };
+
+    assert_eq!(labels("--expiring 14d"), ["soon"]);
+    assert_eq!(labels("--state revoked"), ["revoked"]);
+    assert_eq!(labels("--state active"), ["demo", "later", "soon"]);
+}
+
+/// Also those that are expired, because the local clock may be wrong.
+#[test]
 fn all_keys_of_an_organization_are_revoked_after_a_confirmation() {
-    let server = Server::start(&["--key-cache", "0"]);
+    let server = Server::start(&[]);
     server.run(&["orgs", "create", "globex"]);
     server.run(&["keys", "create", "--org", "globex"]);
-    server.run(&["keys", "create", "--org", "acme"]);
-    let revoke = ["keys", "revoke", "--all", "--org", "acme"];
+    let expired = create(&server, "--expires 1s");
+    while check(&server, &expired[4..16])["state"] == "active" {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let revoke = words("keys revoke --all --org acme");
+    let confirmed = [&revoke[..], &["--yes"]].concat();
 
     assert_usage_error(&server.output(&revoke), "confirm it with --yes");
-    assert_eq!(ids(&server, "acme", "active").len(), 2);
-    let revoked = server.records(&[&revoke[..], &["--yes"]].concat());
+    assert_eq!(active(&server, "acme"), ["acmeDemoKey1"]);
+    let revoked = server.records(&confirmed);
 
     assert_eq!(revoked.len(), 2);
     for key in &revoked {
+        assert_eq!(key["state"], "revoked");
         assert_eq!(key["revoked_by"], server.operator());
         assert!(key["secret_sha256"].is_null(), "{key}");
     }
-    assert!(ids(&server, "acme", "active").is_empty());
-    assert_eq!(ids(&server, "globex", "active").len(), 1);
-    assert!(
-        server
-            .records(&[&revoke[..], &["--yes"]].concat())
-            .is_empty()
-    );
-}
-
-#[test]
-fn all_keys_of_an_organization_are_rotated_once() {
-    let server = Server::start(&["--key-cache", "0"]);
-    server.run(&["keys", "create", "--org", "acme"]);
-    let before = ids(&server, "acme", "active");
-    let rotate = [
-        "keys",
-        "rotate",
-        "--all",
-        "--org",
-        "acme",
-        "--overlap",
-        "0s",
-        "--yes",
-    ];
-
-    let output = server.run(&[&rotate[..], &["--json"]].concat());
-
-    let new: Vec<Value> = output
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(new.len(), 2);
-    for key in &new {
-        assert!(
-            before.contains(&key["replaces"].as_str().unwrap().to_owned()),
-            "{key}"
-        );
-        let text = key["key"].as_str().unwrap();
-        assert_eq!(server.create_data_store("acme", text, "Papers"), 204);
-    }
-    let mut issued: Vec<_> = new
-        .iter()
-        .map(|key| key["key_id"].as_str().unwrap())
-        .collect();
-    issued.sort_unstable();
-    assert_eq!(ids(&server, "acme", "active"), issued);
-    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 401);
-}
-
-#[test]
-fn records_of_keys_say_who_issued_and_revoked_them() {
-    let server = Server::start(&[]);
-    let key = server.json(&["keys", "create", "--org", "acme"]);
-    assert_eq!(key["created_by"], server.operator());
-    let id = key["key_id"].as_str().unwrap();
-    let revoked = server.json(&["keys", "revoke", id]);
-    assert_eq!(revoked["created_by"], server.operator());
-    assert_eq!(revoked["revoked_by"], server.operator());
-    assert_eq!(revoked["request_id"], key["request_id"]);
+    assert_eq!(active(&server, "globex").len(), 1);
+    assert!(server.records(&confirmed).is_empty());
 }
 
 /// The function accepts none of these keys, which other programs have written.
 #[test]
 fn the_state_of_a_key_is_what_the_function_makes_of_its_record() {
     let server = Server::start(&["--key-cache", "0"]);
-    let key = create(&server, "ci", &["--expires", "never"]);
-    let id = labelled(&server, "ci").remove(0)["key_id"].clone();
+    let key = create(&server, "--expires never");
+    let id = &key[4..16];
     let update = |expression: &str, value: Value| {
-        let mut update = json!({
-            "TableName": "KeysTable", "Key": { "key_id": { "S": id } },
-            "UpdateExpression": expression,
-        });
-        if !value.is_null() {
-            update["ExpressionAttributeValues"] = json!({ ":value": value });
-        }
-        server.dynamodb("UpdateItem", &update);
+        let key = json!({ "key_id": { "S": id } });
+        server.update_item("KeysTable", key, expression, value);
     };
-    let shown = || {
-        let check = ["keys", "check", id.as_str().unwrap()];
-        let checked = server.records(&check).remove(0)["state"].clone();
-        assert_eq!(by_id(&server, &id)["state"], checked);
-        checked
+    let assert_state = |state: &str| {
+        let keys = server.records(&["keys", "list", "--state", state]);
+        assert!(
+            keys.iter().any(|key| key["key_id"] == id),
+            "{state}: {keys:?}"
+        );
+        assert_eq!(check(&server, id)["state"], state);
+        assert_eq!(server.create_data_store("acme", &key, "Papers"), 401);
     };
     for (attribute, state) in [
         ("revoked_at", "revoked"),
         ("expires_at", "expired"),
         ("org_request_id", "malformed"),
     ] {
-        let set = format!("SET {attribute} = :value");
-        update(&set, json!({ "NULL": true }));
-        assert_eq!(shown(), state);
-        assert_eq!(server.create_data_store("acme", &key, "Papers"), 401);
+        update(
+            &format!("SET {attribute} = :value"),
+            json!({ "NULL": true }),
+        );
+        assert_state(state);
         update(&format!("REMOVE {attribute}"), json!(null));
     }
 
-    assert_eq!(shown(), "malformed");
-    assert_eq!(server.create_data_store("acme", &key, "Papers"), 401);
-    let rotate = server.output(&["keys", "rotate", id.as_str().unwrap()]);
+    assert_state("malformed");
+    let rotate = server.output(&["keys", "rotate", id]);
     assert_fails(&rotate, "belongs to an earlier registration of acme");
     // An earlier version of the function accepts it.
-    let revoke = ["keys", "revoke", "--all", "--org", "acme", "--yes"];
+    let revoke = words("keys revoke --all --org acme --yes");
     assert_eq!(server.records(&revoke).len(), 2);
 }
 
 #[test]
 fn an_organization_without_a_request_id_cannot_get_keys() {
     let server = Server::start(&[]);
-    let update = json!({
-        "TableName": "OrganizationsTable", "Key": { "org_id": { "S": "acme" } },
-        "UpdateExpression": "REMOVE request_id",
-    });
-    server.dynamodb("UpdateItem", &update);
-
+    let acme = json!({ "org_id": { "S": "acme" } });
+    server.update_item("OrganizationsTable", acme, "REMOVE request_id", json!(null));
     let output = server.output(&["keys", "create", "--org", "acme"]);
-
-    assert_fails(
-        &output,
-        "the record of the organization acme has no request_id",
-    );
+    assert_fails(&output, "the organization acme has no request_id");
 }

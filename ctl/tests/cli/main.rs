@@ -38,9 +38,14 @@ fn workspacectl(arguments: &[&str]) -> Command {
     command
 }
 
-/// The words of a line without quotes.
+/// The arguments in a line. None of them contains a space, but they can contain other white space.
 fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
+    line.split(' ').filter(|word| !word.is_empty()).collect()
+}
+
+/// What a command printed.
+fn text(output: &[u8]) -> &str {
+    str::from_utf8(output).unwrap()
 }
 
 /// Asserts that a command failed with exit code 1, printed nothing to standard output, and printed

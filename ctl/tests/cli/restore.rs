@@ -1,12 +1,12 @@
 //! `restore`.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
 use workspace_local::{demo::key_record, fixtures};
 use workspace_management::api_key::ApiKey;
 
-use crate::{assert_fails, assert_usage_error, server::Server};
+use crate::{assert_fails, assert_usage_error, keys, server::Server, text, words};
 
 /// What a restore printed.
 struct Restored {
@@ -19,21 +19,22 @@ struct Restored {
     errors: String,
 }
 
+fn json_lines(text: &str) -> Vec<Value> {
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
 fn restore(server: &Server, arguments: &[&str]) -> Restored {
     let output = server.output(&[&["restore", "--json"], arguments].concat());
-    let errors = String::from_utf8(output.stderr).unwrap();
+    let errors = text(&output.stderr).to_owned();
     let summary = errors.lines().find(|line| line.contains(" copied, "));
     let numbers = summary.unwrap_or_else(|| panic!("{errors}"));
     let numbers = numbers.split(|c: char| !c.is_ascii_digit());
     let numbers: Vec<_> = numbers.filter_map(|word| word.parse().ok()).collect();
-    let lines = String::from_utf8(output.stdout).unwrap();
-    let lines = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
     Restored {
         code: output.status.code().unwrap(),
         counts: numbers.try_into().unwrap(),
-        lines: lines.collect(),
+        lines: json_lines(text(&output.stdout)),
         errors,
     }
 }
@@ -71,11 +72,7 @@ impl Input {
         // An export replaces no file.
         let _ = fs::remove_file(self.path());
         server.run(&["orgs", "export", "acme", "--out", &self.path()]);
-        let lines = fs::read_to_string(self.path()).unwrap();
-        let lines = lines.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        json_lines(&fs::read_to_string(self.path()).unwrap())
     }
 }
 
@@ -86,21 +83,15 @@ fn line(table: &str, record: Value) -> Value {
 /// A line with a data store of an organization.
 fn data_store(org: &str, id: &str) -> Value {
     let created = "2099-01-01T00:00:00.000Z";
-    line(
-        "data-stores",
-        json!({ "org_id": org, "data_store_id": id, "created_at": created }),
-    )
+    let record = json!({ "org_id": org, "data_store_id": id, "created_at": created });
+    line("data-stores", record)
 }
 
-fn erase(server: &Server) {
-    server.run(&["orgs", "disable", "acme", "--wait", "0"]);
-    let erase = "orgs erase acme --without-export --yes --wait 0";
-    server.run(&erase.split(' ').collect::<Vec<_>>());
-}
-
+/// The export of an erasure has no marks, which would block the restored organization.
 #[test]
-fn an_export_is_restored_after_an_erasure() {
+fn an_erased_organization_is_restored_from_its_export() {
     let server = Server::with_records();
+    server.run(&words("orgs disable acme --wait 0"));
     let input = Input::new(&[]);
     let lines = input.export(&server);
     let path = input.path();
@@ -108,14 +99,14 @@ fn an_export_is_restored_after_an_erasure() {
     let others = lines.len() as u64 - 1;
 
     let restored = restore(&server, &from);
-    assert_eq!(restored.counts, [0, others, 0, 0]);
-    assert_eq!(restored.code, 0, "{}", restored.errors);
-    assert!(
-        restored.errors.contains("1 key left out"),
-        "{}",
-        restored.errors
-    );
-    erase(&server);
+    assert_eq!((restored.code, restored.counts), (0, [0, others, 0, 0]));
+    let errors = restored.errors;
+    assert!(errors.contains("1 key left out"), "{errors}");
+    fs::remove_file(&path).unwrap();
+    let erase = format!("orgs erase acme --yes --wait 0 --export {path}");
+    server.run(&words(&erase));
+    // An empty line at the end, as editors add it.
+    fs::write(&path, fs::read_to_string(&path).unwrap() + "\n").unwrap();
     assert_eq!(counts(&server, &from), [others, 0, 0, 0]);
     assert_eq!(counts(&server, &from), [0, others, 0, 0]);
 
@@ -128,29 +119,6 @@ fn an_export_is_restored_after_an_erasure() {
         assert!(record.remove("restored_request_id").is_some());
         assert!(lines.contains(&line), "{line}");
     }
-}
-
-/// The export is written after the mark, which must not block the restored organization.
-#[test]
-fn the_export_of_an_erasure_is_restored() {
-    let server = Server::with_records();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("erased.jsonl");
-    let file = file.to_str().unwrap();
-    server.run(&["orgs", "disable", "acme", "--wait", "0"]);
-    let before = server.run(&["orgs", "export", "acme"]);
-    let erase = ["orgs", "erase", "acme", "--export", file];
-    server.run(&[&erase[..], &["--yes", "--wait", "0"]].concat());
-
-    let records = before.lines().count() as u64;
-    // An empty line at the end, as editors add it.
-    fs::write(file, fs::read_to_string(file).unwrap() + "\n").unwrap();
-    assert_eq!(counts(&server, &["--from", file]), [records - 1, 0, 0, 0]);
-
-    assert_eq!(
-        server.records(&["orgs", "show", "acme"])[0]["state"],
-        "disabled"
-    );
     server.run(&["orgs", "enable", "acme"]);
     let key = server.run(&["keys", "create", "--org", "acme"]);
     assert_eq!(server.create_data_store("acme", key.trim(), "New"), 204);
@@ -168,80 +136,55 @@ fn a_dry_run_prints_what_a_restore_does_with_each_record() {
     let mut orphan = member.unwrap().clone();
     orphan["record"]["team"] = json!("acme#apollo#gone");
     orphan["record"]["team_id"] = json!("gone");
+    let user = orphan["record"]["user_id"].as_str().unwrap().to_owned();
     let count = lines.len() as u64;
     lines.extend([orphan, lines[0].clone()]);
     input.write(&lines);
     let path = input.path();
-    erase(&server);
+    server.erase("acme");
 
-    let dry_run = ["--from", path.as_str(), "--dry-run"];
-    let planned = restore(&server, &dry_run);
+    let planned = restore(&server, &["--from", &path, "--dry-run"]);
     assert_eq!((planned.code, planned.counts), (1, [count, 1, 0, 1]));
     assert_eq!(planned.lines.len() as u64, count + 2);
     assert!(server.valid_records().is_empty());
-    let skipped = planned
-        .lines
-        .iter()
-        .find(|line| line["result"] == "skipped");
-    let user = &member_user(&lines);
-    assert_eq!(
-        *skipped.unwrap(),
-        json!({
-            "table": "members", "key": { "team": "acme#apollo#gone", "user_id": user },
-            "result": "skipped", "reason": "its team does not exist",
-        })
-    );
-
+    let skipped = json!({
+        "table": "members", "key": { "team": "acme#apollo#gone", "user_id": user },
+        "result": "skipped", "reason": "its team does not exist",
+    });
+    assert!(planned.lines.contains(&skipped), "{:?}", planned.lines);
     let done = restore(&server, &["--from", &path]);
     assert_eq!((done.code, done.counts), (1, planned.counts));
     // Only what needs attention.
-    assert_eq!(done.lines, [skipped.unwrap().clone()]);
-    assert_eq!(counts(&server, &dry_run), [0, count + 1, 0, 1]);
-    let text = server.output(&[&["restore"], &dry_run[..]].concat());
-    let text = String::from_utf8(text.stdout).unwrap();
-    let line = format!("members\tacme#apollo#gone {user}\tskipped: its team does not exist");
-    assert!(text.lines().any(|other| other == line), "{text}");
-    assert!(
-        text.lines()
-            .any(|line| line == "organizations\tacme\texists"),
-        "{text}"
-    );
-}
+    assert_eq!(done.lines, [skipped]);
 
-/// The user of the member whose team does not exist.
-fn member_user(lines: &[Value]) -> String {
-    let mut lines = lines.iter().map(|line| &line["record"]);
-    let orphan = lines.find(|record| record["team_id"] == "gone").unwrap();
-    orphan["user_id"].as_str().unwrap().to_owned()
-}
-
-#[test]
-fn a_restore_overwrites_nothing() {
-    let server = Server::with_records();
-    let input = Input::new(&[]);
-    let mut lines = input.export(&server);
-    let path = input.path();
-    let stored = server.json(&["list", "teams"]);
+    // A restore overwrites nothing.
+    let stored = server.valid_records();
     let team = lines.iter_mut().find(|line| line["table"] == "teams");
     team.unwrap()["record"]["team_description"] = json!("other");
     input.write(&lines);
-
-    let restored = restore(&server, &["--from", &path, "--to", "teams"]);
-    assert_eq!((restored.code, restored.counts), (1, [0, 0, 1, 0]));
-    assert_eq!(restored.lines[0]["key"]["team_id"], "research-team");
-    assert_eq!(restored.lines[0]["result"], "differs");
-    assert_eq!(server.json(&["list", "teams"]), stored);
+    assert_eq!(counts(&server, &["--from", &path]), [0, count, 1, 1]);
+    assert_eq!(server.valid_records(), stored);
+    let dry_run = server.output(&["restore", "--from", &path, "--dry-run"]);
+    let printed: Vec<_> = text(&dry_run.stdout).lines().collect();
+    let skipped = format!("members\tacme#apollo#gone {user}\tskipped: its team does not exist");
+    for line in [
+        skipped.as_str(),
+        "teams\tacme#apollo research-team\tdiffers",
+        "organizations\tacme\texists",
+    ] {
+        assert!(printed.contains(&line), "{printed:?}");
+    }
 }
 
 #[test]
 fn records_are_skipped_that_belong_to_an_earlier_organization() {
     let server = Server::with_records();
     let organization = server.records(&["orgs", "show", "acme"]).remove(0);
-    let created = organization["created_at"].as_str().unwrap();
-    let created = humantime::parse_rfc3339(created).unwrap();
+    let created = &organization["created_at"];
+    let registered_at = humantime::parse_rfc3339(created.as_str().unwrap()).unwrap();
     let older = |id: &str, seconds: u64| {
         let mut line = data_store("acme", id);
-        let time = created - std::time::Duration::from_secs(seconds);
+        let time = registered_at - Duration::from_secs(seconds);
         line["record"]["created_at"] = json!(humantime::format_rfc3339_millis(time).to_string());
         line
     };
@@ -249,7 +192,8 @@ fn records_are_skipped_that_belong_to_an_earlier_organization() {
     let stores = [older("clock", 290), older("older", 310)];
     let input = Input::new(&stores);
     let path = input.path();
-    let restored = restore(&server, &["--from", &path]);
+    let from = ["--from", path.as_str()];
+    let restored = restore(&server, &from);
     assert_eq!((restored.code, restored.counts), (1, [1, 0, 0, 1]));
     assert_eq!(restored.lines[0]["key"]["data_store_id"], "older");
     let reason = restored.lines[0]["reason"].as_str().unwrap();
@@ -257,20 +201,17 @@ fn records_are_skipped_that_belong_to_an_earlier_organization() {
 
     // The same file has another registration of the organization, and then this one.
     let registered = |request_id: &Value| {
-        let created = &organization["created_at"];
-        line(
-            "organizations",
-            json!({ "org_id": "acme", "created_at": created, "request_id": request_id }),
-        )
+        let record = json!({ "org_id": "acme", "created_at": created, "request_id": request_id });
+        line("organizations", record)
     };
     let [clock, old] = stores;
     input.write(&[registered(&json!("another")), old.clone()]);
-    assert_eq!(counts(&server, &["--from", &path]), [0, 0, 1, 1]);
+    assert_eq!(counts(&server, &from), [0, 0, 1, 1]);
     input.write(&[registered(&organization["request_id"]), old]);
-    let of_stores = ["--from", path.as_str(), "--to", "data-stores"];
+    let of_stores = [&from[..], &["--to", "data-stores"]].concat();
     assert_eq!(counts(&server, &of_stores), [1, 0, 0, 0]);
     input.write(&[older("forced", 9_999_999), clock]);
-    let forced = ["--from", path.as_str(), "--force-older"];
+    let forced = [&from[..], &["--force-older"]].concat();
     assert_eq!(counts(&server, &forced), [1, 1, 0, 0]);
 }
 
@@ -280,54 +221,40 @@ fn only_the_records_in_the_scope_are_restored() {
     server.run(&["orgs", "create", "globex"]);
     let mut lines = vec![data_store("acme", "a"), data_store("globex", "b")];
     for (project, team) in [("apollo", "docs"), ("apollo", "ops"), ("zeus", "docs")] {
+        let member = fixtures::member("acme", project, team, "ada");
         lines.push(line("teams", fixtures::team("acme", project, team, team)));
-        lines.push(line(
-            "members",
-            fixtures::member("acme", project, team, "ada"),
-        ));
+        lines.push(line("members", member));
     }
     let input = Input::new(&lines);
     let path = input.path();
-    let all = ["--from", path.as_str(), "--force-older"];
-    let run = |scope: &str| {
-        let scope = scope.split_whitespace().collect();
-        counts(&server, &[all.to_vec(), scope].concat())
-    };
-    let output = server.output(&[&["restore"], &all[..]].concat());
+    let run = |options: &str| counts(&server, &words(options));
+    let file = |scope: &str| run(&format!("--from {path} --force-older {scope}"));
+    let table = |scope: &str| run(&format!("--from DataStoresTable --to data-stores {scope}"));
+
+    assert_eq!(
+        file("--org acme --project apollo --team docs"),
+        [2, 0, 0, 0]
+    );
+    assert_eq!(server.count("TeamsTable"), 1);
+    assert_eq!(file("--org acme --project apollo"), [2, 2, 0, 0]);
+    assert_eq!(file("--org globex"), [1, 0, 0, 0]);
+    assert_eq!(file("--org acme --to members --dry-run"), [0, 2, 0, 1]);
+    assert_eq!(file("--all-orgs"), [3, 5, 0, 0]);
+    assert_eq!(table("--org acme"), [0, 1, 0, 0]);
+    assert_eq!(table("--all-orgs"), [0, 2, 0, 0]);
+
+    let output = |line: &str| server.output(&words(line));
+    let both = output(&format!("restore --from {path}"));
     assert_usage_error(
-        &output,
+        &both,
         "has records of acme and globex: choose one with --org",
     );
-
-    assert_eq!(run("--org acme --project apollo --team docs"), [2, 0, 0, 0]);
-    assert_eq!(server.count("TeamsTable"), 1);
-    assert_eq!(run("--org acme --project apollo"), [2, 2, 0, 0]);
-    assert_eq!(run("--org globex"), [1, 0, 0, 0]);
-    assert_eq!(run("--org acme --to members --dry-run"), [0, 2, 0, 1]);
-    assert_eq!(run("--all-orgs"), [3, 5, 0, 0]);
-    let output = server.output(&["restore", "--from", &path, "--org", "glbex"]);
-    assert_fails(&output, "nothing was restored");
-
-    let table = [
-        "restore",
-        "--from",
-        "DataStoresTable",
-        "--to",
-        "data-stores",
-    ];
-    assert_usage_error(&server.output(&table), "choose its records with --org");
-    let missing = "restore --from no/file --to teams --org acme";
-    let missing = server.output(&missing.split(' ').collect::<Vec<_>>());
+    let neither = output(&format!("restore --from {path} --org glbex"));
+    assert_fails(&neither, "nothing was restored");
+    let without_scope = output("restore --from DataStoresTable --to data-stores");
+    assert_usage_error(&without_scope, "choose its records with --org");
+    let missing = output("restore --from no/file --to teams --org acme");
     assert_fails(&missing, "there is no file no/file, and the table no/file");
-    let table = &table[1..];
-    assert_eq!(
-        counts(&server, &[table, &["--org", "acme"]].concat()),
-        [0, 1, 0, 0]
-    );
-    assert_eq!(
-        counts(&server, &[table, &["--all-orgs"]].concat()),
-        [0, 2, 0, 0]
-    );
 }
 
 /// Each is found before the valid line above it is copied.
@@ -337,81 +264,52 @@ fn an_invalid_line_stops_the_command_and_is_named() {
     let input = Input::new(&[]);
     let path = input.path();
     let good = data_store("acme", "good").to_string();
-    let changed = |table: &str, mut record: Value, name: &str, value: Value| {
-        record[name] = value;
-        line(table, record).to_string()
-    };
     let team = || fixtures::team("acme", "apollo", "docs", "Docs");
-    let member = || fixtures::member("acme", "apollo", "docs", "ada");
-    let model = || fixtures::model("acme", "chat", "a");
-    let key = key_record(&ApiKey::generate([1; 8], [[7; 16]; 2]), "acme", "");
-    for (line, message) in [
-        ("nonsense".to_owned(), "line 2 of"),
-        (good[..good.len() - 9].to_owned(), "is not complete JSON"),
-        ("7".to_owned(), "has no known table"),
-        (line("nothing", json!({})).to_string(), "has no known table"),
-        (r#"{"table":"teams"}"#.to_owned(), "has no record"),
-        (
-            line("teams", json!({ "project": "acme#apollo" })).to_string(),
-            "it has no team_id",
-        ),
-        (
-            changed("teams", team(), "org_id", json!("globex")),
-            "teams acme#apollo docs: its project is acme#apollo, but its org_id and project_id make globex#apollo",
-        ),
-        (
-            changed("members", member(), "team_id", json!("ops")),
-            "its team is",
-        ),
-        (
-            changed("models", model(), "model_id", json!("b")),
-            "its model is chat#a",
-        ),
-        (
-            changed("teams", team(), "removing_id", json!(null)),
-            "its removing_id is null",
-        ),
-        (
-            changed("teams", team(), "created_at", json!("now")),
-            "its created_at is \"now\"",
-        ),
-        (
-            changed("teams", team(), "\u{1b}[31m", json!(1)),
-            r"its attribute \u{1b}[31m is not",
-        ),
-        (
-            line("organizations", data_store("x", "y")["record"].clone()).to_string(),
-            "data_store_id",
-        ),
-        (
-            changed("keys", json!(key), "revoked_at", json!(null)),
-            "its revoked_at is null",
-        ),
-        (
-            changed("keys", json!(key), "colour", json!([null])),
-            "its colour is [null]",
-        ),
-        (
-            changed("keys", json!(key), "secret_sha256", json!("")),
-            "its secret_sha256 is",
-        ),
-    ] {
+    let member = fixtures::member("acme", "apollo", "docs", "ada");
+    let model = fixtures::model("acme", "chat", "a");
+    let key = json!(key_record(
+        &ApiKey::generate([1; 8], [[7; 16]; 2]),
+        "acme",
+        ""
+    ));
+    #[rustfmt::skip] // keeps tables short
+    let changed = [
+        ("teams", team(), "org_id", json!("globex"), "org_id and project_id make globex#apollo"),
+        ("members", member, "team_id", json!("ops"), "its team is"),
+        ("models", model, "model_id", json!("b"), "its model is chat#a"),
+        ("teams", team(), "removing_id", json!(null), "its removing_id is null"),
+        ("teams", team(), "created_at", json!("now"), "its created_at is \"now\""),
+        ("teams", team(), "\u{1b}[31m", json!(1), r"its attribute \u{1b}[31m is not"),
+        ("keys", key.clone(), "revoked_at", json!(null), "its revoked_at is null"),
+        ("keys", key.clone(), "colour", json!([null]), "its colour is [null]"),
+        ("keys", key, "secret_sha256", json!(""), "its secret_sha256 is"),
+    ];
+    let changed = changed.map(|(table, mut record, name, value, error)| {
+        record[name] = value;
+        (line(table, record).to_string(), error)
+    });
+    #[rustfmt::skip]
+    let malformed = [
+        (&good[..good.len() - 9], "is not complete JSON"),
+        ("7", "has no known table"),
+        (r#"{"table":"nothing","record":{}}"#, "has no known table"),
+        (r#"{"table":"teams"}"#, "has no record"),
+        (r#"{"table":"teams","record":{"project":"acme#apollo"}}"#, "it has no team_id"),
+    ];
+    let malformed = malformed.map(|(line, error)| (line.to_owned(), error));
+    for (line, error) in malformed.into_iter().chain(changed) {
         fs::write(&path, format!("{good}\n{line}\n")).unwrap();
         let output = server.output(&["restore", "--from", &path, "--all-orgs", "--keys"]);
-        assert_fails(&output, message);
+        assert_fails(&output, error);
     }
     fs::write(&path, [good.as_bytes(), b"\n\xff\n"].concat()).unwrap();
     let output = server.output(&["restore", "--from", &path]);
     assert_fails(&output, "line 2 of");
     assert_eq!(server.count("DataStoresTable"), 0);
 
-    server.run(&["orgs", "create", "globex"]);
-    let table = "restore --from OrganizationsTable --to data-stores --org globex";
-    let output = server.output(&table.split(' ').collect::<Vec<_>>());
-    assert_fails(
-        &output,
-        "OrganizationsTable: data-stores globex : it has no data_store_id",
-    );
+    let table = "restore --from OrganizationsTable --to data-stores --org acme";
+    let output = server.output(&words(table));
+    assert_fails(&output, "OrganizationsTable: data-stores acme : it has no");
 }
 
 #[test]
@@ -436,83 +334,59 @@ fn a_record_that_dynamodb_rejects_is_skipped_and_the_others_are_copied() {
     let input = Input::new(&lines);
     let restored = restore(&server, &["--from", &input.path(), "--keys"]);
     assert_eq!((restored.code, restored.counts), (1, [13, 0, 0, 2]));
-    let skipped = restored
-        .lines
-        .iter()
-        .filter(|line| line["result"] == "skipped");
-    let reasons: Vec<_> = skipped
-        .map(|line| line["reason"].as_str().unwrap())
-        .collect();
-    assert!(
-        reasons
-            .iter()
-            .any(|reason| reason.starts_with("DynamoDB rejects it: Item size")),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons
-            .iter()
-            .any(|reason| reason.contains("larger than 400 KB")),
-        "{reasons:?}"
-    );
+    let mut skipped = restored.lines;
+    skipped.retain(|line| line["result"] == "skipped");
+    let reasons = json!(skipped).to_string();
+    for reason in ["DynamoDB rejects it: Item size", "larger than 400 KB"] {
+        assert!(reasons.contains(reason), "{reasons}");
+    }
 }
 
 #[test]
 fn keys_are_restored_from_a_table_unless_they_were_revoked() {
     let server = Server::with_records();
-    let [kept, lost, other] = [0, 1, 2].map(|_| {
-        let key = server.run(&["keys", "create", "--org", "acme"]);
-        key.trim().to_owned()
-    });
-    let registration = server.records(&["orgs", "show", "acme"])[0]["request_id"].clone();
-    for (key, registration) in [
-        ("acmeDemoKey1", &registration),
-        (&kept[4..16], &registration),
-        (&lost[4..16], &registration),
-        (&other[4..16], &json!("another")),
-    ] {
-        let update = json!({
-            "TableName": "KeysTable", "Key": { "key_id": { "S": key } },
-            "UpdateExpression": "SET org_request_id = :id",
-            "ExpressionAttributeValues": { ":id": { "S": registration } },
-        });
-        server.dynamodb("UpdateItem", &update);
-    }
+    let [kept, lost, other] = [""; 3].map(|options| keys::create(&server, options));
+    let id = |key: &str| json!({ "key_id": { "S": key[4..16] } });
+    let another = json!({ "S": "another" });
+    server.update_item(
+        "KeysTable",
+        id(&other),
+        "SET org_request_id = :value",
+        another,
+    );
     server.copy_table("KeysTable", "KeysTable-restored");
     server.run(&["keys", "revoke", &kept]);
     for key in [&lost, &other] {
-        server.delete_item("KeysTable", json!({ "key_id": { "S": &key[4..16] } }));
+        server.delete_item("KeysTable", id(key));
     }
-    let from = "--from KeysTable-restored --to keys --org acme";
-    let from: Vec<_> = from.split(' ').collect();
     let use_key = |key: &str| {
         let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
-        server
-            .post(path, Some(key), r#"{"teamName":"Docs"}"#)
-            .status
+        let response = server.post(path, Some(key), r#"{"teamName":"Docs"}"#);
+        response.status
     };
+    let options = words("--from KeysTable-restored --to keys --org acme");
 
-    assert_usage_error(
-        &server.output(&[&["restore"], &from[..]].concat()),
-        "keys are only restored with --keys",
-    );
+    let without_keys = server.output(&[&["restore"], &options[..]].concat());
+    assert_usage_error(&without_keys, "keys are only restored with --keys");
     assert_eq!(use_key(&lost), 401);
-    let restored = restore(&server, &[&from[..], &["--keys"]].concat());
+    let restored = restore(&server, &[&options[..], &["--keys"]].concat());
     // The demo key is the same, and the revoked one differs.
     assert_eq!((restored.code, restored.counts), (1, [1, 1, 1, 1]));
-    let line = |key: &str| {
+    let registration = "it belongs to another registration of its organization";
+    for (key, result, reason, status) in [
+        (&lost, "copied", json!("it can be used again"), 204),
+        (&kept, "differs", json!(null), 401),
+        (&other, "skipped", json!(registration), 401),
+    ] {
         let mut lines = restored.lines.iter();
-        lines.find(|line| line["key"]["key_id"] == key[4..16])
-    };
-    assert_eq!(line(&lost).unwrap()["reason"], "it can be used again");
-    assert_eq!(line(&kept).unwrap()["result"], "differs");
-    assert_eq!(
-        line(&other).unwrap()["reason"],
-        "it belongs to another registration of its organization"
-    );
-    assert_eq!(use_key(&lost), 204);
-    assert_eq!(use_key(&kept), 401);
-    assert_eq!(use_key(&other), 401);
+        let line = lines.find(|line| line["key"]["key_id"] == key[4..16]);
+        let line = line.unwrap();
+        assert_eq!(
+            (&line["result"], &line["reason"]),
+            (&json!(result), &reason)
+        );
+        assert_eq!(use_key(key), status, "{line}");
+    }
 
     // Exports omit the hashes.
     let input = Input::new(&[]);

@@ -1,28 +1,25 @@
-//! `keys rotate` of keys that were replaced before, and after a kill. A failure prints its seed, which
-//! repeats the delays: `KILL_SEED=...`.
+//! `keys rotate`, also of keys that were replaced before, and after a kill. A failure prints its
+//! seed, which repeats the delays: `KILL_SEED=...`.
 
 use std::{
+    collections::BTreeSet,
     env,
     fs::{self, File},
     io::{BufRead as _, BufReader},
     process::Stdio,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fastrand::Rng;
 use serde_json::Value;
 
-use crate::{assert_fails, server::Server};
-
-fn text(bytes: &[u8]) -> &str {
-    str::from_utf8(bytes).unwrap()
-}
-
-/// The record of a key.
-fn key(server: &Server, id: &str) -> Value {
-    server.json(&["keys", "check", id])[0].clone()
-}
+use crate::{
+    assert_fails,
+    keys::{check, create},
+    server::Server,
+    text, words,
+};
 
 /// The id of a run, from the first line that it prints to standard error.
 fn run_id(error: &str) -> &str {
@@ -31,25 +28,64 @@ fn run_id(error: &str) -> &str {
 }
 
 #[test]
+fn a_rotated_key_stays_valid_until_the_overlap_ends() {
+    let server = Server::start(&[]);
+    let old_key = create(&server, "--label ci --allow create_data_store");
+    let id = &old_key[4..16];
+    let old = check(&server, id);
+
+    let new = server.json(&["keys", "rotate", id, "--overlap", "2s"]);
+
+    for name in ["org_id", "label", "operations"] {
+        assert_eq!(new[name], old[name], "{name}");
+    }
+    let new_key = new["key"].as_str().unwrap();
+    // The new key can repeat what the old one has sent.
+    for key in [&old_key, new_key] {
+        assert_eq!(server.create_data_store("acme", key, "Papers"), 204);
+        assert_eq!(server.count("DataStoresTable"), 1);
+    }
+    let rotated = Instant::now();
+    while check(&server, id)["state"] == "active" {
+        assert!(rotated.elapsed() < Duration::from_secs(10), "still active");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(check(&server, id)["state"], "expired");
+    assert_eq!(check(&server, &new_key[4..16])["state"], "active");
+}
+
+/// The old key never expires later than before, and the new ones are valid for as long as it was.
+#[test]
 fn a_key_is_replaced_once_unless_the_operator_insists() {
     let server = Server::start(&[]);
-    let rotate = ["keys", "rotate", "acmeDemoKey1"];
-    let first = server.json(&rotate)["key_id"].as_str().unwrap().to_owned();
+    for expires in ["never", "30d", "1h"] {
+        let key = create(&server, &format!("--expires {expires}"));
+        let (id, old) = (&key[4..16], check(&server, &key[4..16]));
+        let rotate = ["keys", "rotate", id];
 
-    let error = format!("the key acmeDemoKey1 was already replaced by {first}");
-    assert_fails(&server.output(&rotate), &error);
-    assert_eq!(server.count("KeysTable"), 2);
+        let first = server.json(&rotate);
+        let first_id = first["key_id"].as_str().unwrap();
+        let error = format!("the key {id} was already replaced by {first_id}");
+        assert_fails(&server.output(&rotate), &error);
+        let again = server.output(&[&rotate[..], &["--again", "--json"]].concat());
 
-    let again = server.output(&[&rotate[..], &["--again"]].concat());
-    let printed = text(&again.stdout);
-    let error = text(&again.stderr);
-    assert!(again.status.success(), "{error}");
-    assert!(
-        error.contains(&format!("the key {first}, which replaced")),
-        "{error}"
-    );
-    assert_eq!(key(&server, "acmeDemoKey1")["replaced_by"], printed[4..16]);
-    assert_eq!(key(&server, &first)["state"], "active");
+        let error = text(&again.stderr);
+        assert!(again.status.success(), "{error}");
+        let message = format!("the key {first_id}, which replaced");
+        assert!(error.contains(&message), "{error}");
+        assert_eq!(check(&server, first_id)["state"], "active");
+        let second: Value = serde_json::from_slice(&again.stdout).unwrap();
+        let date = |key: &Value| key["expires_at"].as_str().map(|at| at[..10].to_owned());
+        assert_eq!(date(&first), date(&old), "{expires}");
+        assert_eq!(date(&second), date(&old), "{expires}");
+        let replaced = check(&server, id);
+        assert_eq!(replaced["state"], "active");
+        assert_eq!(replaced["replaced_by"], second["key_id"]);
+        // The overlap is a day.
+        let is_unchanged = replaced["expires_at"] == old["expires_at"];
+        assert_eq!(is_unchanged, expires == "1h", "{replaced}");
+    }
+    assert_eq!(server.count("KeysTable"), 1 + 3 * 3);
 }
 
 /// Functions may have cached a key that has no overlap.
@@ -57,11 +93,11 @@ fn a_key_is_replaced_once_unless_the_operator_insists() {
 fn a_rotation_says_until_when_the_old_key_may_be_accepted() {
     let server = Server::start(&[]);
     for (overlap, is_cached) in [("0s", true), ("600s", true), ("7d", false)] {
-        let id = server.json(&["keys", "create", "--org", "acme"])["key_id"].clone();
-        let id = id.as_str().unwrap();
+        let key = create(&server, "");
+        let id = &key[4..16];
         let output = server.output(&["keys", "rotate", id, "--overlap", overlap]);
         let error = text(&output.stderr);
-        let end = key(&server, id)["expires_at"].clone();
+        let end = check(&server, id)["expires_at"].clone();
         let message = format!("the key {id} is valid until {}", end.as_str().unwrap());
         assert!(error.contains(&message), "{error}");
         assert_eq!(error.contains("above 60"), is_cached, "{error}");
@@ -72,42 +108,51 @@ fn a_rotation_says_until_when_the_old_key_may_be_accepted() {
     }
 }
 
-/// A key in its overlap may have leaked too.
+/// A key in its overlap may have leaked too, so its overlap ends earlier.
 #[test]
-fn a_rotation_of_all_keys_shortens_the_overlap_of_replaced_ones() {
+fn all_keys_of_an_organization_are_rotated_once() {
     let server = Server::start(&["--key-cache", "0"]);
-    let rotate_all = [
-        "keys", "rotate", "--all", "--org", "acme", "--yes", "--json",
-    ];
-    server.run(&["keys", "rotate", "acmeDemoKey1", "--overlap", "7d"]);
+    let old = create(&server, "");
+    let replacement = server.run(&words("keys rotate acmeDemoKey1 --overlap 7d"));
+    let ids = |keys: &[Value], name: &str| -> BTreeSet<String> {
+        let ids = keys
+            .iter()
+            .map(|key| key[name].as_str().unwrap().to_owned());
+        ids.collect()
+    };
 
-    let output = server.output(&[&rotate_all[..], &["--overlap", "0s"]].concat());
+    let rotate = "keys rotate --all --org acme --yes --json --overlap 0s";
+    let output = server.output(&words(rotate));
 
     let error = text(&output.stderr);
-    assert!(
-        error.contains("the key acmeDemoKey1 is valid until"),
-        "{error}"
-    );
-    assert!(error.contains("replaced 1 key of acme"), "{error}");
-    let new: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(new["request_id"], run_id(error));
-    let active = server.records(&["keys", "list", "--state", "active"]);
-    assert_eq!(active.len(), 1, "{active:?}");
-    assert_eq!(active[0]["key_id"], new["key_id"]);
+    assert!(error.contains("replaced 2 keys of acme"), "{error}");
+    let lines = text(&output.stdout).lines();
+    let new: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for key in &new {
+        assert_eq!(key["request_id"], run_id(error));
+        let key = key["key"].as_str().unwrap();
+        assert_eq!(server.create_data_store("acme", key, "Papers"), 204);
+    }
+    for key in [&server.key, &old, replacement.trim()] {
+        assert_eq!(server.create_data_store("acme", key, "Papers"), 401);
+    }
+    let replaced = [&old, &replacement].map(|key| key[4..16].to_owned());
+    assert_eq!(ids(&new, "replaces"), replaced.into());
+    let active = server.records(&words("keys list --state active"));
+    assert_eq!(ids(&active, "key_id"), ids(&new, "key_id"));
 }
 
 #[test]
 fn only_a_run_of_the_organization_can_be_continued() {
     let server = Server::start(&[]);
-    let rotate = ["keys", "rotate", "--all", "--org", "acme", "--yes"];
+    let rotate = words("keys rotate --all --org acme --yes");
     let output = server.output(&rotate);
     let run = run_id(text(&output.stderr));
 
-    let continued = server.output(&[&rotate[..], &["--continue", run]].concat());
-    assert!(
-        continued.status.success() && continued.stdout.is_empty(),
-        "{continued:?}"
-    );
+    let continued = server.run(&[&rotate[..], &["--continue", run]].concat());
+    assert_eq!(continued, "");
     let unknown = server.output(&[&rotate[..], &["--continue", "0000000000000000"]].concat());
     assert_fails(
         &unknown,

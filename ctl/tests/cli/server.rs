@@ -42,8 +42,7 @@ pub(crate) struct Response {
 impl Server {
     /// Starts the service and waits until it has printed its addresses and requests.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut process = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"])
-            .args(arguments)
+        let mut process = serve(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -234,6 +233,22 @@ impl Server {
         self.dynamodb("DeleteItem", &json!({ "TableName": table, "Key": key }));
     }
 
+    /// Changes an item as another program does. The expression can use `:value`, unless it is null.
+    pub(crate) fn update_item(&self, table: &str, key: Value, expression: &str, value: Value) {
+        let mut update = json!({ "TableName": table, "Key": key, "UpdateExpression": expression });
+        if !value.is_null() {
+            update["ExpressionAttributeValues"] = json!({ ":value": value });
+        }
+        self.dynamodb("UpdateItem", &update);
+    }
+
+    /// Erases an organization without an export.
+    pub(crate) fn erase(&self, org: &str) {
+        self.run(&["orgs", "disable", org, "--wait", "0"]);
+        let erase = ["orgs", "erase", org, "--without-export"];
+        self.run(&[&erase[..], &["--yes", "--wait", "0"]].concat());
+    }
+
     /// Sends a signal to the service and waits until it exits with 0.
     pub(crate) fn stop(mut self, signal: &str) {
         let id = self.process.id().to_string();
@@ -256,6 +271,13 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// `workspacectl serve` on free ports.
+pub(crate) fn serve(arguments: &[&str]) -> Command {
+    let mut command = workspacectl(&["serve", "--port", "0", "--dynamodb-port", "0"]);
+    command.args(arguments);
+    command
 }
 
 /// An HTTP client that returns responses of every status.

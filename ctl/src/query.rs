@@ -195,6 +195,18 @@ impl Query {
         key.filter_map(attribute).collect()
     }
 
+    /// Counts the records, of which it keeps none.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached or rejects a request.
+    pub(crate) async fn count(mut self, deployment: &Deployment) -> Result<usize> {
+        let mut counter = Counter::new("records counted");
+        while let Some(found) = self.next(deployment).await? {
+            counter.add(found.len());
+        }
+        Ok(counter.finish())
+    }
+
     /// Sends the next request. Returns its items, at most a megabyte, or `None` after the last.
     ///
     /// # Errors

@@ -15,7 +15,6 @@ use crate::{
     deployment::Deployment,
     index::partitions_of,
     output::{print_page, print_records},
-    progress::Counter,
     query::{PageOptions, Query, Scope},
     session::Session,
     usage::identifier,
@@ -148,20 +147,13 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let teams = partitions_of(deployment, Table::TEAM_MEMBERS, org, None).await?;
     let mut counts = json!({ Table::TEAMS.noun: teams.len() });
-    let mut counter = Counter::new("records counted");
     for table in Table::ALL {
         let scope = match *table {
             Table::ORGANIZATIONS | Table::TEAMS => continue,
             Table::TEAM_MEMBERS => Scope::Partitions("team", teams.clone()),
             _ => Scope::organization(*table, org),
         };
-        let (mut query, mut count) = (Query::new(*table, scope), 0);
-        while let Some(items) = query.next(deployment).await? {
-            counter.add(items.len());
-            count += items.len();
-        }
-        counts[table.noun] = json!(count);
+        counts[table.noun] = json!(Query::new(*table, scope).count(deployment).await?);
     }
-    counter.finish();
     Ok(counts)
 }

@@ -216,11 +216,8 @@ impl Erasure<'_> {
 async fn records_of(deployment: &Deployment, org: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for table in Table::ALL {
-        let mut query = Query::new(*table, Scope::organization(*table, org));
-        let mut count = 0;
-        while let Some(items) = query.next(deployment).await? {
-            count += items.len();
-        }
+        let query = Query::new(*table, Scope::organization(*table, org));
+        let count = query.count(deployment).await?;
         if count > 0 {
             found.push(counted(count, table.noun.trim_end_matches('s')));
         }

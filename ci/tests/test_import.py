@@ -18,7 +18,7 @@ TEAMS, MEMBERS = 40, 300
 
 
 def rows():
-    """Rows in a random order. Their teams have 3 conflicts: two names with one id, twice, and an equal name."""
+    """Rows in a random order. Three teams have one id, and two have the same name."""
     teams = [{"team": f"Team {number}", "project": "apollo", "description": "x"} for number in range(TEAMS)]
     teams += [{"team": name, "project": "apollo"} for name in ["C", "C++", "C#"]]
     rows = [*teams, {"team": "Team 1 ", "project": "apollo", "description": "x"}]

@@ -52,8 +52,8 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
     adopt_key(client, tables, registration).await
 }
 
-/// Makes an existing demo key one of this registration of the demo organization. It is of another one
-/// if an earlier version stored it, or if an operator registered the organization again.
+/// Changes the registration to which an existing demo key belongs. An earlier version can have stored
+/// the key, or an operator can have registered the demo organization again.
 async fn adopt_key(client: &Client, tables: &TableNames, registration: &str) -> Result<()> {
     let key_id = ApiKey::parse(DEMO_KEY).expect("a well-formed API key").id;
     let updated = client

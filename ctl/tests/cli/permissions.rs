@@ -105,7 +105,7 @@ fn runs() -> Vec<(&'static str, String, State)> {
     fixed.chain(lists).collect()
 }
 
-/// The tables that a word of the file stands for, or `None` if it stands for itself.
+/// The tables in the group with this name. `None` if there is no such group.
 fn group(word: &str) -> Option<Vec<Table>> {
     let is_client = |table: &Table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table);
     let has_index = |table: &Table| [Table::TEAMS, Table::TEAM_MEMBERS].contains(table);

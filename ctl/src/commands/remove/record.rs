@@ -34,7 +34,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Names similar ids if the record is of a member: see [`similar::report`].
+    /// Prints the ids of similar members, if the record is a member: see [`similar::report`].
     async fn report_similar(&self, deployment: &Deployment, was_member: bool) -> Result<()> {
         if self.table != Table::TEAM_MEMBERS {
             return Ok(());

@@ -30,7 +30,7 @@ pub(super) enum Weakness {
     /// New keys do not check that the organization is still the one that was read.
     KeysOfAnyRegistration,
     /// An organization that is registered again has the `request_id` of the first one, so that the
-    /// function cannot tell their keys apart.
+    /// function accepts the keys of both.
     SameRegistration,
 }
 

@@ -6,6 +6,12 @@ use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
 use aws_sdk_dynamodb::Client;
+use aws_smithy_http_client::{
+    Builder as HttpClientBuilder, Connector,
+    proxy::ProxyConfig,
+    tls::{Provider, rustls_provider::CryptoMode},
+};
+use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
 use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, TableNames};
 
@@ -215,9 +221,24 @@ fn check_endpoints() -> Result<()> {
 /// # Errors
 /// If no region is configured.
 async fn aws_config() -> Result<SdkConfig> {
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let http_client = HttpClientBuilder::new()
+        .build_with_connector_fn(|settings, _| https_connector(settings.cloned()));
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(http_client)
+        .load()
+        .await;
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
     Ok(config)
+}
+
+/// Connects as the SDK does by default, through the proxy that the environment names. Only the TLS
+/// library is the function's, because the SDK's takes half a minute to compile.
+pub(crate) fn https_connector(settings: Option<HttpConnectorSettings>) -> Connector {
+    let mut connector = Connector::builder()
+        .tls_provider(Provider::rustls(CryptoMode::Ring))
+        .proxy_config(ProxyConfig::from_env());
+    connector.set_connector_settings(settings);
+    connector.build()
 }

@@ -1,6 +1,13 @@
 //! Which deployment a command works on, and what an operator reads if there is none.
 
-use std::process::Command;
+use std::{
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use workspace_management::store::Table;
 
@@ -52,6 +59,32 @@ fn missing_credentials_have_a_hint() {
         .env("AWS_REGION", "us-east-1")
         .output();
     assert_fails(&output.unwrap(), "No valid AWS credentials were found");
+}
+
+#[test]
+fn requests_to_aws_use_the_proxy_of_the_environment() {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = list_from_variables()
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "local")
+        .env("AWS_SECRET_ACCESS_KEY", "local")
+        .env(
+            "HTTPS_PROXY",
+            format!("http://{}", proxy.local_addr().unwrap()),
+        )
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (send_line, line) = mpsc::channel();
+    thread::spawn(move || {
+        let (connection, _) = proxy.accept().unwrap();
+        send_line.send(BufReader::new(connection).lines().next())
+    });
+    let line = line.recv_timeout(Duration::from_secs(20)).unwrap();
+    command.kill().unwrap();
+    command.wait().unwrap();
+    let connect = "CONNECT dynamodb.us-east-1.amazonaws.com:443 HTTP/1.1";
+    assert_eq!(line.unwrap().unwrap(), connect);
 }
 
 #[test]

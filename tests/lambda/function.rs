@@ -16,6 +16,9 @@ use crate::support::{TestApp, TestClient, TestResponse, aws_variables, event, lo
 /// The path of `create_data_store`.
 pub const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
+/// The folder in which the function runs.
+pub const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// The event of a client that creates the data store `Papers`.
 pub fn create_papers(client: &TestClient<'_>) -> Value {
     create_data_store("Papers", client)
@@ -37,6 +40,7 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
     let mut command = Command::new(words.next().unwrap());
     command
         .args(words)
+        .current_dir(FOLDER)
         .env_clear()
         .envs(environment(runtime_api))
         .envs(aws_variables())

@@ -11,6 +11,7 @@
 )]
 
 mod function;
+mod instructions;
 mod logging;
 mod proxy;
 mod resilience;

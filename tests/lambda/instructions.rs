@@ -1,0 +1,62 @@
+//! How many instructions the function executes for a request. The number does not depend on the
+//! load of the machine.
+
+use std::fs;
+
+use serde_json::{Map, Value};
+use tokio::process::Command;
+use workspace_management::operation::Operation;
+
+use crate::{
+    function::{FOLDER, Function},
+    support::{TestApp, operation_event, written_tables},
+};
+
+/// The instructions of the most expensive operation when this number was last changed, plus 3%.
+const MAX_INSTRUCTIONS: u64 = 1_060_000 / 100 * 103;
+
+/// Callgrind reports the instructions of a whole process, so this compares two processes.
+#[tokio::test]
+#[ignore = "needs valgrind and the release build: run ci/build"]
+async fn no_warm_request_takes_many_more_instructions_than_before() {
+    for operation in Operation::ALL {
+        let few = process_instructions(*operation, 10).await;
+        let many = process_instructions(*operation, 30).await;
+        let instructions = (many - few) / 20;
+        println!("{}: {instructions} instructions", operation.name());
+        assert!(instructions <= MAX_INSTRUCTIONS, "{instructions}");
+    }
+}
+
+/// The instructions of a process that handles an event of an operation this many times.
+async fn process_instructions(operation: Operation, requests: u32) -> u64 {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    app.prepare(operation).await;
+    let prepared = app.all_records().await;
+    let mut function = Function::start(&app, &[]).await;
+    for _ in 0..requests {
+        let event = operation_event(operation);
+        function.invoke(event).await.assert_success();
+        // So that each request creates its records.
+        for table in written_tables() {
+            for record in app.records(table).await {
+                if !prepared[table.noun].contains(&record) {
+                    let key = |name: &&str| ((*name).to_owned(), record[*name].clone());
+                    let key: Map<_, _> = table.primary_key.iter().map(key).collect();
+                    app.delete(table, Value::Object(key)).await;
+                }
+            }
+        }
+    }
+
+    let id = function.process.id().unwrap().to_string();
+    let terminated = Command::new("kill").arg(&id).status().await.unwrap();
+    assert!(terminated.success());
+    function.process.wait().await.unwrap();
+    let report = fs::read_to_string(format!("{FOLDER}/callgrind.out.{id}")).unwrap();
+    let totals = report
+        .lines()
+        .find_map(|line| line.strip_prefix("totals: "));
+    totals.unwrap().parse().unwrap()
+}

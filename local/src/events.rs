@@ -1,5 +1,5 @@
 //! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
-//! organization. The folder `rest` contains an event of a REST API.
+//! organization.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -1,14 +1,9 @@
 //! Events from every source that can send a request, and events that contain none.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::{TestApp, TestResponse, event, operation_event, parse};
+use crate::support::{TestApp, TestResponse, event, operation_event};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 const BODY: &str = r#"{"dataStoreName": "Papers"}"#;
@@ -311,10 +306,6 @@ async fn an_event_without_a_request_is_rejected_and_the_next_one_succeeds() {
     }
 }
 
-fn events_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("events")
-}
-
 #[test]
 fn the_event_of_each_operation_has_the_headers_that_the_interface_shows() {
     for operation in Operation::ALL {
@@ -327,42 +318,4 @@ fn the_event_of_each_operation_has_the_headers_that_the_interface_shows() {
         // An HTTP API sends a body of the type `*/*` in base64.
         assert_eq!(event["isBase64Encoded"], true, "{operation:?}");
     }
-}
-
-#[tokio::test]
-async fn every_event_in_the_events_folder_succeeds() {
-    let app = TestApp::new().await;
-    app.insert_demo_key().await;
-    for operation in Operation::ALL {
-        app.send(operation_event(*operation)).await.assert_success();
-    }
-    let before = app.all_records().await;
-
-    let folder = events_folder();
-    let folders = [folder.clone(), folder.join("rest")];
-    let files = folders
-        .iter()
-        .flat_map(|folder| fs::read_dir(folder).unwrap());
-    let mut names = Vec::new();
-    for file in files.map(|file| file.unwrap().path()) {
-        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        let is_event = file
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        if is_event && name != "env" {
-            let response = app.send(parse(&fs::read_to_string(&file).unwrap())).await;
-            assert_eq!(response.status, 204, "{}: {response:?}", file.display());
-            names.push(name);
-        }
-    }
-
-    for name in &names {
-        let mut operations = Operation::ALL.iter();
-        let is_operation = operations.any(|operation| operation.name() == name);
-        assert!(
-            is_operation,
-            "events/{name}.json is not named after an operation"
-        );
-    }
-    assert_eq!(app.all_records().await, before);
 }

@@ -49,7 +49,7 @@ function operationsOf(paths) {
   const entries = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })));
   return entries.map((operation) => {
-    const content = resolve(operation.requestBody).content["application/json"];
+    const content = operation.requestBody.content["application/json"];
     return {
       ...operation,
       id: operation.operationId,

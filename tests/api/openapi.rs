@@ -218,12 +218,9 @@ fn the_table_of_fields_has_the_limits_of_the_contract() {
     let contract = contract();
     let mut checked = 0;
 
-    for body in contract["components"]["requestBodies"]
-        .as_object()
-        .unwrap()
-        .values()
-    {
-        let schema = &body["content"]["application/json"]["schema"];
+    for operation in Operation::ALL {
+        let (_, description) = find(&contract, *operation);
+        let schema = &description["requestBody"]["content"]["application/json"]["schema"];
         visit_limits(&contract, "", schema, &mut |field, limit| {
             let (name, limit) = (format!("`{field}`"), format!("–{limit} "));
             let mut rows = documentation.lines().filter(|line| line.starts_with("| `"));

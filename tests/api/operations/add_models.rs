@@ -48,7 +48,7 @@ fn problems() -> Problems {
     let taken = vec![models(&[(2, "b")]), models(&[(1, "a"), (1, "b")])];
     vec![
         ("ModelTaken/other_id", taken),
-        ("InvalidModels/invalid_body", vec![body]),
+        ("InvalidBody/invalid_body", vec![body]),
     ]
 }
 

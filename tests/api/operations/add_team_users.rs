@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use super::{Problems, Sample, Samples, Stored, Values, Write};
+use super::{Sample, Samples, Stored, Values, Write};
 use crate::support::{TestApp, TestClient, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/project/acme/apollo/research/addUsersToTheTeam";
@@ -24,7 +24,7 @@ async fn create_team(acme: &TestClient<'_>) {
     response.assert_success();
 }
 
-inventory::submit!(Samples(Operation::AddTeamUsers, sample, problems));
+inventory::submit!(Samples(Operation::AddTeamUsers, sample, Vec::new));
 
 /// A sample for the tests that cover every operation.
 fn sample(values: &Values) -> Sample {
@@ -44,11 +44,6 @@ fn sample(values: &Values) -> Sample {
         write: Write::Add,
         requires: Some(Stored::new(Table::TEAMS, key, json!({}))),
     }
-}
-
-fn problems() -> Problems {
-    let body = users(&["ada", " grace"]);
-    vec![("InvalidTeamUsers/invalid_body", vec![body])]
 }
 
 #[tokio::test]

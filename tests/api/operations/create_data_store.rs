@@ -38,7 +38,6 @@ fn problems() -> Problems {
             "DataStoreTaken/other_description",
             vec![papers(""), papers("x")],
         ),
-        ("InvalidDataStore/invalid_body", vec![store("", "")]),
     ]
 }
 

@@ -26,10 +26,7 @@ fn sample(values: &Values) -> Sample {
 
 fn problems() -> Problems {
     let names = ["Apollo", "Gemini"].map(|name| json!({ "projectName": name }));
-    vec![
-        ("LoggingInstanceTaken/other_project_name", names.to_vec()),
-        ("InvalidLoggingInstance/invalid_body", vec![json!({})]),
-    ]
+    vec![("LoggingInstanceTaken/other_project_name", names.to_vec())]
 }
 
 #[tokio::test]

@@ -36,10 +36,6 @@ fn problems() -> Problems {
             "TeamTaken/other_description",
             vec![research(""), research("x")],
         ),
-        (
-            "InvalidTeam/invalid_body",
-            vec![team("!?", &"x".repeat(1001))],
-        ),
     ]
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use workspace_management::{operation::Operation, store::Table};
 
-use super::{Problems, Sample, Samples, Stored, Values, Write};
+use super::{Sample, Samples, Stored, Values, Write};
 use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 
-inventory::submit!(Samples(Operation::SetBotVoice, sample, problems));
+inventory::submit!(Samples(Operation::SetBotVoice, sample, Vec::new));
 
 /// A sample for the tests that cover every operation.
 fn sample(values: &Values) -> Sample {
@@ -24,11 +24,6 @@ fn sample(values: &Values) -> Sample {
         write: Write::Replace,
         requires: None,
     }
-}
-
-fn problems() -> Problems {
-    let body = json!({ "type": "alloy", "enabled": "true" });
-    vec![("InvalidBotVoice/invalid_body", vec![body])]
 }
 
 #[tokio::test]

@@ -230,21 +230,3 @@ fn every_environment_sets_the_required_parameters() {
         assert!(parameters.contains_key(name), "the template has no {name}");
     }
 }
-
-/// The descriptions in the template are for `sam deploy --guided` and CloudFormation's console.
-#[test]
-fn the_table_of_parameters_has_the_defaults_and_descriptions_of_the_template() {
-    let documentation = include_str!("../docs/deploying.md");
-    for (name, parameter) in template()["Parameters"].as_mapping().unwrap() {
-        let default = match &parameter["Default"] {
-            Value::Null => "required".to_owned(),
-            Value::String(default) if default.is_empty() => "empty".to_owned(),
-            Value::String(default) => format!("`{default}`"),
-            default => format!("`{}`", default.as_i64().unwrap()),
-        };
-        let description = text(&parameter["Description"]);
-        let row = format!("| `{}` | {default} | {description} |", text(name));
-        let has_row = documentation.lines().any(|line| line == row);
-        assert!(has_row, "docs/deploying.md has no row:\n{row}");
-    }
-}

@@ -582,18 +582,20 @@ function showNavigation() {
     return [element("h2", {}, capitalized(name)), element("ul", {}, links)];
   });
   byId("operations").replaceChildren(...groups);
+  const paragraphs = contract.info.description.split("\n\n");
+  byId("introduction").replaceChildren(...paragraphs.map((text) => element("p", {}, prose(text))));
 }
 
 // Shows what the URL names. Returns its heading and the hash of its link.
 function showView() {
   const { hash } = location;
-  const guide = hash.startsWith("#/guide/") && byId(hash.slice(2).replace("/", "-"));
+  const isGuide = hash === "#/guide";
   const kind = kindInUrl();
-  byId("guide").hidden = !guide;
+  byId("guide").hidden = !isGuide;
   byId("all").hidden = !kind;
   byId("stored").hidden = Boolean(kind);
-  byId("request").hidden = byId("reference").hidden = Boolean(guide || kind);
-  if (guide) return [guide, hash];
+  byId("request").hidden = byId("reference").hidden = Boolean(isGuide || kind);
+  if (isGuide) return [byId("guide-title"), hash];
   if (kind) {
     byId("all-title").textContent = capitalized(words(kind));
     byId("all-count").textContent = "Loading";
@@ -614,8 +616,10 @@ function navigate(event) {
   document.title = `${heading.textContent} · workspace-management`;
   byId("menu").setAttribute("aria-expanded", false);
   // The focus follows the reader to the new content, but stays at the top when the page opens.
-  if (event) heading.focus({ preventScroll: true });
-  if (event || hash.startsWith("#/guide/")) heading.scrollIntoView();
+  if (event) {
+    heading.focus({ preventScroll: true });
+    heading.scrollIntoView();
+  }
 }
 
 function listen() {

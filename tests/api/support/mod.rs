@@ -8,8 +8,8 @@
 //!   in common.
 //! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB.
 //! - [`fault_injector::FaultInjector`] makes chosen requests to DynamoDB fail.
-//! - [`log_guard::send_checking_log`] sends an event and fails if the log contains an API key, a
-//!   body or a name. Tests call it where they check that; others do not look at the log.
+//! - [`log_guard`] makes a test fail if the log of one of its requests contains an API key, a body
+//!   or a name.
 //!
 //! ```ignore
 //! let app = TestApp::new().await;
@@ -66,6 +66,7 @@ pub mod log_guard;
 pub mod recorder;
 
 pub use client::{TestClient, TestResponse};
+pub use log_guard::handle_checking_log;
 pub use recorder::RequestRecorder;
 
 /// The deployment's parameters that tests change.
@@ -321,8 +322,7 @@ impl TestApp {
 
     /// Sends an event and returns the response as Lambda gets it.
     pub async fn send_raw(&self, event: Value) -> Value {
-        let event = invocation(&event, self.now(), TIMEOUT);
-        json!(self.service.handle(event, self.now()).await)
+        handle_checking_log(&self.service, &event, self.now(), TIMEOUT).await
     }
 }
 
@@ -364,14 +364,11 @@ pub fn service(config: Builder, tables: TableNames, test_config: TestConfig) -> 
 /// Sends an event to a service that has a limited time for it.
 pub async fn send(service: &Service, event: &Value, time_limit: Duration) -> TestResponse {
     let now = SystemTime::now();
-    let response = service
-        .handle(invocation(event, now, time_limit), now)
-        .await;
-    TestResponse::read(json!(response))
+    TestResponse::read(handle_checking_log(service, event, now, time_limit).await)
 }
 
 /// What the Lambda runtime passes to the function.
-pub fn invocation(
+fn invocation(
     event: &Value,
     now: SystemTime,
     time_limit: Duration,

@@ -12,6 +12,7 @@ mod operations;
 mod support;
 
 mod auth;
+mod bodies;
 mod credential_matrix;
 mod events;
 mod fault_matrix;
@@ -26,5 +27,4 @@ mod records;
 mod registrations;
 mod repeats;
 mod request_count;
-mod routing;
 mod simulation;

@@ -4,7 +4,7 @@ use serde_json::json;
 use workspace_management::{operation::Operation, store::Table};
 
 use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
-use crate::support::{TestApp, assert_created_by, assert_rejected, key_id};
+use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
@@ -42,51 +42,6 @@ fn problems() -> Problems {
 }
 
 #[tokio::test]
-async fn stores_the_data_store_under_the_id_of_its_name() {
-    let app = TestApp::new().await;
-    let anonymous = app.anonymous();
-
-    let body = json!({ "dataStoreName": "Field Notes", "dataStoreDescription": "2026" });
-    anonymous.post(PATH, body).await.assert_success();
-
-    let data_store = app.only_record(Table::DATA_STORES).await;
-    assert_eq!(data_store["org_id"], "acme");
-    assert_eq!(data_store["data_store_id"], "field-notes");
-    assert_eq!(data_store["data_store_name"], "Field Notes");
-    assert_eq!(data_store["data_store_description"], "2026");
-    assert_created_by(&data_store, "anonymous");
-}
-
-#[tokio::test]
-async fn stores_the_id_of_the_api_key_as_the_creator() {
-    let app = TestApp::new().await;
-    let key = app.issue_key("acme", |_| {}).await;
-    let acme = app.with_key(&key);
-
-    let body = json!({ "dataStoreName": "Field Notes" });
-    acme.post(PATH, body).await.assert_success();
-
-    assert_created_by(&app.only_record(Table::DATA_STORES).await, &key_id(&key));
-}
-
-#[tokio::test]
-async fn returns_409_when_the_name_is_taken() {
-    let app = TestApp::new().await;
-    let anonymous = app.anonymous();
-    let data_store = json!({ "dataStoreName": "Field Notes" });
-    let response = anonymous.post(PATH, data_store).await;
-    response.assert_success();
-    let existing = app.only_record(Table::DATA_STORES).await;
-    let other_description =
-        json!({ "dataStoreName": "Field Notes", "dataStoreDescription": "2027" });
-
-    let response = anonymous.post(PATH, other_description).await;
-    response.assert_problem(409, "name_taken");
-
-    assert_eq!(app.only_record(Table::DATA_STORES).await, existing);
-}
-
-#[tokio::test]
 async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
     let app = TestApp::new().await;
     let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
@@ -104,38 +59,4 @@ async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
         );
         assert_eq!(detail, expected);
     }
-}
-
-#[tokio::test]
-async fn returns_422_for_an_invalid_body() {
-    assert_rejected(
-        PATH,
-        Table::DATA_STORES,
-        &[
-            (
-                "an empty object",
-                json!({}),
-                &["#/dataStoreName is required"],
-            ),
-            (
-                "numbers instead of strings",
-                json!({ "dataStoreName": 1.5, "dataStoreDescription": -1 }),
-                &[
-                    "#/dataStoreDescription must be a string, but is an integer",
-                    "#/dataStoreName must be a string, but is a number",
-                ],
-            ),
-            (
-                "a name of white space",
-                json!({ "dataStoreName": "\u{a0}" }),
-                &["#/dataStoreName must not be empty"],
-            ),
-            (
-                "a name without a letter or a digit",
-                json!({ "dataStoreName": "…" }),
-                &["#/dataStoreName must contain a letter or a digit"],
-            ),
-        ],
-    )
-    .await;
 }

@@ -1,14 +1,14 @@
-//! One file for each operation: what it stores, what it rejects, and a [`Sample`].
+//! One file for each operation: a [`Sample`], and tests of what only this operation does.
 //!
-//! The tests that cover every operation (fault matrix, simulation, properties, changed fields) need
-//! nothing else to cover a new one.
+//! The tests that cover every operation need nothing else to cover a new one: those below of what
+//! operations store, `bodies.rs` of what they reject, the fault matrix, the simulation and others.
 
-use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::TestApp;
+use crate::support::{TestApp, key_id};
 
 automod::dir!("tests/api/operations");
 
@@ -193,26 +193,36 @@ async fn a_request_that_differs_in_one_field_is_not_taken_for_a_repeated_one() {
     }
 }
 
+/// The requests of callers with a key, and without one if the operation allows that.
 #[tokio::test]
 async fn every_sample_stores_its_records() {
     let values = Values::example();
-    for operation in Operation::ALL {
+    let cases = Operation::ALL.iter().flat_map(|operation| {
+        let is_anonymous = [false, true].into_iter();
+        is_anonymous.map(move |is_anonymous| (*operation, is_anonymous))
+    });
+    for (operation, is_anonymous) in cases {
+        if is_anonymous && !operation.allows_anonymous() {
+            continue;
+        }
         let app = TestApp::new().await;
         app.insert_demo_team().await;
         let before = app.all_records().await;
-        let sample = Sample::of(*operation, &values);
+        let sample = Sample::of(operation, &values);
+        let key = app.issue_key("acme", |_| {}).await;
+        let (client, creator) = if is_anonymous {
+            (app.anonymous(), "anonymous".to_owned())
+        } else {
+            (app.with_key(&key), key_id(&key))
+        };
 
-        let acme = app.client_with_new_key("acme").await;
-        acme.post(&sample.path, sample.body.clone())
-            .await
-            .assert_success();
+        let response = client.post(&sample.path, sample.body.clone()).await;
 
-        let mut stored = BTreeMap::new();
-        for (table, records) in app.all_records().await {
-            let new = records
-                .into_iter()
-                .filter(|record| !before[table].contains(record));
-            stored.insert(table, new.collect::<Vec<_>>());
+        response.assert_success();
+        assert_eq!(response.headers["x-request-id"], "gateway-request");
+        let mut stored = app.all_records().await;
+        for (table, records) in &mut stored {
+            records.retain(|record| !before[table].contains(record));
         }
         for expected in &sample.records {
             let records = stored.get_mut(expected.table.noun).unwrap();
@@ -220,9 +230,54 @@ async fn every_sample_stores_its_records() {
                 .iter()
                 .position(|record| expected.is_key_of(record) && expected.is_content_of(record));
             let index = index.unwrap_or_else(|| panic!("{expected:?} is not in {records:?}"));
-            records.remove(index);
+            assert_created_by(&records.remove(index), &creator);
         }
         let unexpected: Vec<_> = stored.into_values().flatten().collect();
         assert!(unexpected.is_empty(), "{operation:?}: {unexpected:?}");
+    }
+}
+
+/// Checks the audit attributes of a record that was just created.
+fn assert_created_by(record: &Value, creator: &str) {
+    assert_eq!(record["created_by"], creator, "{record}");
+    assert_eq!(record["request_id"], "gateway-request", "{record}");
+    let created_at = record["created_at"].as_str().unwrap_or_default();
+    let created_at = humantime::parse_rfc3339(created_at).expect("created_at is a time");
+    let age = SystemTime::now().duration_since(created_at).unwrap();
+    assert!(age < Duration::from_secs(60), "{record}");
+}
+
+#[tokio::test]
+async fn adding_entries_leaves_existing_ones_unchanged() {
+    let values = Values::example();
+    let first_entry = Values {
+        entries: values.entries[..1].to_vec(),
+        ..values.clone()
+    };
+    for operation in Operation::ALL {
+        let all = Sample::of(*operation, &values);
+        if all.write != Write::Add {
+            continue;
+        }
+        let app = TestApp::new().await;
+        app.insert_demo_team().await;
+        let acme = app.client_with_new_key("acme").await;
+        let other_client = app.client_with_new_key("acme").await;
+        let first = Sample::of(*operation, &first_entry);
+        let response = acme.post(&first.path, first.body).await;
+        response.assert_success();
+        let table = first.records[0].table;
+        let existing = app.only_record(table).await;
+        app.advance_clock(Duration::from_secs(1));
+
+        let response = other_client.post(&all.path, all.body).await;
+
+        response.assert_success();
+        let records = app.records(table).await;
+        assert_eq!(records.len(), all.records.len(), "{records:?}");
+        assert!(
+            records.contains(&existing),
+            "{existing} is not in {records:?}"
+        );
     }
 }

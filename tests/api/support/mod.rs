@@ -483,30 +483,3 @@ pub fn iterations(default: u32, full: u32) -> u32 {
         Ok(other) => panic!("STRESS must be `full` or not set, not {other:?}"),
     }
 }
-
-/// Sends each body. The service must reject it with exactly these violations, and store nothing.
-pub async fn assert_rejected(path: &str, table: Table, rows: &[(&str, Value, &[&str])]) {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    for (description, body, violations) in rows {
-        let response = acme.post(path, body.clone()).await;
-        assert_eq!(
-            (response.status, response.code()),
-            (422, "invalid_body"),
-            "{description}: {body}: {response:?}"
-        );
-        assert_eq!(response.violations(), *violations, "{description}: {body}");
-    }
-    assert_eq!(app.records(table).await, [] as [Value; 0]);
-}
-
-/// Checks the audit attributes of a record that was just created.
-#[track_caller]
-pub fn assert_created_by(record: &Value, creator: &str) {
-    assert_eq!(record["created_by"], creator, "{record}");
-    assert_eq!(record["request_id"], "gateway-request", "{record}");
-    let created_at = record["created_at"].as_str().unwrap_or_default();
-    let created_at = humantime::parse_rfc3339(created_at).expect("created_at is a time");
-    let age = SystemTime::now().duration_since(created_at).unwrap();
-    assert!(age < Duration::from_secs(60), "{record}");
-}

@@ -14,18 +14,27 @@ use workspace_local::{
     dynamodb::{http_client, is_read},
     fixtures,
 };
-use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
+use workspace_management::{
+    api_key::KeyRecord, auth::AnonymousOperations, operation::Operation, store::Table,
+};
 
 use crate::support::{
     TestApp, TestClient, TestConfig, TestResponse, config,
     fault_injector::{Fault, FaultInjector, Phase},
-    handle_checking_log, operation_event, send, service,
+    handle_checking_log, operation_event, send, service, unique_key,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// An organization or a team is cached for at most a minute, even if keys are cached for longer.
+const LONG_KEY_CACHE: TestConfig = TestConfig {
+    anonymous_operations: AnonymousOperations::Allowed,
+    key_cache: Duration::from_secs(3600),
+};
+
 const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
+const VOICE: &str = "/api/v1/bot/playground/support/voice";
 const MEMBERS: &str = "/api/v1/project/acme/apollo/docs/addUsersToTheTeam";
 
 async fn disable(app: &TestApp) {
@@ -40,9 +49,17 @@ fn event_with(operation: Operation, headers: Value) -> Value {
     event
 }
 
+/// The body of a data store and of a voice.
+fn body() -> Value {
+    json!({ "dataStoreName": "Papers", "type": "alloy", "enabled": true })
+}
+
 async fn create_data_store(client: &TestClient<'_>) -> TestResponse {
-    let body = json!({ "dataStoreName": "Papers" });
-    client.post(DATA_STORES, body).await
+    client.post(DATA_STORES, body()).await
+}
+
+fn of_earlier_registration(key: &mut KeyRecord) {
+    key.org_request_id = Some("an earlier registration".to_owned());
 }
 
 #[tokio::test]
@@ -78,22 +95,31 @@ async fn the_first_403_that_applies_is_other_organization_then_disabled_then_ope
     let app = TestApp::new().await;
     app.register("globex").await;
     disable(&app).await;
-    let only_teams = |key: &mut KeyRecord| key.operations = Some(vec!["create_team".to_owned()]);
-    let acme = app.with_key(&app.issue_key("acme", only_teams).await);
-    let globex = app.with_key(&app.issue_key("globex", only_teams).await);
+    let restricted = |key: &mut KeyRecord| key.operations = Some(vec![]);
+    let restricted = app.with_key(&app.issue_key("acme", restricted).await);
+    let earlier = app.with_key(&app.issue_key("acme", of_earlier_registration).await);
 
-    let response = create_data_store(&globex).await;
-    response.assert_problem(403, "other_organization");
-    let response = create_data_store(&acme).await;
-    response.assert_problem(403, "organization_disabled");
+    for client in [&restricted, &earlier] {
+        let globex = "/api/v1/org/globex/dataStores/create";
+        let response = client.post(globex, body()).await;
+        response.assert_problem(403, "other_organization");
+        for path in [VOICE, DATA_STORES] {
+            let response = client.post(path, body()).await;
+            response.assert_problem(403, "organization_disabled");
+        }
+    }
     app.register("acme").await;
-    let response = create_data_store(&acme).await;
-    response.assert_problem(403, "operation_not_allowed");
+    for path in [VOICE, DATA_STORES] {
+        let response = restricted.post(path, body()).await;
+        response.assert_problem(403, "operation_not_allowed");
+        let response = earlier.post(path, body()).await;
+        response.assert_problem(401, "unauthenticated");
+    }
 }
 
 #[tokio::test]
 async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabled_one_at_once() {
-    let app = TestApp::new().await;
+    let app = TestApp::with_config(LONG_KEY_CACHE).await;
     let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
     create_data_store(&acme).await.assert_success();
     disable(&app).await;
@@ -144,26 +170,33 @@ async fn a_slow_read_does_not_make_an_entry_live_longer() {
 /// strangers could renew its cache entry.
 #[tokio::test]
 async fn a_key_that_is_not_accepted_caches_nothing() {
-    let app = TestApp::new().await;
-    let revoke = |key: &mut KeyRecord| key.revoked_at = Some("2026-01-02T00:00:00Z".to_owned());
-    let key = app.issue_key("acme", revoke).await;
-    let client = app.with_key(&key);
-    app.register("globex").await;
-    let globex = app.client_with_new_key("globex").await;
+    let revoke = |key: &mut KeyRecord| key.revoked_at = Some(fixtures::CREATED_AT.to_owned());
+    let changes: [fn(&mut KeyRecord); 2] = [revoke, of_earlier_registration];
+    for change in changes {
+        for path in [DATA_STORES, VOICE] {
+            let app = TestApp::new().await;
+            let key = unique_key();
+            let client = app.with_key(&key);
+            let response = client.post(path, body()).await;
+            response.assert_problem(401, "unauthenticated");
+            app.insert_key(&key, "acme", change).await;
+            app.register("globex").await;
+            let globex = app.client_with_new_key("globex").await;
 
-    create_data_store(&client)
-        .await
-        .assert_problem(401, "unauthenticated");
-    let response = create_data_store(&globex).await;
-    response.assert_problem(403, "other_organization");
-    disable(&app).await;
+            let response = client.post(path, body()).await;
+            response.assert_problem(401, "unauthenticated");
+            let response = create_data_store(&globex).await;
+            response.assert_problem(403, "other_organization");
+            disable(&app).await;
 
-    let response = create_data_store(&app.anonymous()).await;
-    response.assert_problem(404, "no_such_organization");
-    app.register("acme").await;
-    app.insert_key(&key, "acme", |_| {}).await;
-    // The rejected key was not cached: it works as soon as its record is valid.
-    create_data_store(&client).await.assert_success();
+            let response = create_data_store(&app.anonymous()).await;
+            response.assert_problem(404, "no_such_organization");
+            app.register("acme").await;
+            app.insert_key(&key, "acme", |_| {}).await;
+            // The rejected key was not cached: it works as soon as its record is valid.
+            client.post(path, body()).await.assert_success();
+        }
+    }
 }
 
 #[tokio::test]
@@ -247,12 +280,6 @@ async fn a_team_that_is_being_removed_cannot_be_created_with_any_content() {
             let response = acme.post(TEAMS, body).await;
 
             response.assert_problem(409, "being_removed");
-            assert_eq!(response.headers["retry-after"], "60");
-            let problem = response.body.as_ref().unwrap();
-            assert_eq!(problem["reason"], "being_removed");
-            assert_eq!(problem["resource_id"], "docs");
-            let detail = "The team `docs` is being removed. Try again later.";
-            assert_eq!(problem["detail"], detail);
         }
         assert_eq!(app.all_records().await, before);
     }
@@ -260,7 +287,7 @@ async fn a_team_that_is_being_removed_cannot_be_created_with_any_content() {
 
 #[tokio::test]
 async fn a_team_that_is_being_removed_accepts_no_users_and_is_not_cached() {
-    let app = TestApp::new().await;
+    let app = TestApp::with_config(LONG_KEY_CACHE).await;
     let acme = app.client_with_new_key("acme").await;
     let add = async || {
         let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });

@@ -11,7 +11,6 @@
 mod operations;
 mod support;
 
-mod auth;
 mod bodies;
 mod credential_matrix;
 mod events;

@@ -21,13 +21,10 @@ async fn app() -> TestApp {
     .await
 }
 
-/// Replaces the record of the organization: another registration, or another state of it.
-async fn register(app: &TestApp, request_id: Value, disabled_at: Option<Value>) {
+/// Replaces the record of the organization by that of another registration.
+async fn register(app: &TestApp, request_id: Value) {
     let mut record = fixtures::organization("acme");
     record["request_id"] = request_id;
-    if let Some(time) = disabled_at {
-        record["disabled_at"] = time;
-    }
     app.insert_foreign(Table::ORGANIZATIONS, record).await;
 }
 
@@ -71,7 +68,7 @@ async fn no_operation_accepts_a_key_of_an_earlier_registration() {
                 app.send(event(*operation)).await.assert_success();
                 app.advance_clock(Duration::from_secs(60));
             }
-            register(&app, json!("second"), None).await;
+            register(&app, json!("second")).await;
             if cached.organization {
                 let anonymous = app.anonymous();
                 anonymous.post(DATA_STORE, body()).await.assert_success();
@@ -101,7 +98,7 @@ async fn a_key_of_the_current_registration_is_accepted_at_once() {
         let app = app().await;
         let first = app.client_with_new_key("acme").await;
         first.post(DATA_STORE, body()).await.assert_success();
-        register(&app, json!("second"), None).await;
+        register(&app, json!("second")).await;
 
         let second = app.with_key(&issue_second(&app).await);
         second.post(path, body()).await.assert_success();
@@ -124,7 +121,7 @@ async fn a_key_and_its_organization_must_have_the_same_request_id() {
         (json!(1), Some(json!("1")), 401),
     ] {
         let app = app().await;
-        register(&app, organization.clone(), None).await;
+        register(&app, organization.clone()).await;
         let key = app.issue_key("acme", |key| key.org_request_id = None).await;
         if let Some(id) = &in_key {
             let mut record = app.only_record(Table::KEYS).await;
@@ -135,49 +132,6 @@ async fn a_key_and_its_organization_must_have_the_same_request_id() {
             let response = app.with_key(&key).post(path, body()).await;
             assert_eq!(response.status, status, "{organization} {in_key:?} {path}");
         }
-    }
-}
-
-/// The organization's state is the first thing that its record says about a key.
-#[tokio::test]
-async fn a_key_of_an_earlier_registration_gets_the_403_that_applies() {
-    let app = app().await;
-    app.register("globex").await;
-    let first = app.client_with_new_key("acme").await;
-    register(&app, json!("second"), Some(json!(fixtures::CREATED_AT))).await;
-
-    let globex = "/api/v1/org/globex/dataStores/create";
-    let response = first.post(globex, body()).await;
-    response.assert_problem(403, "other_organization");
-    for path in [VOICE, DATA_STORE] {
-        let response = first.post(path, body()).await;
-        response.assert_problem(403, "organization_disabled");
-    }
-    register(&app, json!("second"), None).await;
-    for path in [VOICE, DATA_STORE] {
-        let response = first.post(path, body()).await;
-        response.assert_problem(401, "unauthenticated");
-    }
-}
-
-#[tokio::test]
-async fn a_key_of_an_earlier_registration_is_not_cached_and_caches_no_organization() {
-    for path in [VOICE, DATA_STORE] {
-        let app = app().await;
-        register(&app, json!("second"), None).await;
-        let key = app.issue_key("acme", |_| {}).await;
-        let first = app.with_key(&key);
-        let response = first.post(path, body()).await;
-        response.assert_problem(401, "unauthenticated");
-
-        register(&app, json!("second"), Some(json!(fixtures::CREATED_AT))).await;
-        let response = app.anonymous().post(DATA_STORE, body()).await;
-        response.assert_problem(404, "no_such_organization");
-        register(&app, json!("second"), None).await;
-        let second = Some("second".to_owned());
-        app.insert_key(&key, "acme", |record| record.org_request_id = second)
-            .await;
-        first.post(path, body()).await.assert_success();
     }
 }
 
@@ -200,7 +154,9 @@ async fn a_null_attribute_of_a_key_or_an_organization_counts_as_set() {
 
     let app = app().await;
     let key = app.issue_key("acme", |_| {}).await;
-    register(&app, json!(fixtures::REQUEST_ID), Some(json!(null))).await;
+    let mut record = fixtures::organization("acme");
+    record["disabled_at"] = json!(null);
+    app.insert_foreign(Table::ORGANIZATIONS, record).await;
     for path in [VOICE, DATA_STORE] {
         let response = app.with_key(&key).post(path, body()).await;
         response.assert_problem(403, "organization_disabled");

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use workspace_management::operation::Operation;
 
-use crate::support::{TestApp, TestConfig, operation_event, send};
+use crate::support::{TestApp, TestConfig, keys_with_same_id, operation_event, send};
+
+const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 
 #[tokio::test]
 async fn a_warm_operation_sends_one_request_to_dynamodb() {
@@ -53,8 +55,7 @@ async fn an_operation_without_caches_reads_the_key_with_the_organization() {
     for _ in 0..2 {
         app.dynamodb_requests.take();
         let body = json!({ "dataStoreName": "Papers" });
-        let path = "/api/v1/org/acme/dataStores/create";
-        client.post(path, body).await.assert_success();
+        client.post(DATA_STORES, body).await.assert_success();
         assert_eq!(
             app.dynamodb_requests.take_actions(),
             ["BatchGetItem", "PutItem"]
@@ -63,22 +64,25 @@ async fn an_operation_without_caches_reads_the_key_with_the_organization() {
 }
 
 #[tokio::test]
-async fn keys_organizations_and_teams_are_read_again_after_their_time_in_the_cache() {
+async fn a_malformed_key_and_a_wrong_secret_of_a_cached_key_cause_no_read() {
     let app = TestApp::new().await;
-    app.insert_demo_key().await;
-    for operation in Operation::ALL {
-        app.send(operation_event(*operation)).await.assert_success();
-    }
+    let [key, key_with_other_secret] = keys_with_same_id();
+    app.insert_key(&key, "acme", |_| {}).await;
+    let (malformed, client) = (&key[..key.len() - 1], app.with_key(&key));
+    let body = json!({ "dataStoreName": "Papers" });
+    client
+        .post(DATA_STORES, body.clone())
+        .await
+        .assert_success();
     app.dynamodb_requests.take();
 
-    for operation in Operation::ALL {
-        app.advance_clock(Duration::from_secs(60));
-        app.send(operation_event(*operation)).await.assert_success();
-
-        let actions = app.dynamodb_requests.take_actions();
-        let reads = actions.iter().filter(|action| *action == "BatchGetItem");
-        let reads = reads.count();
-        assert_eq!(reads, actions.len() - 1, "{operation:?}: {actions:?}");
-        assert!(reads > 0, "{operation:?}: {actions:?}");
+    for rejected in [malformed, &key_with_other_secret] {
+        let response = app.with_key(rejected).post(DATA_STORES, body.clone()).await;
+        response.assert_problem(401, "unauthenticated");
     }
+
+    assert!(app.dynamodb_requests.take().is_empty());
+    // The cached key is still accepted.
+    client.post(DATA_STORES, body).await.assert_success();
+    assert_eq!(app.dynamodb_requests.take_actions(), ["PutItem"]);
 }

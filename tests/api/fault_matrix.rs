@@ -18,7 +18,7 @@ use workspace_local::dynamodb::{http_client, is_read};
 use workspace_management::{operation::Operation, service::Service};
 
 use crate::{
-    operations::{Sample, Values, Write},
+    operations::{Sample, Values},
     support::{
         TestApp, TestConfig, config,
         fault_injector::{FAULTS, Fault, FaultInjector, Phase},
@@ -192,42 +192,4 @@ async fn every_operation_responds_and_loses_nothing_under_every_fault() {
         .await;
     println!("{total} cells, {} failed", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-}
-
-/// Another record with the same key makes the condition fail.
-#[tokio::test]
-async fn a_failed_condition_changes_nothing() {
-    for operation in Operation::ALL {
-        let sample = Sample::of(*operation, &Values::example());
-        let has_content = sample.records[0].content != json!({});
-        if sample.write == Write::Replace || !has_content {
-            continue;
-        }
-        let app = TestApp::new().await;
-        app.insert_demo_team().await;
-        let acme = app.client_with_new_key("acme").await;
-        acme.post(&sample.path, sample.body.clone())
-            .await
-            .assert_success();
-        let stored = &sample.records[0];
-        let records = app.records(stored.table).await;
-        let mut other = records
-            .into_iter()
-            .find(|record| stored.is_key_of(record))
-            .unwrap();
-        for (name, value) in stored.content.as_object().unwrap() {
-            other[name] = match value {
-                Value::String(text) => json!(format!("another {text}")),
-                Value::Number(number) => json!(number.as_i64().unwrap() + 1),
-                value => panic!("{value} has no counterpart here: add one"),
-            };
-        }
-        app.insert(stored.table, other).await;
-        let before = app.all_records().await;
-
-        let response = acme.post(&sample.path, sample.body.clone()).await;
-
-        assert_eq!(response.status, 409, "{operation:?}: {response:?}");
-        assert_eq!(app.all_records().await, before, "{operation:?}");
-    }
 }

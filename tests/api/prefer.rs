@@ -52,19 +52,31 @@ fn assert_state(response: &TestResponse, state: &str) {
 }
 
 #[tokio::test]
-async fn only_the_request_that_stores_a_record_has_created_it() {
+async fn a_response_has_the_id_and_says_whether_the_request_has_created_the_record() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
     let other = app.client_with_new_key("acme").await;
 
     for operation in accepting() {
-        let sample = Sample::of(operation, &Values::example());
-        let response = app.send(request(&acme, &sample, "first")).await;
-        assert_state(&response, "created");
-        for (client, id) in [(&acme, "retry"), (&other, "another key")] {
-            let response = app.send(request(client, &sample, id)).await;
-            assert_state(&response, "existing");
+        let mut sample = Sample::of(operation, &Values::example());
+        let table = sample.records[0].table;
+        for (client, request_id, state) in [
+            (&acme, "first", "created"),
+            (&acme, "retry", "existing"),
+            (&other, "another key", "existing"),
+        ] {
+            let response = app.send(request(client, &sample, request_id)).await;
+            assert_state(&response, state);
+            let record = app.only_record(table).await;
+            let derived =
+                (table != Table::LOGGING_INSTANCES).then(|| &record[table.primary_key[1]]);
+            let sent = response.headers.get("x-resource-id").map(|id| json!(id));
+            assert_eq!(sent.as_ref(), derived, "{operation:?}");
         }
+        // `TestResponse` checks that a failure has neither.
+        sample.body = json!({});
+        let response = app.send(request(&acme, &sample, "invalid")).await;
+        response.assert_problem(422, "invalid_body");
     }
 }
 
@@ -94,25 +106,6 @@ async fn a_request_has_created_its_record_even_if_a_response_of_dynamodb_was_los
 }
 
 #[tokio::test]
-async fn the_id_is_that_of_the_stored_record() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-
-    for operation in accepting() {
-        let sample = Sample::of(operation, &Values::example());
-        let table = sample.records[0].table;
-        for id in ["first", "retry"] {
-            let response = app.send(request(&acme, &sample, id)).await;
-            let record = app.only_record(table).await;
-            let derived =
-                (table != Table::LOGGING_INSTANCES).then(|| &record[table.primary_key[1]]);
-            let sent = response.headers.get("x-resource-id").map(|id| json!(id));
-            assert_eq!(sent.as_ref(), derived, "{operation:?}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn other_responses_have_no_header_of_the_preference() {
     let app = TestApp::new().await;
     app.insert_demo_team().await;
@@ -137,22 +130,4 @@ async fn other_responses_have_no_header_of_the_preference() {
             assert_eq!(names, ["x-request-id"], "{operation:?}");
         }
     }
-}
-
-/// `TestResponse` checks that no failure has the headers.
-#[tokio::test]
-async fn a_failure_has_no_header_of_the_preference() {
-    let app = TestApp::new().await;
-    let preferring = app.client_with_new_key("acme").await;
-    let preferring = preferring.header("prefer", PREFER);
-    let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
-    let team = |description: &str| json!({ "teamName": "A", "teamDescription": description });
-    preferring.post(path, team("x")).await.assert_success();
-
-    let response = preferring.post(path, team("y")).await;
-
-    response.assert_problem(409, "name_taken");
-    assert_eq!(response.body.unwrap()["resource_id"], "a");
-    let response = preferring.post(path, json!({})).await;
-    response.assert_problem(422, "invalid_body");
 }

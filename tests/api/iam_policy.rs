@@ -5,21 +5,13 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
-use workspace_local::{
-    dynamodb::{action, http_client},
-    tables::template,
-};
+use workspace_local::tables::template;
 use workspace_management::{operation::Operation, store::Table};
 use yaml_serde::Value;
 
 use crate::{
     operations::{Sample, Values},
-    support::{
-        TestApp, TestConfig, config,
-        fault_injector::{Fault, FaultInjector, Phase, tables},
-        operation_event, send, service,
-    },
+    support::TestApp,
 };
 
 /// The properties of a resource of the template.
@@ -120,46 +112,4 @@ async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
         used.extend(tables.iter().map(|name| (action.clone(), logical_id(name))));
     }
     assert_eq!(used, allowed_actions());
-}
-
-/// The DynamoDB engine does not evaluate policies, so a layer in front of it does.
-#[tokio::test]
-async fn an_operation_fails_without_any_one_of_the_permissions() {
-    let app = TestApp::new().await;
-    app.insert_demo_key().await;
-    app.insert_demo_team().await;
-
-    for (denied_action, logical_id) in allowed_actions() {
-        let table = Table::ALL.iter();
-        let table = table.copied().find(|table| table.logical_id == logical_id);
-        let denied_table = app.tables.name(table.unwrap()).to_owned();
-        let denied = denied_action.clone();
-        let policy = FaultInjector::new(move |request| {
-            let is_denied =
-                permission(action(request)) == denied && tables(request).contains(&denied_table);
-            let fault = Fault::Status(400, "AccessDeniedException");
-            is_denied.then_some((fault, Phase::BeforeExecution))
-        })
-        .await;
-        let mut failed = Vec::new();
-        for operation in Operation::ALL {
-            // A new service for each operation, because caches make reads unnecessary.
-            let config = config(&app.endpoint).http_client(http_client(policy.clone()));
-            let service = service(config, app.tables.clone(), TestConfig::default());
-            let mut events = vec![operation_event(*operation)];
-            if operation.allows_anonymous() {
-                events.push(operation_event(*operation));
-                events[1]["headers"] = json!({});
-            }
-            for event in events {
-                let response = send(&service, &event, Duration::from_secs(10)).await;
-                if response.status == 500 {
-                    failed.push(*operation);
-                }
-            }
-        }
-        println!("without {denied_action} on {logical_id}: {failed:?} fail");
-        let is_needed = !failed.is_empty();
-        assert!(is_needed, "{denied_action} on {logical_id} is not needed");
-    }
 }

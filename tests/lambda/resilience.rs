@@ -1,8 +1,7 @@
-//! Malformed events, frozen processes, and connections to DynamoDB that fail.
+//! Frozen processes, and connections to DynamoDB that fail.
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tokio::process::Command;
 use workspace_management::store::Table;
 
@@ -17,30 +16,6 @@ async fn start_behind_proxy(app: &TestApp) -> (Function, ChaosProxy) {
     let proxy = ChaosProxy::start(&app.endpoint).await;
     let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*proxy.endpoint)];
     (Function::start(app, &variables).await, proxy)
-}
-
-#[tokio::test]
-async fn malformed_events_do_not_affect_later_ones() {
-    let app = TestApp::new().await;
-    let mut function = Function::start(&app, &[]).await;
-    let valid = create_papers(&app.anonymous());
-    let mut not_base64 = valid.clone();
-    not_base64["isBase64Encoded"] = json!(true);
-
-    function.invoke(&valid).await.assert_success();
-    for event in [json!(null), json!({ "Records": [] }), not_base64] {
-        let response = function.invoke(event).await;
-        response.assert_problem(400, "malformed_event");
-    }
-    function.send("not-json", "{");
-    assert!(function.runtime_api.result().await.unwrap().is_error);
-    function.invoke(&valid).await.assert_success();
-
-    let data_store = app.only_record(Table::DATA_STORES).await;
-    assert_eq!(data_store["data_store_id"], "papers");
-    let log = function.log().await;
-    let rejected = log.iter().filter(|line| line["code"] == "malformed_event");
-    assert_eq!(rejected.count(), 3, "{log:?}");
 }
 
 #[tokio::test]

@@ -3,132 +3,104 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use workspace_local::fixtures;
+use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, listed_tables, server::Server};
-
-#[test]
-fn a_list_is_a_table_with_a_header() {
-    let server = Server::start(&[]);
-    assert_eq!(server.create_data_store("acme", &server.key, "Papers"), 204);
-
-    let list = server.run(&["list", "data-stores", "--org", "acme"]);
-
-    let lines: Vec<_> = list.lines().collect();
-    assert_eq!(lines.len(), 2, "{list}");
-    let columns: Vec<_> = lines[0].split_whitespace().collect();
-    assert_eq!(columns[..2], ["ORG", "DATA_STORE"], "{list}");
-    assert!(!columns.contains(&"REQUEST"), "{list}");
-    assert!(
-        lines[1].contains("papers") && lines[1].contains(" ago"),
-        "{list}"
-    );
-    assert!(!list.contains('\u{1b}'), "{list:?}");
-}
+use crate::{assert_fails, assert_usage_error, listed_tables, network::Network, server::Server};
 
 #[test]
 fn a_scope_selects_exactly_its_records() {
-    let server = Server::start(&[]);
-    let authorization = format!("Bearer {}", server.key);
-    let post = |path: &str, body: Value| {
-        let response = server.post(path, Some(&authorization), &body.to_string());
-        assert_eq!(response.status, 204, "{path}: {}", response.body);
-    };
-    for project in ["apollo", "apollo-2"] {
-        for team in ["Docs", "Docs 2"] {
-            let path = format!("/api/v1/project/acme/{project}/createNewTeamOnProject");
-            post(&path, json!({ "teamName": team }));
-        }
-        let path = format!("/api/v1/project/acme/{project}/docs/addUsersToTheTeam");
-        post(
-            &path,
-            json!({ "usersAddingToTeam": [{ "userid": "ada" }, { "userid": "grace" }] }),
-        );
+    let network = Network::new();
+    let put = |table, record| network.dynamodb.put(table, record);
+    for org in ["acme", "acm"] {
+        put(Table::ORGANIZATIONS, fixtures::organization(org));
     }
-    let count = |arguments: &str| {
-        let arguments: Vec<_> = arguments.split(' ').collect();
-        server.records(&[&["list"], &arguments[..]].concat()).len()
+    for project in ["apollo", "apollo-2"] {
+        for team in ["docs", "docs-2"] {
+            put(Table::TEAMS, fixtures::team("acme", project, team, team));
+        }
+        for user in ["ada", "grace"] {
+            let member = fixtures::member("acme", project, "docs", user);
+            put(Table::TEAM_MEMBERS, member);
+        }
+    }
+    let list = |scope: &str| network.run(&format!("list {scope}"), |_, _| true);
+    let count = |scope: &str| {
+        let output = list(&format!("{scope} --json"));
+        let records: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        records.len()
     };
-
-    assert_eq!(count("teams"), 4);
-    assert_eq!(count("teams --org acme"), 4);
-    assert_eq!(count("teams --org acme --project apollo"), 2);
-    assert_eq!(count("members --org acme"), 4);
-    assert_eq!(count("members --org acme --project apollo"), 2);
-    assert_eq!(count("members --org acme --project apollo --team docs"), 2);
-    assert_eq!(
-        count("members --org acme --project apollo --team docs-2"),
-        0
-    );
-    server.run(&["orgs", "create", "acm"]);
+    for (scope, expected) in [
+        ("teams", 4),
+        ("teams --org acme", 4),
+        ("teams --org acme --project apollo", 2),
+        ("members --org acme", 4),
+        ("members --org acme --project apollo", 2),
+        ("members --org acme --project apollo --team docs", 2),
+        ("members --org acme --project apollo --team docs-2", 0),
+    ] {
+        assert_eq!(count(scope), expected, "{scope}");
+    }
     for table in listed_tables() {
         assert_eq!(count(&format!("{} --org acm", table.noun)), 0);
-        let output = server.output(&["list", table.noun, "--org", "ac"]);
+        let output = list(&format!("{} --org ac", table.noun));
         assert_fails(&output, "there is no organization ac:");
     }
-    let output = server.output(&["list", "voices", "--org", "acme", "--project", "apollo"]);
+    let output = list("voices --org acme --project apollo");
     assert_usage_error(&output, "voices can only be filtered by --org");
 }
 
 #[test]
-fn joined_keys_are_split_into_columns() {
+fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
     let server = Server::start(&[]);
     server.send_events();
     for (kind, columns, values) in [
-        (
-            "teams",
-            &["ORG", "PROJECT", "TEAM"][..],
-            &["acme", "apollo"][..],
-        ),
-        (
-            "members",
-            &["ORG", "PROJECT", "TEAM", "USER"],
-            &["acme", "apollo"],
-        ),
-        ("models", &["ORG", "MODEL_TYPE", "MODEL"], &["acme"]),
+        ("data-stores", "ORG DATA_STORE", "acme"),
+        ("teams", "ORG PROJECT TEAM", "acme apollo"),
+        ("members", "ORG PROJECT TEAM USER", "acme apollo"),
+        ("models", "ORG MODEL_TYPE MODEL", "acme"),
     ] {
         let list = server.run(&["list", kind]);
         let lines = list.lines().map(|line| line.split_whitespace().collect());
         let lines: Vec<Vec<_>> = lines.collect();
-        assert_eq!(lines[0][..columns.len()], *columns, "{list}");
-        assert_eq!(lines[1][..values.len()], *values, "{list}");
-        assert!(!list.contains('#'), "{list}");
+        assert!(lines[0].join(" ").starts_with(columns), "{list}");
+        assert!(lines[1].join(" ").starts_with(values), "{list}");
+        assert!(!lines[0].contains(&"REQUEST"), "{list}");
+        assert!(list.contains(" ago"), "{list}");
+        assert!(!list.contains(['#', '\u{1b}']), "{list:?}");
     }
     let team = &server.records(&["list", "teams"])[0];
     assert_eq!(team["org_id"], "acme");
     assert_eq!(team["project"], "acme#apollo");
 }
 
+/// Anyone who knows an organization's id can store text that an operator lists. `terminals` tests the
+/// other commands.
 #[test]
-fn text_with_line_breaks_is_listed_in_one_line() {
+fn stored_text_is_listed_in_one_line_and_cannot_control_the_terminal() {
     let server = Server::start(&[]);
     let harmless = "Zoë 市场\u{3000}﷽ é\u{301} 🎉\u{fe0f}";
+    let name = "a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
     let description = format!("one\ntwo\tthree {harmless}");
-    let body = json!({ "dataStoreName": "a", "dataStoreDescription": description }).to_string();
+    let body = json!({ "dataStoreName": name, "dataStoreDescription": description }).to_string();
     let response = server.post("/api/v1/org/acme/dataStores/create", None, &body);
     assert_eq!(response.status, 204);
 
     let list = server.run(&["list", "data-stores"]);
 
     assert_eq!(list.lines().count(), 2, "{list}");
+    let escaped = r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
+    let escaped_description = format!(r"one\ntwo\tthree {harmless}");
     assert!(
-        list.contains(&format!(r"one\ntwo\tthree {harmless}")),
+        list.contains(escaped) && list.contains(&escaped_description),
         "{list}"
     );
-}
-
-/// Anyone who knows an organization's id can store text that an operator lists.
-#[test]
-fn stored_text_cannot_control_the_terminal() {
-    let server = Server::start(&[]);
-    let name = "a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
-    assert_eq!(server.create_data_store("acme", &server.key, name), 204);
-
-    let list = server.run(&["list", "data-stores"]);
+    let hidden = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}'];
     let json = server.run(&["list", "data-stores", "--json"]);
-
-    let escaped = r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
-    assert!(list.contains(escaped), "{list}");
-    assert!(list.is_ascii() && json.is_ascii(), "{list:?}, {json:?}");
+    assert!(
+        !list.contains(hidden) && !json.contains(hidden),
+        "{list:?}, {json:?}"
+    );
     let records: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(records[0]["data_store_name"], name);
 }
@@ -145,14 +117,12 @@ fn pages_together_contain_every_record_once() {
         let mut records: Vec<Value> = Vec::new();
         let mut cursor = None::<String>;
         loop {
-            let mut arguments = vec!["list", "data-stores", "--limit", "3", "--json"];
+            let mut arguments = vec!["list", "data-stores", "--limit", "3"];
             arguments.extend(scope);
             if let Some(cursor) = &cursor {
                 arguments.extend(["--after", cursor]);
             }
-            let output = server.output(&arguments);
-            assert!(output.status.success(), "{output:?}");
-            let page: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let page = server.json(&arguments);
             let found = page["records"].as_array().unwrap();
             assert!(found.len() <= 3, "{page}");
             records.extend(found.iter().cloned());
@@ -178,56 +148,52 @@ fn pages_of_large_records_in_an_index_contain_every_record_once() {
     let scan = server.dynamodb("Scan", &json!({ "TableName": "KeysTable" }));
     let mut key = scan["Items"][0].clone();
     key["label"] = json!({ "S": "x".repeat(300_000) });
-    for number in 0..8 {
+    for number in 0..4 {
         key["key_id"] = json!({ "S": format!("key{number}") });
         server.dynamodb("PutItem", &json!({ "TableName": "KeysTable", "Item": key }));
     }
-    let list = "keys list --org acme --limit 5";
+    let list = "keys list --org acme --limit 4";
     let list: Vec<_> = list.split(' ').collect();
     let first = server.json(&list);
     let after = ["--after", first["next"].as_str().unwrap()];
     let second = server.json(&[&list[..], &after].concat());
     let pages = [&first, &second].map(|page| page["records"].as_array().unwrap());
-    assert_eq!(pages.map(Vec::len), [5, 4]);
+    assert_eq!(pages.map(Vec::len), [4, 1]);
     let ids: HashSet<_> = pages
         .into_iter()
         .flatten()
         .map(|key| key["key_id"].to_string())
         .collect();
-    assert_eq!(ids.len(), 9);
+    assert_eq!(ids.len(), 5);
 }
 
 /// The members of an organization are read team by team.
 #[test]
 fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
-    let server = Server::start(&[]);
-    let users = json!({ "usersAddingToTeam": [{ "userid": "Zoë \"7\"" }] }).to_string();
-    for team in ["a", "b"] {
-        let project = "/api/v1/project/acme/apollo";
-        let body = json!({ "teamName": team }).to_string();
-        let path = format!("{project}/createNewTeamOnProject");
-        assert_eq!(server.post(&path, Some(&server.key), &body).status, 204);
-        let path = format!("{project}/{team}/addUsersToTheTeam");
-        assert_eq!(server.post(&path, Some(&server.key), &users).status, 204);
+    let network = Network::new();
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(Table::ORGANIZATIONS, fixtures::organization("acme"));
+    let teams = ["a", "b"].map(|team| fixtures::team("acme", "apollo", team, team));
+    for (id, team) in ["a", "b"].into_iter().zip(&teams) {
+        put(Table::TEAMS, team.clone());
+        let member = fixtures::member("acme", "apollo", id, "Zoë \"7\"");
+        put(Table::TEAM_MEMBERS, member);
     }
-    let members = ["list", "members", "--org", "acme", "--limit", "1"];
-    let first = server.json(&members);
+    let list = |options: &str| {
+        let list = format!("list members --limit 1 --json {options}");
+        network.run(&list, |_, _| true)
+    };
+    let page = |options: &str| -> Value { serde_json::from_slice(&list(options).stdout).unwrap() };
+    let first = page("--org acme");
     assert_eq!(first["records"][0]["team_id"], "a");
-
-    server.delete_item(
-        "TeamsTable",
-        json!({ "project": { "S": "acme#apollo" }, "team_id": { "S": "a" } }),
-    );
-    let second =
-        server.json(&[&members[..], &["--after", first["next"].as_str().unwrap()]].concat());
-
-    assert_eq!(second["records"][0]["team_id"], "b");
     let cursor = first["next"].as_str().unwrap();
     let is_safe_in_a_shell = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     assert!(cursor.chars().all(is_safe_in_a_shell), "{cursor}");
-    let list = [
-        "list", "members", "--limit", "1", "--after", cursor, "--org",
-    ];
-    let foreign = server.output(&[&list[..], &["globex"]].concat());
+
+    network.dynamodb.delete(Table::TEAMS, &teams[0]);
+    let second = page(&format!("--org acme --after {cursor}"));
+
+    assert_eq!(second["records"][0]["team_id"], "b");
+    let foreign = list(&format!("--org globex --after {cursor}"));
     assert_usage_error(&foreign, "the cursor is of another list");
 }

@@ -17,7 +17,9 @@ fn put_hostile(server: &Server, table: Table, record: &Value, key: &[&str]) {
             *value = json!({ "S": HOSTILE });
         }
     }
-    item.insert(HOSTILE.to_owned(), json!({ "L": [{ "S": HOSTILE }] }));
+    for name in ["operations", HOSTILE] {
+        item.insert(name.to_owned(), json!({ "L": [{ "S": HOSTILE }] }));
+    }
     for (name, value) in table.primary_key.iter().zip(key) {
         item.insert((*name).to_owned(), json!({ "S": value }));
     }
@@ -61,10 +63,11 @@ fn no_command_prints_text_of_records_unescaped() {
         "list members --org acme --user Ada",
         "list members --limit 1",
     ];
-    let removals = [
+    let writes = [
+        "keys rotate acmeDemoKey1",
+        "keys create --org acme --json --label a\u{202e}b",
         "remove member --org acme --project apollo --team research-team Ada",
-        "remove member --org acme --all-teams Ada --yes",
-        "remove member --org acme --all-teams ada --yes",
+        "remove member --org acme --all-teams ada --yes --json",
         "remove team --org acme --project apollo research-team --wait 0 --yes",
         "remove voice --org acme bot-7 --json",
     ];
@@ -73,7 +76,7 @@ fn no_command_prints_text_of_records_unescaped() {
     let reads = lists.chain(reads.map(str::to_owned)).chain([doctor]);
     // Also as JSON, before what is removed is missing.
     let reads = reads.flat_map(|line| [line.clone(), format!("{line} --json")]);
-    for line in reads.chain(removals.map(str::to_owned)) {
+    for line in reads.chain(writes.map(str::to_owned)) {
         let output = server.command(&words(&line)).output().unwrap();
         assert_ne!(output.status.code(), Some(2), "{line}: {output:?}");
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();

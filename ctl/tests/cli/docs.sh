@@ -1,5 +1,5 @@
 # Replaces commands in the blocks of the documentation. With MODE=run, the blocks run on a local
-# service. With MODE=check, nothing runs, and the arguments of `workspacectl` are checked.
+# service, which needs no waits. With MODE=check, the arguments of `workspacectl` are checked.
 
 # Writes to a file, because a block can lose an exit code, as `export A=$(b)` does.
 fail() {
@@ -22,7 +22,7 @@ workspacectl() {
   case "$MODE $* " in
     check*) parse "$@"; echo placeholder ;;
     *" serve "*) parse "$@" ;;
-    *) "$WORKSPACECTL" "$@" || fail "workspacectl $*: exit code $?" ;;
+    *) WORKSPACECTL_WAIT=0 "$WORKSPACECTL" "$@" || fail "workspacectl $*: exit code $?" ;;
   esac
 }
 

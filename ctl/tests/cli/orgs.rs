@@ -5,11 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, server::Server, words};
-
-fn disable(server: &Server, org: &str) {
-    server.run(&["orgs", "disable", org, "--wait", "0"]);
-}
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server, words};
 
 /// A service with a record of every kind, and a second organization whose id begins like the first.
 fn with_acme2() -> Server {
@@ -76,7 +72,7 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     let rotate = ["keys", "rotate", "acmeDemoKey1"];
     assert_fails(&server.output(&rotate), "is disabled");
     let before = state();
-    disable(&server, "acme");
+    server.run(&words("orgs disable acme --wait 0"));
     assert_eq!(state(), before);
 
     server.run(&["orgs", "enable", "acme"]);
@@ -115,23 +111,23 @@ fn an_organization_is_shown_with_the_number_of_its_records() {
 
 #[test]
 fn a_missing_organization_is_not_created() {
-    let server = Server::start(&[]);
-    for arguments in [
-        &["orgs", "show", "nope"][..],
-        &["orgs", "disable", "nope"],
-        &["orgs", "enable", "nope"],
-        &["orgs", "export", "nope"],
-        &["orgs", "erase", "nope", "--without-export", "--yes"],
-        &["keys", "list", "--org", "nope"],
-        &["keys", "revoke", "--all", "--org", "nope", "--yes"],
-        &["list", "teams", "--org", "nope"],
+    let network = Network::new();
+    let run = |line: &str| network.run(line, |_, _| true);
+    for line in [
+        "orgs show nope",
+        "orgs disable nope",
+        "orgs enable nope",
+        "orgs export nope",
+        "orgs erase nope --without-export --yes",
+        "keys list --org nope",
+        "keys revoke --all --org nope --yes",
+        "list teams --org nope",
     ] {
-        let output = server.output(arguments);
-        assert_fails(&output, "there is no organization nope");
+        assert_fails(&run(line), "there is no organization nope");
     }
-    let create = server.output(&["keys", "create", "--org", "nope"]);
+    let create = run("keys create --org nope");
     assert_fails(&create, "the organization nope is not registered");
-    assert_eq!(server.records(&["orgs", "list"]).len(), 1);
+    assert!(network.dynamodb.records(Table::ORGANIZATIONS).is_empty());
 }
 
 /// The tables and the records of an export.
@@ -168,32 +164,6 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// The function caches the key for longer than `orgs erase` waits.
-#[test]
-fn a_key_does_not_work_for_the_organization_that_is_registered_next() {
-    let server = Server::start(&["--key-cache", "300"]);
-    let register = || {
-        server.run(&["orgs", "create", "globex"]);
-        let key = server.run(&["keys", "create", "--org", "globex"]);
-        key.trim_end().to_owned()
-    };
-    let old = register();
-    assert_eq!(server.create_data_store("globex", &old, "Papers"), 204);
-    server.run(&["orgs", "disable", "globex", "--no-wait"]);
-    server.run(&words("orgs erase globex --without-export --yes --wait 0"));
-
-    let new = register();
-    // Without the wait, the function still has the old organization in its cache.
-    assert_eq!(server.create_data_store("globex", &new, "Papers"), 204);
-
-    assert_eq!(server.create_data_store("globex", &old, "Maps"), 401);
-    let voice = r#"{"type":"male","enabled":true}"#;
-    let set_voice = |key: &str| server.post("/api/v1/bot/playground/b/voice", Some(key), voice);
-    assert_eq!(set_voice(&old).status, 401);
-    assert_eq!(set_voice(&new).status, 204);
-    assert_eq!(server.count("DataStoresTable"), 1);
-}
-
 /// A device, a pipe or a folder must not be replaced by a file.
 #[test]
 fn an_export_can_be_written_to_a_pipe() {
@@ -223,7 +193,7 @@ fn an_organization_is_erased_completely_and_others_stay() {
 
     let enabled = server.output(&with_export);
     assert_fails(&enabled, "run `workspacectl orgs disable acme` first");
-    disable(&server, "acme");
+    server.run(&words("orgs disable acme --wait 0"));
     let export = server.run(&["orgs", "export", "acme"]);
     let failed = server.output(&[&erase[..], &[&*unwritable]].concat());
     assert_fails(&failed, "missing/export.jsonl: No such file");

@@ -38,6 +38,21 @@ fn workspacectl(arguments: &[&str]) -> Command {
     command
 }
 
+const ROOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/store/amazon-roots.pem");
+
+/// A command on a stack. The services of AWS listen at a URL.
+fn on_stack(url: &str, arguments: &[&str]) -> Command {
+    let mut command = workspacectl(&[&["--stack", "stack"], arguments].concat());
+    command.env("AWS_ENDPOINT_URL", url).envs([
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        // Few certificates, so that the command starts in half of the time.
+        ("SSL_CERT_FILE", ROOTS),
+    ]);
+    command
+}
+
 /// The arguments in a line. None of them contains a space, but they can contain other white space.
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').filter(|word| !word.is_empty()).collect()

@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use workspace_local::{demo::key_record, fixtures};
 use workspace_management::{api_key::ApiKey, store::Table};
 
-use crate::{assert_stops, network::Network};
+use crate::{assert_fails, network::Network};
 
 /// A record and its table.
 type Record = (Table, Value);
+
+const REMOVE_TEAM: &str = "remove team --org acme --project apollo docs --wait 0 --yes";
 
 /// Runs a command, and stores a record before its first write.
 fn run(network: &Network, change: Option<&Record>, line: &str) -> Output {
@@ -123,38 +125,43 @@ fn all_keys_includes_those_that_are_created_meanwhile() {
     }
 }
 
-/// Another program may write a time of revocation that is null.
+/// Other programs may write nulls. Commands replace them, or compare them as they are.
 #[test]
-fn a_revoked_key_has_a_time_of_revocation() {
-    let network = Network::with_team(&[]);
+fn records_that_other_programs_have_changed_are_changed_and_removed() {
+    let acme = fixtures::organization("acme");
+    let mut disabled_by_hand = acme.clone();
+    disabled_by_hand["disabled_at"] = json!(fixtures::CREATED_AT);
+    let team = fixtures::team("acme", "apollo", "docs", "Docs");
+    let member = fixtures::member("acme", "apollo", "docs", "ada");
     let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
-    let mut record = json!(key_record(&key, "acme", "test"));
-    record["revoked_at"] = json!(null);
-    let one = format!("keys revoke {}", record["key_id"].as_str().unwrap());
-    for revoke in [&*one, "keys revoke --all --org acme --yes"] {
-        network.dynamodb.put(Table::KEYS, &record);
-        let output = run(&network, None, revoke);
-        assert!(output.status.success(), "{output:?}");
-        let revoked = &network.dynamodb.records(Table::KEYS)[0];
-        assert!(revoked["revoked_at"].is_string(), "{revoked}");
-    }
-}
-
-/// Another program may write a `state_id` that is null.
-#[test]
-fn an_organization_whose_state_id_is_null_is_disabled_and_enabled() {
-    for (line, mut record) in [
-        (
-            "orgs disable acme --no-wait",
-            fixtures::organization("acme"),
-        ),
-        ("orgs enable acme", fixtures::disabled_organization("acme")),
+    let key = json!(key_record(&key, "acme", "test"));
+    let revoke = format!("keys revoke {}", key["key_id"].as_str().unwrap());
+    let [acme, disabled_by_hand] =
+        [acme, disabled_by_hand].map(|record| (Table::ORGANIZATIONS, record));
+    let member = (Table::TEAM_MEMBERS, member);
+    let (team, key) = ((Table::TEAMS, team), (Table::KEYS, key));
+    let remove_member = "remove member --org acme --project apollo --team docs ada";
+    let erase = "orgs erase acme --without-export --wait 0 --yes";
+    for (line, (table, record), name) in [
+        ("orgs disable acme --no-wait", &acme, "state_id"),
+        ("orgs enable acme", &disabled(), "state_id"),
+        (&revoke, &key, "revoked_at"),
+        ("keys revoke --all --org acme --yes", &key, "revoked_at"),
+        (remove_member, &member, "created_at"),
+        (REMOVE_TEAM, &team, "removing_id"),
+        (erase, &disabled_by_hand, "erasing_id"),
     ] {
-        let network = Network::new();
-        record["state_id"] = json!(null);
-        network.dynamodb.put(Table::ORGANIZATIONS, record);
+        let network = Network::with_team(&[]);
+        let mut record = record.clone();
+        record[name] = json!(null);
+        network.dynamodb.put(*table, record);
         let output = run(&network, None, line);
-        assert!(output.status.success(), "{output:?}");
+        assert!(output.status.success(), "{line}: {output:?}");
+        let records = network.dynamodb.records(*table);
+        let is_changed = records.iter().all(|record| record[name].is_string());
+        assert!(is_changed, "{line}: {records:?}");
+        let is_removal = line.starts_with("remove") || line == erase;
+        assert_eq!(records.is_empty(), is_removal, "{line}: {records:?}");
     }
 }
 
@@ -165,7 +172,6 @@ fn a_record_that_was_deleted_meanwhile_is_not_created_by_its_mark() {
     let acme = (Table::ORGANIZATIONS, fixtures::organization("acme"));
     let team = fixtures::team("acme", "apollo", "docs", "Docs");
     let team = (Table::TEAMS, team);
-    let remove = "remove team --org acme --project apollo docs --wait 0 --yes";
     for (line, (table, record), error) in [
         ("orgs disable acme", &acme, "there is no organization acme"),
         (
@@ -173,7 +179,7 @@ fn a_record_that_was_deleted_meanwhile_is_not_created_by_its_mark() {
             &disabled(),
             "there is no organization acme",
         ),
-        (remove, &team, "the team docs has changed"),
+        (REMOVE_TEAM, &team, "the team docs has changed"),
     ] {
         let network = Network::with_team(&[]);
         network.dynamodb.put(*table, record);
@@ -184,7 +190,7 @@ fn a_record_that_was_deleted_meanwhile_is_not_created_by_its_mark() {
             }
             true
         });
-        assert_stops(&output, error);
+        assert_fails(&output, error);
         assert!(network.dynamodb.records(table).is_empty());
     }
 }

@@ -4,11 +4,8 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     path::Path,
-    process::{Child, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
-    },
+    process::{Child, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::Value;
@@ -16,8 +13,7 @@ use workspace_local::fixtures;
 use workspace_management::store::Table;
 
 use crate::{
-    assert_exits_with, assert_fails, assert_stops, assert_usage_error, network::Network,
-    server::Server, words, workspacectl,
+    assert_exits_with, assert_fails, assert_usage_error, kill, network::Network, server::Server,
 };
 
 /// A folder, and a file in it that does not exist yet.
@@ -37,17 +33,9 @@ fn erasure<'a>(file: &'a str, wait: &'a str) -> [&'a str; 8] {
 /// A service with a disabled organization, whose erasure waits after it has created its file.
 fn start_erasure(server: &Server, file: &str) -> Child {
     server.run(&["orgs", "disable", "acme", "--wait", "0"]);
-    let mut erase = server.command(&erasure(file, "90"));
-    let erase = erase.stderr(Stdio::piped()).spawn().unwrap();
-    while server.records(&["orgs", "show", "acme"])[0]["state"] != "being erased" {}
+    let erase = server.start_until_marked(&erasure(file, "90"), "erasing_id");
     assert!(Path::new(&format!("{file}.partial")).is_file());
     erase
-}
-
-fn kill(signal: &str, id: u32) {
-    let mut kill = Command::new("kill");
-    let status = kill.args([signal, &id.to_string()]).status().unwrap();
-    assert!(status.success());
 }
 
 /// The names of the files in a folder.
@@ -79,7 +67,7 @@ fn an_erasure_that_was_killed_is_continued_and_its_incomplete_export_is_named() 
     fs::write(&partial, &export[..export.len() / 2]).unwrap();
     let other = folder.path().join("other.jsonl");
     let other = other.to_str().unwrap();
-    assert_stops(&server.output(&erasure(other, "0")), &left);
+    assert_fails(&server.output(&erasure(other, "0")), &left);
 
     for table in Table::ALL {
         assert_eq!(server.count(table.logical_id), 0, "{}", table.noun);
@@ -114,47 +102,6 @@ fn two_erasures_with_the_same_file_do_not_lose_the_export() {
         server.run(&["restore", "--from", &file]);
         assert_eq!(server.records(&["list", "members"]).len(), 2);
         assert_usage_error(&server.output(&erase), "exists: choose another file");
-    }
-}
-
-/// What happens to the files of an erasure while it waits, and what the error then says.
-#[test]
-fn an_erasure_whose_export_fails_deletes_nothing() {
-    type Interfere = fn(&str);
-    let cases: [(Interfere, &str); 2] = [
-        (
-            |file| fs::write(file, "other").unwrap(),
-            "another program has created",
-        ),
-        (
-            |file| {
-                fs::remove_file(format!("{file}.partial")).unwrap();
-                fs::write(format!("{file}.partial"), "other").unwrap();
-            },
-            "was moved or deleted",
-        ),
-    ];
-    for (interfere, error) in cases {
-        let network = Network::new();
-        let acme = fixtures::disabled_organization("acme");
-        network.dynamodb.put(Table::ORGANIZATIONS, acme);
-        let model = fixtures::model("acme", "chat", "gpt-4o");
-        network.dynamodb.put(Table::MODELS, model);
-        let (folder, file) = new_file();
-        let path = file.clone();
-        let output = network.run(&erasure(&file, "0").join(" "), move |action, _| {
-            if action == "dynamodb:UpdateItem" {
-                interfere(&path);
-            }
-            true
-        });
-
-        assert_stops(&output, error);
-        assert_eq!(network.dynamodb.records(Table::MODELS).len(), 1);
-        let names = names(folder.path());
-        assert_eq!(names.len(), 1, "{names:?}");
-        let text = fs::read_to_string(folder.path().join(&names[0])).unwrap();
-        assert_eq!(text, "other");
     }
 }
 
@@ -196,12 +143,10 @@ fn what_was_removed_is_restored_from_one_file() {
     assert_eq!(&all() | &exported, before);
     assert!(!text.contains("removing_"), "{text}");
     assert_eq!(all().len() + exported.len(), before.len());
-    for removal in removals(&file) {
-        let again = server.output(&removal);
-        match removal.contains(&"--all-teams") {
-            true => assert!(again.status.success(), "{again:?}"),
-            false => assert_fails(&again, "of it"),
-        }
+    let mut single = removals(&file);
+    single.retain(|removal| !removal.contains(&"--all-teams"));
+    for removal in single {
+        assert_fails(&server.output(&removal), "of it");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     server.run(&["restore", "--from", &file]);
@@ -250,7 +195,7 @@ fn an_incomplete_last_line_is_removed() {
     let line = fs::read_to_string(&file).unwrap();
     for length in [1, 20, line.len() - 2] {
         fs::write(&file, format!("{line}{}", &line[..length])).unwrap();
-        assert_stops(&server.output(&removals[0]), "1 record of it");
+        assert_fails(&server.output(&removals[0]), "1 record of it");
         assert_eq!(fs::read_to_string(&file).unwrap(), line);
     }
     // Without its line feed, the last line is complete.
@@ -312,23 +257,8 @@ fn a_removal_that_is_killed_at_any_request_loses_no_record() {
 fn kill_removal(at: usize, is_handled: bool) -> bool {
     let network = Network::with_team(&USERS);
     let (_folder, file) = new_file();
-    let id = Arc::new(AtomicU32::new(0));
-    let (killed, count) = (Arc::clone(&id), AtomicUsize::new(0));
-    let url = network.listen(move |_, _| {
-        let is_last = count.fetch_add(1, Ordering::SeqCst) == at;
-        if is_last {
-            while killed.load(Ordering::SeqCst) == 0 {}
-            kill("-KILL", killed.load(Ordering::SeqCst));
-        }
-        !is_last || is_handled
-    });
     let line = remove_team(&file);
-    let mut process = workspacectl(&words(&line));
-    process.env("AWS_ENDPOINT_URL_DYNAMODB", url);
-    let process = process.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut process = process.spawn().unwrap();
-    id.store(process.id(), Ordering::SeqCst);
-    let is_killed = !process.wait().unwrap().success();
+    let is_killed = !network.kill_at(at, is_handled, &line).status.success();
     let users = exported(&file, "user_id");
     let left = network.dynamodb.records(Table::TEAM_MEMBERS);
     for user in USERS {
@@ -347,19 +277,49 @@ fn kill_removal(at: usize, is_handled: bool) -> bool {
     is_killed
 }
 
+/// What happens to the file before a record is marked, and what the error then says.
 #[test]
-fn a_removal_deletes_nothing_if_its_export_is_gone() {
-    let network = Network::with_team(&USERS);
-    let (_folder, file) = new_file();
-    let path = file.clone();
-    let output = network.run(&remove_team(&file), move |action, _| {
-        if action == "dynamodb:UpdateItem" {
-            fs::remove_file(&path).unwrap();
-        }
-        true
-    });
-    assert_stops(&output, "export.jsonl was moved or deleted");
-    assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 3);
+fn nothing_is_deleted_if_the_export_fails() {
+    fn create(file: &str) {
+        fs::write(file, "other").unwrap();
+    }
+    fn replace(file: &str) {
+        fs::remove_file(file).unwrap();
+        create(file);
+    }
+    fn replace_partial(file: &str) {
+        replace(&format!("{file}.partial"));
+    }
+    fn erase(file: &str) -> String {
+        erasure(file, "0").join(" ")
+    }
+    type Case = (fn(&str) -> String, fn(&str), &'static str);
+    let cases: [Case; 3] = [
+        (erase, create, "another program has created"),
+        (erase, replace_partial, "was moved or deleted"),
+        (remove_team, replace, "was moved or deleted"),
+    ];
+    for (line, interfere, error) in cases {
+        let network = Network::with_team(&USERS);
+        let acme = fixtures::disabled_organization("acme");
+        network.dynamodb.put(Table::ORGANIZATIONS, acme);
+        let (folder, file) = new_file();
+        let path = file.clone();
+        let output = network.run(&line(&file), move |action, _| {
+            if action == "dynamodb:UpdateItem" {
+                interfere(&path);
+            }
+            true
+        });
+
+        assert_fails(&output, error);
+        let members = network.dynamodb.records(Table::TEAM_MEMBERS);
+        assert_eq!(members.len(), USERS.len());
+        let names = names(folder.path());
+        assert_eq!(names.len(), 1, "{names:?}");
+        let text = fs::read_to_string(folder.path().join(&names[0])).unwrap();
+        assert_eq!(text, "other");
+    }
 }
 
 /// Another operator removes the team without an export, and a client creates it again.
@@ -376,7 +336,7 @@ fn a_removal_says_that_another_run_was_first() {
         }
         true
     });
-    assert_stops(&output, "another run has removed the team docs too, and");
+    assert_fails(&output, "another run has removed the team docs too, and");
     assert_eq!(exported(&file, "team_name"), ["Docs"]);
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 3);
 }

@@ -3,8 +3,11 @@
 
 use std::{
     collections::BTreeMap,
-    process::Output,
-    sync::Arc,
+    process::{Output, Stdio},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -23,7 +26,7 @@ use workspace_management::{
     store::{Store, Table, TableNames},
 };
 
-use crate::{words, workspacectl};
+use crate::{kill, words, workspacectl};
 
 /// The status and the body of a response.
 type Response = (u16, String);
@@ -139,6 +142,30 @@ impl Network {
         let mut command = workspacectl(&words(line));
         command.env("AWS_ENDPOINT_URL_DYNAMODB", self.listen(is_allowed));
         command.output().unwrap()
+    }
+
+    /// Runs a command, and kills it at a request, unless it sends fewer. DynamoDB handles this request
+    /// before, or not at all.
+    pub(crate) fn kill_at(&self, request: usize, is_handled: bool, line: &str) -> Output {
+        let (dynamodb, stack) = (self.dynamodb.clone(), self.stack.clone());
+        let (id, count) = (Arc::new(OnceLock::new()), AtomicUsize::new(0));
+        let process_id = Arc::clone(&id);
+        let url = self.listen(move |action, body| {
+            let is_last = count.fetch_add(1, Ordering::SeqCst) == request;
+            if is_last && is_handled {
+                respond(&dynamodb, &stack, action, body);
+            }
+            if is_last {
+                kill("-KILL", *process_id.wait());
+            }
+            !is_last
+        });
+        let mut command = workspacectl(&words(line));
+        command.env("AWS_ENDPOINT_URL_DYNAMODB", url);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let process = command.spawn().unwrap();
+        id.set(process.id()).unwrap();
+        process.wait_with_output().unwrap()
     }
 
     /// Serves the API on a DynamoDB, and returns its URL. The name of one table can be wrong.

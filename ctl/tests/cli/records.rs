@@ -1,9 +1,6 @@
 //! The records of operations and commands have the attributes that `docs/records/` describes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use workspace_local::schemas;
 
@@ -22,18 +19,9 @@ impl Seen {
     }
 }
 
-/// Starts a command, and kills it when it has marked a record: while it waits.
+/// Kills a command when it has marked a record: while it waits.
 fn kill_when_marked(server: &Server, arguments: &[&str], mark: &str) {
-    let mut process = server.command(arguments).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let is_marked = || {
-        let mut records = server.valid_records().into_iter();
-        records.any(|(_, record)| record[mark].is_string())
-    };
-    while !is_marked() {
-        assert!(process.try_wait().unwrap().is_none(), "{arguments:?} ended");
-        assert!(Instant::now() < deadline, "{arguments:?} marks nothing");
-    }
+    let mut process = server.start_until_marked(arguments, mark);
     process.kill().unwrap();
     process.wait().unwrap();
 }

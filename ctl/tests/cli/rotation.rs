@@ -1,22 +1,15 @@
-//! `keys rotate`, also of keys that were replaced before, and after a kill. A failure prints its
-//! seed, which repeats the delays: `KILL_SEED=...`.
+//! `keys rotate`, also of keys that were replaced before, and after a kill.
 
-use std::{
-    collections::BTreeSet,
-    env,
-    fs::{self, File},
-    io::{BufRead as _, BufReader},
-    process::Stdio,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use fastrand::Rng;
 use serde_json::Value;
+use workspace_local::demo::key_record;
+use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{
     assert_fails,
     keys::{check, create},
+    network::Network,
     server::Server,
     text, words,
 };
@@ -27,43 +20,24 @@ fn run_id(error: &str) -> &str {
     rest.split_once(':').unwrap().0
 }
 
-#[test]
-fn a_rotated_key_stays_valid_until_the_overlap_ends() {
-    let server = Server::start(&[]);
-    let old_key = create(&server, "--label ci --allow create_data_store");
-    let id = &old_key[4..16];
-    let old = check(&server, id);
-
-    let new = server.json(&["keys", "rotate", id, "--overlap", "2s"]);
-
-    for name in ["org_id", "label", "operations"] {
-        assert_eq!(new[name], old[name], "{name}");
-    }
-    let new_key = new["key"].as_str().unwrap();
-    // The new key can repeat what the old one has sent.
-    for key in [&old_key, new_key] {
-        assert_eq!(server.create_data_store("acme", key, "Papers"), 204);
-        assert_eq!(server.count("DataStoresTable"), 1);
-    }
-    let rotated = Instant::now();
-    while check(&server, id)["state"] == "active" {
-        assert!(rotated.elapsed() < Duration::from_secs(10), "still active");
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(check(&server, id)["state"], "expired");
-    assert_eq!(check(&server, &new_key[4..16])["state"], "active");
-}
-
 /// The old key never expires later than before, and the new ones are valid for as long as it was.
 #[test]
 fn a_key_is_replaced_once_unless_the_operator_insists() {
     let server = Server::start(&[]);
     for expires in ["never", "30d", "1h"] {
-        let key = create(&server, &format!("--expires {expires}"));
+        let options = format!("--label ci --allow create_data_store --expires {expires}");
+        let key = create(&server, &options);
         let (id, old) = (&key[4..16], check(&server, &key[4..16]));
         let rotate = ["keys", "rotate", id];
 
         let first = server.json(&rotate);
+        for name in ["org_id", "label", "operations"] {
+            assert_eq!(first[name], old[name], "{name}");
+        }
+        // The new key can repeat what the old one has sent.
+        for key in [&key, first["key"].as_str().unwrap()] {
+            assert_eq!(server.create_data_store("acme", key, "Papers"), 204);
+        }
         let first_id = first["key_id"].as_str().unwrap();
         let error = format!("the key {id} was already replaced by {first_id}");
         assert_fails(&server.output(&rotate), &error);
@@ -86,25 +60,33 @@ fn a_key_is_replaced_once_unless_the_operator_insists() {
         assert_eq!(is_unchanged, expires == "1h", "{replaced}");
     }
     assert_eq!(server.count("KeysTable"), 1 + 3 * 3);
+    assert_eq!(server.count("DataStoresTable"), 1);
 }
 
 /// Functions may have cached a key that has no overlap.
 #[test]
 fn a_rotation_says_until_when_the_old_key_may_be_accepted() {
     let server = Server::start(&[]);
-    for (overlap, is_cached) in [("0s", true), ("600s", true), ("7d", false)] {
+    for (seconds, is_cached) in [(0, true), (600, true), (604_800, false)] {
         let key = create(&server, "");
         let id = &key[4..16];
-        let output = server.output(&["keys", "rotate", id, "--overlap", overlap]);
+        let overlap = format!("{seconds}s");
+        let output = server.output(&["keys", "rotate", id, "--overlap", &overlap]);
         let error = text(&output.stderr);
         let end = check(&server, id)["expires_at"].clone();
         let message = format!("the key {id} is valid until {}", end.as_str().unwrap());
         assert!(error.contains(&message), "{error}");
+        let time = humantime::parse_rfc3339(end.as_str().unwrap()).unwrap();
+        let rotated = time - Duration::from_secs(seconds);
+        assert!(
+            rotated.elapsed().unwrap() < Duration::from_secs(60),
+            "{error}"
+        );
         assert_eq!(error.contains("above 60"), is_cached, "{error}");
         let until = error.split("accept it until ").nth(1);
         let until = until.map(|rest| rest.split(',').next().unwrap());
         // With 600 seconds, the end of the overlap is later than the default cache time.
-        assert_eq!(until == end.as_str(), overlap == "600s", "{error}");
+        assert_eq!(until == end.as_str(), seconds == 600, "{error}");
     }
 }
 
@@ -144,84 +126,57 @@ fn all_keys_of_an_organization_are_rotated_once() {
     assert_eq!(ids(&active, "key_id"), ids(&new, "key_id"));
 }
 
+/// After a run that continues it, each key is an old one that expires, or was printed, or is named.
 #[test]
-fn only_a_run_of_the_organization_can_be_continued() {
-    let server = Server::start(&[]);
-    let rotate = words("keys rotate --all --org acme --yes");
-    let output = server.output(&rotate);
-    let run = run_id(text(&output.stderr));
-
-    let continued = server.run(&[&rotate[..], &["--continue", run]].concat());
-    assert_eq!(continued, "");
-    let unknown = server.output(&[&rotate[..], &["--continue", "0000000000000000"]].concat());
-    assert_fails(
-        &unknown,
-        "no key of acme was created by a run 0000000000000000",
+fn a_rotation_of_all_keys_that_is_killed_at_any_request_leaves_no_unknown_key() {
+    let (mut request, mut named) = (0, 0);
+    let kill = |request| [false, true].map(|is_handled| kill_rotation(request, is_handled));
+    while let [Some(not_handled), Some(handled)] = kill(request) {
+        named += not_handled + handled;
+        request += 1;
+    }
+    assert!(
+        request > 5 && named > 0,
+        "{request} requests, {named} named keys"
     );
-    assert_eq!(server.count("KeysTable"), 2);
-
-    // Without it, all are replaced again.
-    let again = server.run(&rotate);
-    assert_eq!(again.lines().count(), 1, "{again}");
 }
 
-/// After a kill at any moment and a run that continues it, each valid key is an old one that expires,
-/// or was printed, or is named.
-#[test]
-fn a_killed_rotation_of_all_keys_leaves_no_unknown_key() {
-    let seed = env::var("KILL_SEED");
-    let seed = seed.map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("KILL_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
-    let server = Server::start(&["--key-cache", "0"]);
-    let folder = tempfile::tempdir().unwrap();
-    let (mut interrupted, mut named) = (0, 0);
-    for kill in 0..if env::var("STRESS").is_ok() { 100 } else { 10 } {
-        let org = format!("org-{kill}");
-        server.run(&["orgs", "create", &org]);
-        for _ in 0..5 {
-            server.run(&["keys", "create", "--org", &org]);
-        }
-        let rotate = ["keys", "rotate", "--all", "--org", &org, "--yes", "--json"];
-        let file = folder.path().join(&org);
-        let mut process = server
-            .command(&rotate)
-            .stdout(File::create(&file).unwrap())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut error = BufReader::new(process.stderr.take().unwrap());
-        error.read_line(&mut line).unwrap();
-        thread::sleep(Duration::from_micros(rng.u64(0..60_000)));
-        process.kill().unwrap();
-        process.wait().unwrap();
-
-        let rerun = server.output(&[&rotate[..], &["--continue", run_id(&line)]].concat());
-
-        let error = text(&rerun.stderr);
-        let printed = fs::read_to_string(file).unwrap() + text(&rerun.stdout);
-        if error.contains("no key of") {
-            assert_eq!((rerun.status.code(), &*printed), (Some(1), ""), "{error}");
-            continue;
-        }
-        let is_named = error.contains("may not have printed");
-        assert_eq!(rerun.status.code(), Some(is_named.into()), "{error}");
-        let mut unprinted = 0;
-        for key in server.records(&["keys", "list", "--org", &org, "--state", "active"]) {
-            let id = key["key_id"].as_str().unwrap();
-            if key["replaces"].is_null() {
-                assert!(key["replaced_at"].is_string(), "{kill}: {key}");
-            } else if !printed.contains(&format!("wsk_{id}_")) {
-                let last = error.lines().last().unwrap();
-                assert!(last.contains(id), "{kill}: {id} in {error}");
-                unprinted += 1;
-            }
-        }
-        assert!(unprinted <= 1, "{kill}: {error}");
-        interrupted += usize::from(!rerun.stdout.is_empty());
-        named += unprinted;
+/// Kills a rotation at a request, and continues it. Returns how many keys were not printed, but named,
+/// or `None` if there were fewer requests.
+fn kill_rotation(at: usize, is_handled: bool) -> Option<usize> {
+    let network = Network::with_team(&[]);
+    for id in [1, 2] {
+        let key = ApiKey::generate([id; 8], [[7; 16]; 2]);
+        network
+            .dynamodb
+            .put(Table::KEYS, key_record(&key, "acme", ""));
     }
-    println!("{interrupted} interrupted runs, {named} keys that were not printed");
-    assert!(interrupted > 0);
+    let rotate = "keys rotate --all --org acme --yes --json";
+    let first = network.kill_at(at, is_handled, rotate);
+    let run = run_id(text(&first.stderr));
+    let rerun = network.run(&format!("{rotate} --continue {run}"), |_, _| true);
+
+    let is_killed = !first.status.success();
+    let error = text(&rerun.stderr);
+    let printed = [first.stdout.clone(), rerun.stdout].concat();
+    let printed = text(&printed);
+    if error.contains("no key of acme was created by a run") {
+        assert_eq!((rerun.status.code(), printed), (Some(1), ""), "{error}");
+        return Some(0);
+    }
+    let is_named = error.contains("may not have printed");
+    assert_eq!(rerun.status.code(), Some(is_named.into()), "{error}");
+    let mut unprinted = 0;
+    for key in network.dynamodb.records(Table::KEYS) {
+        let id = key["key_id"].as_str().unwrap();
+        if key["replaces"].is_null() {
+            assert!(key["replaced_at"].is_string(), "{at}: {key}");
+        } else if !printed.contains(&format!("wsk_{id}_")) {
+            let last = error.lines().last().unwrap();
+            assert!(last.contains(id), "{at}: {id} in {error}");
+            unprinted += 1;
+        }
+    }
+    assert!(unprinted <= 1, "{at}: {error}");
+    is_killed.then_some(unprinted)
 }

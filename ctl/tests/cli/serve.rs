@@ -9,12 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
-use workspace_local::events;
 
 use crate::{
-    assert_fails, assert_usage_error, listed_tables,
+    assert_fails, assert_usage_error,
     server::{Server, agent, serve},
     text, words, workspacectl,
 };
@@ -25,34 +24,16 @@ fn path(folder: &TempDir, name: &str) -> String {
 }
 
 #[test]
-fn the_printed_requests_store_a_record_of_every_kind_also_without_anonymous_callers() {
+fn the_printed_requests_succeed_also_without_anonymous_callers() {
     let server = Server::start(&["--anonymous", "denied"]);
-    server.send_events();
-    for table in listed_tables() {
-        let records = server.records(&["list", table.noun]);
-        assert!(!records.is_empty(), "{}", table.noun);
+    for curl in &server.curls {
+        let output = Command::new("sh").args(["-c", curl]).output().unwrap();
+        let response = text(&output.stdout);
+        assert!(response.starts_with("HTTP/1.1 204"), "{curl}: {response}");
     }
     let body = r#"{"dataStoreName":"Papers"}"#;
     let response = server.post("/api/v1/org/acme/dataStores/create", None, body);
     assert_eq!(response.status, 401);
-}
-
-#[test]
-fn serve_prints_its_addresses_and_requests_as_json() {
-    let mut command = serve(&["--json"]);
-    let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut process = command.spawn().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let line = lines.next().unwrap().unwrap();
-    process.kill().unwrap();
-    process.wait().unwrap();
-
-    let printed: Value = serde_json::from_str(&line).unwrap();
-    for name in ["url", "dynamodb", "key"] {
-        assert!(printed[name].is_string(), "{line}");
-    }
-    let requests = printed["requests"].as_array().unwrap();
-    assert_eq!(requests.len(), events::all().count());
 }
 
 #[test]

@@ -3,19 +3,19 @@
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Output, Stdio},
-    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use ureq::Agent;
 use workspace_local::{events, schemas};
 use workspace_management::store::Table;
 
-use crate::workspacectl;
+use crate::{kill, text, workspacectl};
 
-/// How long the process may take to start, to respond and to stop.
+/// How long the process may take to respond and to stop.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The user who runs the commands.
@@ -28,7 +28,7 @@ pub(crate) struct Server {
     pub(crate) dynamodb: String,
     pub(crate) key: String,
     /// The `curl` commands that it printed.
-    curls: Vec<String>,
+    pub(crate) curls: Vec<String>,
     agent: Agent,
 }
 
@@ -42,29 +42,22 @@ pub(crate) struct Response {
 impl Server {
     /// Starts the service and waits until it has printed its addresses and requests.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut process = serve(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let stdout = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            let lines = stdout.lines().map_while(Result::ok);
-            lines.for_each(|line| drop(sender.send(line)));
-        });
-        let next = |prefix: &str| {
-            let line = lines.recv_timeout(TIMEOUT).expect("serve prints a line");
-            line.strip_prefix(prefix)
-                .unwrap_or_else(|| panic!("{line:?} does not begin with {prefix:?}"))
-                .to_owned()
-        };
+        let mut command = serve(&[&["--json"], arguments].concat());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let printed: Value = serde_json::from_str(&line).unwrap();
+        let owned = |value: &Value| value.as_str().unwrap().to_owned();
+        let curls: Vec<String> = serde_json::from_value(printed["requests"].clone()).unwrap();
+        assert_eq!(curls.len(), events::all().count());
         Self {
             process,
-            url: next("listening on "),
-            dynamodb: next("dynamodb on "),
-            key: next("key: "),
-            curls: events::all().map(|_| next("curl ")).collect(),
+            url: owned(&printed["url"]),
+            dynamodb: owned(&printed["dynamodb"]),
+            key: owned(&printed["key"]),
+            curls,
             agent: agent(),
         }
     }
@@ -89,6 +82,19 @@ impl Server {
         let output = self.command(arguments).output().unwrap();
         self.valid_records();
         output
+    }
+
+    /// Starts a command that marks a record and then waits. Returns it when it waits.
+    pub(crate) fn start_until_marked(&self, arguments: &[&str], mark: &str) -> Child {
+        let mut command = self.command(arguments);
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let started = Instant::now();
+        let is_marked = |(_, record): &(Table, Value)| record[mark].is_string();
+        while !self.valid_records().iter().any(is_marked) {
+            assert!(process.try_wait().unwrap().is_none(), "{arguments:?} ended");
+            assert!(started.elapsed() < TIMEOUT, "{arguments:?} marks nothing");
+        }
+        process
     }
 
     /// Runs a command, which must succeed, and returns its standard output.
@@ -134,20 +140,18 @@ impl Server {
         create_data_store(&self.agent, &self.url, org, key, name).unwrap()
     }
 
-    /// Sends the requests that the service printed, one for each operation.
+    /// Sends the requests of `events/`, one for each operation.
     pub(crate) fn respond_to_events(&self) -> impl Iterator<Item = Response> {
-        self.curls.iter().map(|curl| {
-            let words = shell_words(curl);
-            let url = words.iter().find_map(|word| word.strip_prefix(&self.url));
-            let authorization = words
-                .iter()
-                .find_map(|word| word.strip_prefix("Authorization: "));
-            let body = words.iter().skip_while(|word| *word != "-d").nth(1);
-            self.post(url.unwrap(), authorization, body.unwrap())
+        events::all().map(|(_, event)| {
+            let event: Value = serde_json::from_str(event).unwrap();
+            let member = |value: &'static str| event.pointer(value).and_then(Value::as_str);
+            let body = STANDARD.decode(member("/body").unwrap()).unwrap();
+            let authorization = member("/headers/authorization");
+            self.post(member("/rawPath").unwrap(), authorization, text(&body))
         })
     }
 
-    /// Sends the requests that the service printed, which must succeed.
+    /// Sends the requests of `events/`, which must succeed.
     #[track_caller]
     pub(crate) fn send_events(&self) {
         for response in self.respond_to_events() {
@@ -168,8 +172,6 @@ impl Server {
             .agent
             .post(&self.dynamodb)
             .header("x-amz-target", format!("DynamoDB_20120810.{action}"))
-            .header("x-amz-date", "20260101T000000Z")
-            .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
             .content_type("application/x-amz-json-1.0")
             .send(request.to_string());
         let response = read(response.unwrap());
@@ -251,9 +253,7 @@ impl Server {
 
     /// Sends a signal to the service and waits until it exits with 0.
     pub(crate) fn stop(mut self, signal: &str) {
-        let id = self.process.id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(sent.success());
+        kill(signal, self.process.id());
         let started = Instant::now();
         let status = loop {
             if let Some(status) = self.process.try_wait().unwrap() {
@@ -301,21 +301,6 @@ pub(crate) fn create_data_store(
         .header("authorization", format!("Bearer {key}"))
         .send(json!({ "dataStoreName": name }).to_string())?;
     Ok(response.status().as_u16())
-}
-
-/// Splits a line as a POSIX shell does if it contains no quotes but single ones.
-fn shell_words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    for (index, part) in line.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.last_mut().unwrap().push_str(part);
-        } else {
-            let mut pieces = part.split(' ');
-            words.last_mut().unwrap().push_str(pieces.next().unwrap());
-            words.extend(pieces.map(str::to_owned));
-        }
-    }
-    words
 }
 
 fn read(mut response: ureq::http::Response<ureq::Body>) -> Response {

@@ -14,8 +14,7 @@ use aws_sdk_dynamodb::{
         interceptors::{BeforeDeserializationInterceptorContextRef, InterceptorContext},
         retry::{ClassifyRetry, RetryAction, RetryConfig},
     },
-    error::{BoxError, ProvideErrorMetadata as _},
-    operation::delete_item::DeleteItemError,
+    error::BoxError,
 };
 use aws_smithy_runtime_api::client::{
     orchestrator::OrchestratorError, retries::classifiers::RetryClassifierPriority,
@@ -46,7 +45,7 @@ pub(crate) fn client(config: Builder) -> Client {
         .interceptor(ClockCheck::default())
         .retry_config(retries)
         .retry_classifier(AdditionalRetries)
-        .retry_classifier(OperatorClassifier);
+        .retry_classifier(RefusedConnections);
     Client::from_conf(config.build())
 }
 
@@ -106,28 +105,22 @@ impl fmt::Display for WrongClock {
 
 impl StdError for WrongClock {}
 
-/// Retries deletes that lost to a transaction: the function deletes nothing, so its rules lack them.
 /// Does not retry a refused connection: an operator wants to know at once that nothing listens.
 #[derive(Debug)]
-pub(crate) struct OperatorClassifier;
+struct RefusedConnections;
 
-impl ClassifyRetry for OperatorClassifier {
+impl ClassifyRetry for RefusedConnections {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = context.output_or_error().and_then(Result::err);
-        let connector = error.and_then(OrchestratorError::as_connector_error);
-        if connector.is_some_and(|error| is_refused(error)) {
-            return RetryAction::RetryForbidden;
-        }
-        let operation = error.and_then(OrchestratorError::as_operation_error);
-        let delete = operation.and_then(|error| error.downcast_ref::<DeleteItemError>());
-        match delete.and_then(|error| error.code()) {
-            Some("TransactionConflictException") => RetryAction::transient_error(),
-            _ => RetryAction::NoActionIndicated,
+        let error = error.and_then(OrchestratorError::as_connector_error);
+        match error.is_some_and(|error| is_refused(error)) {
+            true => RetryAction::RetryForbidden,
+            false => RetryAction::NoActionIndicated,
         }
     }
 
     fn name(&self) -> &'static str {
-        "deletes that lost to a transaction, and refused connections"
+        "refused connections"
     }
 
     fn priority(&self) -> RetryClassifierPriority {

@@ -70,33 +70,8 @@ pub(crate) fn text_of<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
-/// The name of DynamoDB's type of text, as a value of a condition.
-const TEXT: &str = "type_of_text";
-
-/// A condition that a record exists. It names the last attribute of the key, because DynamoDB reserves
-/// the name `project`.
-pub(crate) fn exists(table: Table) -> String {
-    let name = table.primary_key.last().copied().unwrap_or_default();
-    format!("attribute_exists({name})")
-}
-
-/// A condition that a record still has these attributes as it was read, or still lacks them, with
-/// the condition's values. One that is not text must still be of another type.
-pub(crate) fn unchanged(
-    record: &Value,
-    names: &[&'static str],
-) -> (String, Vec<(&'static str, String)>) {
-    let mut values = Vec::new();
-    let conditions = names.iter().map(|name| match record[*name].as_str() {
-        Some(value) => {
-            values.push((*name, value.to_owned()));
-            format!("{name} = :{name}")
-        }
-        None if has(record, name) => {
-            values.push((TEXT, "S".to_owned()));
-            format!("attribute_exists({name}) AND NOT attribute_type({name}, :{TEXT})")
-        }
-        None => format!("attribute_not_exists({name})"),
-    });
-    (conditions.collect::<Vec<_>>().join(" AND "), values)
+/// The values of a record's primary key.
+pub(crate) fn key(table: Table, record: &Value) -> Vec<&str> {
+    let names = table.primary_key.iter();
+    names.map(|name| text_of(record, name)).collect()
 }

@@ -157,7 +157,7 @@ fn a_record_that_exists_again_is_reported() {
     let (dynamodb, is_deleted) = (network.dynamodb.clone(), AtomicBool::new(false));
     let remove = "remove model --org acme --type chat gpt-4o";
     let output = network.run(remove, move |action, _| {
-        if action == "dynamodb:DeleteItem" {
+        if action == "dynamodb:TransactWriteItems" {
             is_deleted.store(true, Ordering::SeqCst);
         } else if is_deleted.load(Ordering::SeqCst) {
             dynamodb.put(Table::MODELS, &model);

@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use serde_json::{Value, json};
 use workspace_management::{
     api_key::KeyRecord,
@@ -15,9 +14,9 @@ use crate::{
     commands::orgs,
     deployment::Deployment,
     query::{Query, Scope},
-    records::{self, text_of, to_json, unchanged},
+    records::{self, to_json},
     session::Operator,
-    write::{Condition, transact},
+    write::{Condition, put, transact},
 };
 
 /// The default and the maximum of the parameter `KeyCacheSeconds`.
@@ -104,31 +103,25 @@ pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operat
         bail!("the record of the organization {org} has no request_id, which keys need: add one")
     };
     new.record.org_request_id = Some(registration.to_owned());
-    let organization = Condition {
-        table: Table::ORGANIZATIONS,
-        key: &[&org],
-        expression: "request_id = :registration AND attribute_not_exists(disabled_at) \
+    let registration = [("registration", registration.to_owned())];
+    let organization = Condition::new(
+        Table::ORGANIZATIONS,
+        &[&org],
+        "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
-        values: &[("registration", registration.to_owned())],
-    };
+        &registration,
+    );
     let mut actions = vec![organization.check(deployment)?];
     if let Some(old) = &new.replaces {
-        let (unchanged, mut seen) = unchanged(old, &["replaced_by"]);
-        seen.extend(organization.values.iter().cloned());
-        let replaced = Condition {
-            table: Table::KEYS,
-            key: &[text_of(old, "key_id")],
-            expression: &format!(
-                "org_request_id = :registration AND attribute_not_exists(revoked_at) AND {unchanged}"
-            ),
-            values: &seen,
-        };
+        let replaced = Condition::unchanged(Table::KEYS, old, &["replaced_by"])
+            .and("org_request_id = :registration", &registration)
+            .and("attribute_not_exists(revoked_at)", &[]);
         // A rotation sets `replaced_at` after it has printed the new key.
         let expression = "SET replaced_by = :new REMOVE replaced_at";
         let values = [("new", new.record.key_id.clone())];
         actions.push(replaced.update_action(deployment, expression, &values)?);
     }
-    actions.push(put(deployment, new.item(operator)?)?);
+    actions.push(put(deployment, Table::KEYS, &new.item(operator)?)?);
     let sent = transact(deployment, actions).await;
     let failed = sent.with_context(|| format!("cannot store the key {}", new.record.key_id))?;
     let Some(failed) = failed.into_iter().next() else {
@@ -148,16 +141,6 @@ pub async fn insert(deployment: &Deployment, new: &mut NewKey, operator: &Operat
     }
 }
 
-/// The action that stores a new key.
-fn put(deployment: &Deployment, key: Value) -> Result<TransactWriteItem> {
-    let put = Put::builder()
-        .table_name(deployment.tables.name(Table::KEYS))
-        .set_item(Some(serde_dynamo::to_item(key)?))
-        .condition_expression("attribute_not_exists(key_id)")
-        .build()?;
-    Ok(TransactWriteItem::builder().put(put).build())
-}
-
 /// Revokes a key and returns its record. The time of an earlier revocation stays.
 ///
 /// # Errors
@@ -175,12 +158,7 @@ pub(crate) async fn revoke(
         ("at", timestamp(SystemTime::now())),
         ("by", operator.name.clone()),
     ];
-    let condition = Condition {
-        table: Table::KEYS,
-        key: &[id],
-        expression: "attribute_exists(key_id)",
-        values: &[],
-    };
+    let condition = Condition::new(Table::KEYS, &[id], "attribute_exists(key_id)", &[]);
     for expression in [keep, overwrite] {
         let updated = condition.update(deployment, expression, &values).await?;
         let key = updated.ok_or_else(|| no_such_key(id))?;

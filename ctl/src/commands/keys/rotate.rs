@@ -18,9 +18,9 @@ use super::{
 use crate::{
     deployment::Deployment,
     output::{counted, escape},
-    records::{has, text_of, unchanged},
+    records::{has, text_of},
     session::{Operator, Session},
-    write::Condition,
+    write::{Condition, transact},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -197,13 +197,7 @@ impl Rotation<'_> {
     /// Lets a key, which must not have changed, expire at the end of the overlap.
     async fn retire(&self, key: &Value) -> Result<()> {
         let (id, now) = (text_of(key, "key_id"), SystemTime::now());
-        let (unchanged, seen) = unchanged(key, &["expires_at", "replaced_by"]);
-        let condition = Condition {
-            table: Table::KEYS,
-            key: &[id],
-            expression: &format!("attribute_exists(key_id) AND {unchanged}"),
-            values: &seen,
-        };
+        let condition = Condition::unchanged(Table::KEYS, key, &["expires_at", "replaced_by"]);
         let end = match self.ends_before(key) {
             true => text_of(key, "expires_at").to_owned(),
             false => humantime::format_rfc3339_seconds(now + self.options.overlap).to_string(),
@@ -214,13 +208,8 @@ impl Rotation<'_> {
             ("now", timestamp(now)),
             ("who", self.operator.name.clone()),
         ];
-        let updated = condition
-            .update(self.deployment, expression, &values)
-            .await?;
-        // If the response to this run's write was lost, the SDK has sent it again.
-        if updated.is_none()
-            && record::find(self.deployment, id).await?["replaced_at"] != values[1].1
-        {
+        let action = condition.update_action(self.deployment, expression, &values)?;
+        if !transact(self.deployment, vec![action]).await?.is_empty() {
             bail!("another command has changed the key {id}");
         }
         let until = record::accepted_until(now + self.options.overlap);

@@ -22,13 +22,12 @@ use crate::{
     deployment::Deployment,
     export::CompleteExport,
     output::{counted, print_record},
-    progress::Counter,
     query::{Query, Scope},
-    records::{text_of, unchanged},
+    records::text_of,
     session::{Operator, Session, random_id},
     usage::identifier,
     wait::Wait,
-    write::{Condition, Deletion, delete_found},
+    write::{Condition, delete_all},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -149,13 +148,9 @@ impl Erasure<'_> {
     async fn mark(&self, organization: &Value) -> Result<String> {
         let org = self.org;
         // One that was disabled by hand has no `state_id`.
-        let (unchanged, seen) = unchanged(organization, &["created_at", "request_id", "state_id"]);
-        let condition = Condition {
-            table: Table::ORGANIZATIONS,
-            key: &[org],
-            expression: &format!("attribute_exists(disabled_at) AND {unchanged}"),
-            values: &seen,
-        };
+        let names = ["created_at", "request_id", "state_id"];
+        let condition = Condition::unchanged(Table::ORGANIZATIONS, organization, &names)
+            .and("attribute_exists(disabled_at)", &[]);
         let marked = condition.mark(self.deployment, self.operator, organization, "erasing");
         match marked.await? {
             Some(marked) => Ok(text_of(&marked, "erasing_id").to_owned()),
@@ -181,34 +176,16 @@ impl Erasure<'_> {
 
     /// Deletes all records of the marked organization, and its own record last.
     async fn delete(&self, id: &str) -> Result<(usize, bool)> {
-        let condition = Condition {
-            table: Table::ORGANIZATIONS,
-            key: &[self.org],
-            expression: "erasing_id = :id",
-            values: &[("id", id.to_owned())],
+        let (org, id) = (self.org, [("id", id.to_owned())]);
+        let condition = Condition::new(Table::ORGANIZATIONS, &[org], "erasing_id = :id", &id);
+        let queries = || {
+            let tables = Table::ALL.iter().copied();
+            let others = tables.filter(|table| *table != Table::ORGANIZATIONS);
+            let query = |table| Query::new(table, Scope::organization(table, org));
+            others.map(query).collect()
         };
-        let mut counter = Counter::new("records deleted");
-        loop {
-            let mut found = 0;
-            for table in Table::ALL {
-                if *table == Table::ORGANIZATIONS {
-                    continue;
-                }
-                let query = Query::new(*table, Scope::organization(*table, self.org));
-                let deleted = delete_found(self.deployment, &condition, query, &mut counter, None);
-                match deleted.await? {
-                    Some(count) => found += count,
-                    // Another run has erased the organization.
-                    None => return Ok((counter.finish(), false)),
-                }
-            }
-            if found == 0 {
-                break;
-            }
-        }
-        let is_finished = condition.delete(self.deployment).await? == Deletion::Done;
-        counter.add(usize::from(is_finished));
-        Ok((counter.finish(), is_finished))
+        let (count, is_last) = delete_all(self.deployment, &condition, queries, None).await?;
+        Ok((count + usize::from(is_last), is_last))
     }
 }
 

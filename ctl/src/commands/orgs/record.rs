@@ -3,9 +3,6 @@
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, anyhow};
-use aws_sdk_dynamodb::{
-    operation::put_item::PutItemError, types::ReturnValuesOnConditionCheckFailure,
-};
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
@@ -13,7 +10,7 @@ use crate::{
     deployment::Deployment,
     records::{self, has},
     session::Operator,
-    write::{Values, text},
+    write::{Values, put, transact},
 };
 
 /// The record of an organization, or `None` if it is not registered.
@@ -43,35 +40,17 @@ pub(crate) async fn create(
     org: &str,
     attributes: Values<'_>,
 ) -> Result<bool> {
-    let table = Table::ORGANIZATIONS;
-    let run = text(&operator.run_id);
-    let mut put = deployment
-        .client
-        .put_item()
-        .table_name(deployment.tables.name(table))
-        .item(table.primary_key[0], text(org))
-        .item("created_at", text(&timestamp(SystemTime::now())))
-        .item("created_by", text(&operator.name))
-        .item("request_id", run.clone());
+    let mut record = json!({
+        "org_id": org, "created_at": timestamp(SystemTime::now()),
+        "created_by": operator.name, "request_id": operator.run_id,
+    });
     for (name, value) in attributes {
-        put = put.item(*name, text(value));
+        record[*name] = json!(value);
     }
-    let created = put
-        .condition_expression("attribute_not_exists(org_id)")
-        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-        .send()
-        .await;
-    let Err(error) = created else {
-        return Ok(true);
-    };
-    match error.as_service_error() {
-        // If the response to this run's write was lost, the SDK has sent it again.
-        Some(PutItemError::ConditionalCheckFailedException(failure)) => {
-            let existing = failure.item().and_then(|item| item.get("request_id"));
-            Ok(existing == Some(&run))
-        }
-        _ => Err(error).with_context(|| format!("cannot register {org}")),
-    }
+    let action = put(deployment, Table::ORGANIZATIONS, &record)?;
+    let failed = transact(deployment, vec![action]).await;
+    let failed = failed.with_context(|| format!("cannot register {org}"))?;
+    Ok(failed.is_empty())
 }
 
 pub(crate) fn no_such(org: &str) -> anyhow::Error {

@@ -12,7 +12,6 @@ use super::record;
 use crate::{
     deployment::Deployment,
     output::print_record,
-    records::unchanged,
     session::{Operator, Session, random_id},
     wait::{SAFE_WAIT, Wait},
     write::Condition,
@@ -99,15 +98,8 @@ pub async fn change(
             (state, wanted) if state == wanted => return Ok(organization),
             _ => {}
         }
-        let (unchanged, seen) = unchanged(&organization, &["state_id"]);
-        let condition = Condition {
-            table: Table::ORGANIZATIONS,
-            key: &[org],
-            expression: &format!(
-                "attribute_exists(org_id) AND attribute_not_exists(erasing_id) AND {unchanged}"
-            ),
-            values: &seen,
-        };
+        let condition = Condition::unchanged(Table::ORGANIZATIONS, &organization, &["state_id"])
+            .and("attribute_not_exists(erasing_id)", &[]);
         let (now, id) = (timestamp(SystemTime::now()), random_id()?);
         let values = [("at", now), ("by", operator.name.clone()), ("id", id)];
         if let Some(updated) = condition.update(deployment, expression, &values).await? {

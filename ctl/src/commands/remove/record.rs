@@ -10,7 +10,7 @@ use crate::{
     deployment::Deployment,
     export::AppendedExport,
     output::{counted, escape, print_record},
-    records::{exists, get, unchanged},
+    records::get,
     session::{Operator, Session},
     similar,
     write::{Condition, Deletion},
@@ -136,38 +136,7 @@ pub(super) async fn try_remove(
     if let Some(export) = export {
         export.append(target.table, [record.clone()])?;
     }
-    let (expression, values) = unchanged(&record, &WRITE);
-    let condition = Condition {
-        table: target.table,
-        key: &target.key(),
-        expression: &format!("{} AND {expression}", exists(target.table)),
-        values: &values,
-    };
-    Ok((condition.delete(deployment).await?, record))
-}
-
-#[cfg(test)]
-mod tests {
-    use workspace_local::{dynamodb::DynamoDb, fixtures};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_record_in_a_partition_with_a_reserved_name_can_be_removed() {
-        let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
-        let team = fixtures::team("acme", "apollo", "docs", "Docs");
-        dynamodb.put(Table::TEAMS, team);
-        let mut deployment = Deployment::local("http://dynamodb");
-        deployment.client = dynamodb.client();
-        let target = Target {
-            table: Table::TEAMS,
-            name: "the team docs".to_owned(),
-            key: ["acme#apollo", "docs"].map(str::to_owned),
-        };
-
-        let removal = try_remove(&deployment, &target, None).await;
-
-        assert!(matches!(removal, Ok((Deletion::Done, _))));
-        assert!(dynamodb.records(Table::TEAMS).is_empty());
-    }
+    let condition = Condition::unchanged(target.table, &record, &WRITE);
+    let deletion = condition.delete(deployment).await?;
+    Ok((deletion, record))
 }

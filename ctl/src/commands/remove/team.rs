@@ -22,12 +22,11 @@ use crate::{
     deployment::Deployment,
     export::AppendedExport,
     output::{counted, escape},
-    progress::Counter,
     query::{Query, Scope},
-    records::{text_of, to_json, unchanged},
+    records::{text_of, to_json},
     session::{Operator, Session},
     wait::Wait,
-    write::{Condition, Deletion, delete_found},
+    write::{Condition, delete_all},
 };
 
 /// The team with this id in a project, which is `<organization>#<project>`.
@@ -98,48 +97,27 @@ pub async fn remove(
         bail!("{name} does not exist in this project{in_export}");
     };
     confirm(&team)?;
-    let team = mark_team(deployment, operator, target, &team).await?;
+    let unchanged = Condition::unchanged(Table::TEAMS, &team, &["created_at", "request_id"]);
+    let marked = unchanged.mark(deployment, operator, &team, "removing");
+    let team = marked
+        .await?
+        .with_context(|| format!("{name} has changed since it was read: run the command again"))?;
     let reason = "functions still use the team that they have cached, and their last writes end";
     wait.run(deployment, reason).await;
-    let condition = Condition {
-        table: Table::TEAMS,
-        key: &target.key(),
-        expression: "removing_id = :id",
-        values: &[("id", text_of(&team, "removing_id").to_owned())],
-    };
+    let id = [("id", text_of(&team, "removing_id").to_owned())];
+    let condition = Condition::new(Table::TEAMS, &target.key(), "removing_id = :id", &id);
     if let Some(export) = &mut export {
         export_team(deployment, target, team, export).await?;
     }
-    let members = delete_members(deployment, target, &condition, export.as_deref_mut()).await?;
-    // If the condition fails, another run has finished, and may have exported less.
-    if condition.delete(deployment).await? != Deletion::Done && export.is_some() {
+    let members = || vec![members_of(target)];
+    let deletion = delete_all(deployment, &condition, members, export.as_deref_mut());
+    let (members, is_last) = deletion.await?;
+    // Another run has finished, and may have exported less.
+    if !is_last && export.is_some() {
         let in_export = target.in_export(export.as_deref());
         bail!("another run has removed {name} too{in_export}");
     }
     Ok(members)
-}
-
-/// Marks a team as it was read, and returns it with the mark, which may be that of another run.
-async fn mark_team(
-    deployment: &Deployment,
-    operator: &Operator,
-    target: &Target,
-    team: &Value,
-) -> Result<Value> {
-    let (expression, seen) = unchanged(team, &["created_at", "request_id"]);
-    let condition = Condition {
-        table: Table::TEAMS,
-        key: &target.key(),
-        expression: &format!("attribute_exists(team_id) AND {expression}"),
-        values: &seen,
-    };
-    let marked = condition
-        .mark(deployment, operator, team, "removing")
-        .await?;
-    marked.with_context(|| {
-        let name = &target.name;
-        format!("{name} has changed since it was read: run the command again")
-    })
 }
 
 /// Exports a team without its marks, and its members.
@@ -158,23 +136,6 @@ async fn export_team(
         export.append(Table::TEAM_MEMBERS, members.into_iter().map(to_json))?;
     }
     Ok(())
-}
-
-/// Deletes the members until there are none, or until another run has removed the team.
-async fn delete_members(
-    deployment: &Deployment,
-    target: &Target,
-    condition: &Condition<'_>,
-    mut export: Option<&mut AppendedExport>,
-) -> Result<usize> {
-    let mut counter = Counter::new("members deleted");
-    loop {
-        let (query, export) = (members_of(target), export.as_deref_mut());
-        match delete_found(deployment, condition, query, &mut counter, export).await? {
-            Some(1..) => {}
-            _ => return Ok(counter.finish()),
-        }
-    }
 }
 
 fn members_of(target: &Target) -> Query {

@@ -6,22 +6,22 @@ use anyhow::Result;
 use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata as _, SdkError},
     operation::transact_write_items::TransactWriteItemsError,
-    types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem},
+    types::TransactWriteItem,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
 use super::{
     parent::{Parent, Parents},
-    record::{MAX_SIZE, key, size},
+    record::{MAX_SIZE, size},
     report::{Outcome, Report},
     source::Source,
 };
 use crate::{
     deployment::Deployment,
-    records::{has, to_json},
+    records::{has, key, to_json},
     session::Operator,
-    write::{MAX_ACTIONS, text, transact},
+    write::{MAX_ACTIONS, put, transact},
 };
 
 /// The attributes that a restore adds, which do not count as a difference.
@@ -155,7 +155,7 @@ impl Restore<'_> {
     /// Reports what a copy would do.
     async fn plan(&mut self, batch: Batch) -> Result<()> {
         for (table, record) in batch.records {
-            let key = key(table, &record);
+            let key: Vec<_> = key(table, &record).into_iter().map(str::to_owned).collect();
             let outcome = match self.parents.read(table, &key).await? {
                 Some(existing) => compare(&record, &existing),
                 None => Outcome::Copied,
@@ -175,19 +175,13 @@ impl Restore<'_> {
         records: &[(Table, Value)],
     ) -> Result<Vec<TransactWriteItem>> {
         let checks = parents.iter().map(|parent| parent.check(self.deployment));
+        let Operator { name, run_id } = &self.operator;
         let puts = records.iter().map(|(table, record)| {
-            let put = Put::builder()
-                .table_name(self.deployment.tables.name(*table))
-                .set_item(Some(serde_dynamo::to_item(record)?))
-                .item(MARKS[0], text(&timestamp(SystemTime::now())))
-                .item(MARKS[1], text(&self.operator.name))
-                .item(MARKS[2], text(&self.operator.run_id))
-                .condition_expression("attribute_not_exists(#key)")
-                .expression_attribute_names("#key", table.primary_key[0])
-                .return_values_on_condition_check_failure(
-                    ReturnValuesOnConditionCheckFailure::AllOld,
-                );
-            Ok(TransactWriteItem::builder().put(put.build()?).build())
+            let mut record = record.clone();
+            record[MARKS[0]] = json!(timestamp(SystemTime::now()));
+            record[MARKS[1]] = json!(name);
+            record[MARKS[2]] = json!(run_id);
+            put(self.deployment, *table, &record)
         });
         checks.chain(puts).collect()
     }

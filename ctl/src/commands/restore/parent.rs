@@ -7,10 +7,10 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use super::record::{key, organization};
+use super::record::organization;
 use crate::{
     deployment::Deployment,
-    records::{exists, get, has, text_of, unchanged},
+    records::{get, has, text_of},
     write::Condition,
 };
 
@@ -33,17 +33,10 @@ pub(super) struct Parent {
 impl Parent {
     /// Checks that the record is still the one that was read, and is not being deleted.
     pub(super) fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
-        let key = key(self.table, &self.record);
-        let key: Vec<_> = key.iter().map(String::as_str).collect();
-        let (unchanged, values) = unchanged(&self.record, &["created_at", "request_id"]);
-        let (exists, mark) = (exists(self.table), self.mark);
-        let condition = Condition {
-            table: self.table,
-            key: &key,
-            expression: &format!("{exists} AND attribute_not_exists({mark}) AND {unchanged}"),
-            values: &values,
-        };
-        condition.check(deployment)
+        let is_unmarked = format!("attribute_not_exists({})", self.mark);
+        Condition::unchanged(self.table, &self.record, &["created_at", "request_id"])
+            .and(&is_unmarked, &[])
+            .check(deployment)
     }
 }
 

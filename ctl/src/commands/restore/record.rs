@@ -14,12 +14,6 @@ pub(super) fn size(record: &Value) -> usize {
     record.to_string().len()
 }
 
-/// The primary key of a record.
-pub(super) fn key(table: Table, record: &Value) -> Vec<String> {
-    let names = table.primary_key.iter();
-    names.map(|name| text_of(record, name).to_owned()).collect()
-}
-
 /// The organization in the key of a record. Of an API key, the one that it belongs to.
 pub(super) fn organization(table: Table, record: &Value) -> &str {
     let name = match table {

@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value, json};
 use workspace_management::{api_key::KeyRecord, store::Table};
 
-use super::record::key;
 use crate::{
     output::{counted, escape, escape_json, write_line},
     progress::Counter,
+    records::key,
 };
 
 /// What became of a record.
@@ -67,7 +67,7 @@ impl Report {
         let key = key(table, record);
         let line = if self.json {
             let names = table.primary_key.iter().map(|name| (*name).to_owned());
-            let key: Map<_, _> = names.zip(key.into_iter().map(Value::String)).collect();
+            let key: Map<_, _> = names.zip(key.into_iter().map(Value::from)).collect();
             let reason = (!reason.is_empty()).then_some(reason);
             let line = json!({ "table": table.noun, "key": key, "result": word, "reason": reason });
             escape_json(&line.to_string())

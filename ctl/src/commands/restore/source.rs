@@ -13,10 +13,14 @@ use tempfile::tempfile;
 use workspace_management::store::{Item, Table};
 
 use super::{
-    record::{key, organization, violation},
+    record::{organization, violation},
     scope::{Scope, named},
 };
-use crate::{deployment::Deployment, records::to_json, usage::UsageError};
+use crate::{
+    deployment::Deployment,
+    records::{key, to_json},
+    usage::UsageError,
+};
 
 /// A file with a record in each line, of which those in the scope can be read several times.
 pub(super) struct Source<'a> {

@@ -76,10 +76,16 @@ impl Weakness {
                     }
                 }
             }
-            (Self::LastDeleteWithoutCondition, "DeleteItem") => {
-                let members = body.as_object_mut().expect("an object");
-                members.remove("ConditionExpression");
-                members.remove("ExpressionAttributeValues");
+            (Self::LastDeleteWithoutCondition, "TransactWriteItems") => {
+                let actions = body["TransactItems"].as_array_mut().expect("actions");
+                for delete in actions
+                    .iter_mut()
+                    .filter_map(|action| action.get_mut("Delete"))
+                {
+                    let members = delete.as_object_mut().expect("an object");
+                    members.remove("ConditionExpression");
+                    members.remove("ExpressionAttributeValues");
+                }
             }
             (Self::StateWithoutId, "UpdateItem") if condition.contains("state_id") => {
                 body["ConditionExpression"] =

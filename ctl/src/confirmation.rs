@@ -28,9 +28,6 @@ impl Confirmation {
     }
 
     /// Asks the operator to type a word, unless the command line has `--yes`. Escapes both texts.
-    ///
-    /// # Errors
-    /// If the operator types something else.
     pub(crate) fn ask(self, question: &str, word: &str) -> Result<()> {
         let question = escape(question);
         if self.yes {

@@ -98,9 +98,6 @@ impl Deployment {
     }
 
     /// Sends a read, so that the clock is checked before a command that would begin with a write.
-    ///
-    /// # Errors
-    /// If the clock is wrong, or DynamoDB cannot be reached.
     pub(crate) async fn check_clock(&self) -> Result<()> {
         let organization = records::get(self, Table::ORGANIZATIONS, &["acme"]).await;
         organization.map(drop)
@@ -123,9 +120,6 @@ pub(crate) struct Stack {
 
 impl Stack {
     /// Reads which resources a stack has.
-    ///
-    /// # Errors
-    /// If the stack cannot be read.
     async fn read(name: &str, config: SdkConfig) -> Result<Self> {
         let mut pages = aws_sdk_cloudformation::Client::new(&config)
             .list_stack_resources()
@@ -150,9 +144,6 @@ impl Stack {
     }
 
     /// The physical id of a resource, such as the name of a table.
-    ///
-    /// # Errors
-    /// If the stack does not have it.
     pub(crate) fn resource(&self, logical_id: &str) -> Result<&str> {
         let name = self.resources.get(logical_id).with_context(|| {
             let stack = &self.name;
@@ -164,9 +155,6 @@ impl Stack {
     }
 
     /// The outputs and settings of the stack.
-    ///
-    /// # Errors
-    /// If the stack cannot be read.
     pub(crate) async fn describe(&self) -> Result<StackDescription> {
         let client = aws_sdk_cloudformation::Client::new(&self.config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
@@ -182,9 +170,6 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// The address of DynamoDB, if the environment sets one.
-///
-/// # Errors
-/// If it is not a URL.
 fn endpoint() -> Result<Option<String>> {
     for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
         let Some(url) = variable(name) else { continue };
@@ -217,9 +202,6 @@ fn check_endpoints() -> Result<()> {
 }
 
 /// The SDK's default configuration.
-///
-/// # Errors
-/// If no region is configured.
 async fn aws_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()
         .build_with_connector_fn(|settings, _| https_connector(settings.cloned()));

@@ -14,9 +14,6 @@ use crate::{
 };
 
 /// The partition keys of an organization's teams or members, sorted.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
 pub(crate) async fn partitions_of(
     deployment: &Deployment,
     table: Table,
@@ -43,9 +40,6 @@ pub(crate) async fn partitions_of(
 }
 
 /// The partition keys of the teams of an organization in which a user is a member, sorted.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects a request.
 pub(crate) async fn teams_of(
     deployment: &Deployment,
     org: &str,

@@ -15,9 +15,6 @@ use workspace_management::values::is_escaped;
 use crate::{query::Page, session::Session};
 
 /// Prints a line. If the reader closed the pipe, the process exits with 0.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub(crate) fn print(line: &str) -> Result<()> {
     match write_line(line) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -30,9 +27,6 @@ fn print_json(value: &Value) -> Result<()> {
 }
 
 /// Writes a line and flushes it.
-///
-/// # Errors
-/// If standard output cannot be written, or the reader closed the pipe.
 pub(crate) fn write_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
@@ -40,9 +34,6 @@ pub(crate) fn write_line(line: &str) -> io::Result<()> {
 }
 
 /// Prints a record as JSON, or else the line, which a script can use without parsing it.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
     match json {
         true => print_json(record),
@@ -52,9 +43,6 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
 
 /// Prints a page of records, and the cursor with which the next one begins. As JSON, prints an array,
 /// or an object with `records` and `next` if the operator asked for a page.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub(crate) fn print_page<C: AsRef<str>>(
     page: &Page,
     columns: &[C],
@@ -72,9 +60,6 @@ pub(crate) fn print_page<C: AsRef<str>>(
 
 /// Prints records as a JSON array, or else as a table of the given columns. On a terminal, the table
 /// cuts long text to fit its width.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub(crate) fn print_records<C: AsRef<str>>(
     records: &[Value],
     columns: &[C],

@@ -31,9 +31,6 @@ const CONTENT_SECURITY_POLICY: &str =
 
 /// The routes of the page, which shows the records of the deployment. `anonymous_allowed` says whether
 /// some operations need no key.
-///
-/// # Errors
-/// If the contract is not YAML.
 pub(crate) fn routes(
     deployment: Deployment,
     dynamodb: DynamoDb,

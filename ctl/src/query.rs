@@ -85,9 +85,6 @@ pub(crate) struct PageOptions {
 impl PageOptions {
     /// Checks that the cursor is of a list of these records: their partition key has this value, or
     /// begins with it and a `#`.
-    ///
-    /// # Errors
-    /// If it is of another list.
     pub(crate) fn check(&self, key: &str, value: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -144,9 +141,6 @@ impl Query {
     }
 
     /// Sends the requests that the query takes.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached or rejects a request.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
         let mut counter = Counter::new("records read");
         let is_limited = self.limit.is_some();
@@ -196,9 +190,6 @@ impl Query {
     }
 
     /// Counts the records, of which it keeps none.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached or rejects a request.
     pub(crate) async fn count(mut self, deployment: &Deployment) -> Result<usize> {
         let mut counter = Counter::new("records counted");
         while let Some(found) = self.next(deployment).await? {
@@ -208,9 +199,6 @@ impl Query {
     }
 
     /// Sends the next request. Returns its items, at most a megabyte, or `None` after the last.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn next(&mut self, deployment: &Deployment) -> Result<Option<Vec<Item>>> {
         if self.is_finished() {
             return Ok(None);
@@ -291,12 +279,10 @@ fn encode_cursor(key: Item) -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key)?))
 }
 
-/// Parses a limit.
 fn limit(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "give a number from 1")
 }
 
-/// Parses a cursor.
 fn cursor(text: &str) -> Result<Item, &'static str> {
     let decode = || {
         let json = URL_SAFE_NO_PAD.decode(text).ok()?;

@@ -9,9 +9,6 @@ use workspace_management::store::{Item, Table};
 use crate::deployment::Deployment;
 
 /// The record with a key, read with strong consistency.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects the request.
 pub(crate) async fn get(
     deployment: &Deployment,
     table: Table,

@@ -29,9 +29,6 @@ impl Session {
     }
 
     /// The deployment to work on.
-    ///
-    /// # Errors
-    /// If there is none: see [`Deployment::find`].
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
         let find = || Deployment::find(self.stack.as_deref());
         self.deployment.get_or_try_init(find).await
@@ -56,9 +53,6 @@ pub struct Operator {
 
 impl Operator {
     /// Identifies the operator of a deployment.
-    ///
-    /// # Errors
-    /// If AWS cannot be reached, or the operating system provides no random numbers.
     pub(crate) async fn of(deployment: &Deployment) -> Result<Self> {
         let name = match &deployment.sts {
             Some(client) => {
@@ -84,9 +78,6 @@ fn user() -> String {
 }
 
 /// A random id of 16 hexadecimal digits.
-///
-/// # Errors
-/// If the operating system provides no random numbers.
 pub(crate) fn random_id() -> Result<String> {
     let id = getrandom::u64().context("the operating system provides no random numbers")?;
     Ok(format!("{id:016x}"))

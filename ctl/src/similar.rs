@@ -15,9 +15,6 @@ use crate::{
 /// Names the ids of the teams' members that differ from a user's id only in case, Unicode form, white
 /// space or invisible characters. They can be of the same person, so a command prints nothing after it.
 /// The teams are partition keys.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
 pub(crate) async fn report(
     deployment: &Deployment,
     teams: Vec<String>,

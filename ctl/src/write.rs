@@ -41,9 +41,6 @@ fn last_of_key(table: Table) -> &'static str {
 
 /// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was
 /// written.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects the request.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,

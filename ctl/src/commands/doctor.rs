@@ -87,10 +87,6 @@ impl Outcome {
 }
 
 /// Checks the tables and the API, and prints a line for each.
-///
-/// # Errors
-/// If a check fails, or the URL of the API is needed but not given. With `--strict`, also if a check
-/// warns or was skipped.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut url = options.url;

@@ -14,9 +14,6 @@ Examples:
   cargo lambda watch --env-file target/local.env";
 
 /// Prints a line `NAME=value` for each variable, or a JSON object.
-///
-/// # Errors
-/// If the deployment cannot be found, or standard output cannot be written.
 pub(crate) async fn run(session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let tables = Table::ALL.iter();

@@ -48,11 +48,6 @@ pub(crate) enum Command {
     Revoke(arguments::KeySelection),
 }
 
-/// Runs a command.
-///
-/// # Errors
-/// If the arguments are invalid, the organization is not registered, there is no such key, or
-/// DynamoDB cannot be reached.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,

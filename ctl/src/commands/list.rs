@@ -76,10 +76,6 @@ fn scope_help(noun: &str, identifier: &str) -> String {
 }
 
 /// Lists records.
-///
-/// # Errors
-/// If an option does not apply to the kind, there is no such organization, or DynamoDB cannot be
-/// reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();

@@ -79,7 +79,6 @@ Examples:
   workspacectl orgs show globex
   workspacectl orgs show globex --json";
 
-/// The options of `orgs disable`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DisableOptions {
     #[arg(value_parser = identifier, help = ORG_HELP)]
@@ -105,10 +104,6 @@ const COLUMNS: [&str; 8] = [
     "enabled_by",
 ];
 
-/// Runs a command.
-///
-/// # Errors
-/// If the organization is not in the state that the command needs, or DynamoDB cannot be reached.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,

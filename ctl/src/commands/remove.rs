@@ -22,7 +22,6 @@ Examples:
   workspacectl remove voice --org globex bot-7
   workspacectl remove logging-instance --org globex --project apollo";
 
-/// The options of `remove`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Append the records to this file before they are deleted: `restore` copies them back
@@ -134,10 +133,6 @@ pub(crate) struct Project {
 }
 
 /// Removes a record.
-///
-/// # Errors
-/// If there is no such record, it changes meanwhile, it is not confirmed, the export cannot be
-/// written, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let (export, confirmation) = (options.export.as_deref(), options.confirmation);
     let target = match options.command {

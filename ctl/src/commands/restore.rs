@@ -29,7 +29,6 @@ Examples:
   workspacectl restore --from TeamsTable-restored --to teams --all-orgs
   workspacectl restore --from KeysTable-restored --to keys --org globex --keys";
 
-/// The options of `restore`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// A table restored from a backup, or a file in the format of `orgs export`
@@ -49,10 +48,6 @@ pub(crate) struct Options {
 }
 
 /// Copies records and reports what became of them.
-///
-/// # Errors
-/// If an option is missing, a record is invalid, the source cannot be read, DynamoDB cannot be
-/// reached, or a record was skipped or differs.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
     if scope.to == Some(Table::KEYS) && !scope.keys {

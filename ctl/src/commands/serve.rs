@@ -47,9 +47,6 @@ Examples:
   AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 workspacectl list teams";
 
 /// Serves until Ctrl-C or SIGTERM. Requests in progress are aborted then.
-///
-/// # Errors
-/// If a port is in use or the file cannot be opened.
 pub(crate) async fn run(options: Options, json: bool) -> Result<()> {
     // Before anything is printed, since a script may stop the service as soon as it reads that.
     let interruption = interruption()?;

@@ -64,9 +64,6 @@ impl Records {
     }
 
     /// The newest records of every kind.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be read.
     pub(crate) async fn newest(&self) -> Result<View> {
         let mut state = self.state.lock().await;
         self.update(&mut state).await?;
@@ -89,9 +86,6 @@ impl Records {
 
     /// The records of a kind in which these attributes have these values, or `None` if there is no
     /// such kind.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be read.
     pub(crate) async fn of_kind(
         &self,
         name: &str,
@@ -112,9 +106,6 @@ impl Records {
     }
 
     /// The records that a request has created or changed, of each kind that has some.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be read.
     pub(crate) async fn stored_by(&self, request_id: &str) -> Result<Vec<Value>> {
         let mut state = self.state.lock().await;
         self.update(&mut state).await?;

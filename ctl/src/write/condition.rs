@@ -102,9 +102,6 @@ impl<'a> Condition<'a> {
     }
 
     /// Updates the record. Returns its new attributes, or `None` if the condition fails.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn update(
         &self,
         deployment: &Deployment,
@@ -132,9 +129,6 @@ impl<'a> Condition<'a> {
     /// Marks the record, which was read before, as `verb`: with a random id. An existing mark stays,
     /// unless it is not text, which only other programs write. Returns the record with its mark, or `None`
     /// if the condition fails.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached or rejects the request.
     pub(crate) async fn mark(
         &self,
         deployment: &Deployment,

@@ -42,9 +42,6 @@ pub(super) async fn check(url: &str) -> Result<String> {
 
 /// Whether a response shows that the function has read the tables. `request_id` is the one that the
 /// function sends.
-///
-/// # Errors
-/// If it does not, with what to do about it.
 fn judge(status: u16, request_id: Option<&str>, problem: &Value) -> Result<()> {
     match (status, request_id, problem["code"].as_str()) {
         (401, Some(_), Some("unauthenticated")) if has_no_key(problem) => bail!(

@@ -11,10 +11,6 @@ const MAX_PASSES: u32 = 6;
 
 /// Asks for confirmation, and changes the keys of an organization that are selected. Repeats this
 /// until none is selected: keys can be created meanwhile, also while the operator confirms.
-///
-/// # Errors
-/// If there is no such organization, it is not confirmed, keys keep being created, a key cannot be
-/// changed, or DynamoDB cannot be reached.
 pub(crate) async fn change(
     deployment: &Deployment,
     org: &str,

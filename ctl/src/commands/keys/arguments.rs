@@ -94,7 +94,6 @@ pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
     }
 }
 
-/// Parses a label.
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     if text.chars().count() > 100 {
         return Err("a label has at most 100 characters");

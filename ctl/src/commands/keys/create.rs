@@ -33,7 +33,6 @@ Examples:
   workspacectl keys create --org globex --expires 2027-01-31
   KEY=$(workspacectl keys create --org globex)";
 
-/// The options of `keys create`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The organization, which must be registered
@@ -51,10 +50,6 @@ pub(crate) struct Options {
 }
 
 /// Creates a key.
-///
-/// # Errors
-/// If the expiry is not in the future, standard output is closed, the organization is not registered,
-/// or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
     check_output()?;

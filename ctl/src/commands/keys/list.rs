@@ -42,7 +42,6 @@ const COLUMNS: [&str; 10] = [
     "operations",
 ];
 
-/// The options of `keys list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only keys of this organization
@@ -59,9 +58,6 @@ pub(crate) struct Options {
 }
 
 /// Lists keys.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let query = match &options.org {
@@ -87,9 +83,6 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Shows keys. Does not compare their secrets, which the service does.
-///
-/// # Errors
-/// If the argument is invalid, a key does not exist, or DynamoDB cannot be reached.
 pub(crate) async fn check(key: &str, session: &Session) -> Result<()> {
     let ids = key_ids(key)?;
     let keys = find_all(session.deployment().await?, &ids).await?;

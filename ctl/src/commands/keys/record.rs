@@ -40,18 +40,12 @@ pub(crate) fn to_display(mut record: Value) -> Value {
 }
 
 /// The record of a key, with the attributes that the function does not read.
-///
-/// # Errors
-/// If there is no such key, or DynamoDB cannot be reached.
 pub(crate) async fn find(deployment: &Deployment, id: &str) -> Result<Value> {
     let key = records::get(deployment, Table::KEYS, &[id]).await?;
     key.ok_or_else(|| no_such_key(id))
 }
 
 /// The records of keys, which must all exist.
-///
-/// # Errors
-/// As [`find`].
 pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
@@ -61,9 +55,6 @@ pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
 }
 
 /// All keys of an organization, without the index, which can lack a key that was just created.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
 pub(crate) async fn of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
     let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
     Ok(query.run(deployment).await?.records)

@@ -23,10 +23,6 @@ Examples:
   workspacectl keys revoke --all --org globex";
 
 /// Revokes keys, or all keys of an organization.
-///
-/// # Errors
-/// If the arguments are invalid, a key or the organization does not exist, a key may still be valid,
-/// or DynamoDB cannot be reached.
 pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
     let selected = keys.selected()?;
     let deployment = session.deployment().await?;

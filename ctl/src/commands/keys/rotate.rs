@@ -30,7 +30,6 @@ Examples:
   workspacectl keys rotate --all --org globex --json > new-keys.jsonl
   workspacectl keys rotate --all --org globex --continue 64f1c0d2a3b49e58 --json >> new-keys.jsonl";
 
-/// The options of `keys rotate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -51,10 +50,6 @@ pub(crate) struct Options {
 }
 
 /// Replaces keys, or all keys of an organization.
-///
-/// # Errors
-/// If the arguments are invalid, standard output is closed, a key or the organization does not exist,
-/// a key is not valid or was replaced before, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let selected = options.keys.selected()?;
     let expires = options.expires.map(|expiry| expiry.time(SystemTime::now()));
@@ -106,9 +101,6 @@ fn is_retired(key: &Value) -> bool {
 }
 
 /// The active keys that an interrupted run has created, and may not have printed.
-///
-/// # Errors
-/// If the run has created no key of the organization.
 fn unprinted(keys: &[Value], org: &str, run: &str) -> Result<Vec<String>> {
     let created = keys.iter().filter(|key| key["request_id"] == run);
     if created.clone().next().is_none() {

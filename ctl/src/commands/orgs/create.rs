@@ -16,7 +16,6 @@ Examples:
   workspacectl orgs create globex --if-absent --json
   workspacectl --stack workspace-management orgs create globex";
 
-/// The options of `orgs create`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id, as in the paths of the API: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, not `.` or `..`
@@ -28,9 +27,6 @@ pub(crate) struct Options {
 }
 
 /// Registers an organization.
-///
-/// # Errors
-/// If it is already registered, or DynamoDB cannot be reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
     let deployment = session.deployment().await?;

@@ -35,7 +35,6 @@ Examples:
   workspacectl orgs erase globex --export globex.jsonl
   workspacectl orgs erase globex --without-export --yes";
 
-/// The options of `orgs erase`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id of the organization, which must be disabled
@@ -54,10 +53,6 @@ pub(crate) struct Options {
 }
 
 /// Erases an organization.
-///
-/// # Errors
-/// If it has no records, it is not disabled, it is not confirmed, the export exists or cannot be
-/// written, DynamoDB cannot be reached, or anything of the organization is left.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, export, .. } = &options;
     options.confirmation.check()?;

@@ -28,7 +28,6 @@ Examples:
   workspacectl orgs export globex | jq -c 'select(.table == \"teams\") | .record'
   workspacectl restore --from globex.jsonl";
 
-/// The options of `orgs export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[arg(value_parser = identifier, help = super::ORG_HELP)]
@@ -39,10 +38,6 @@ pub(crate) struct Options {
 }
 
 /// Exports an organization.
-///
-/// # Errors
-/// If there is no such organization, the file exists or cannot be written, or DynamoDB cannot be
-/// reached.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, out } = options;
     let file = out.filter(|file| file != Path::new("-"));
@@ -75,9 +70,6 @@ pub(crate) enum Reads {
 
 /// Writes the records of one request after the other, so that memory does not grow with their number.
 /// Returns the number of records.
-///
-/// # Errors
-/// If they cannot be written, or DynamoDB cannot be reached.
 pub(super) async fn write(
     deployment: &Deployment,
     org: &str,

@@ -31,9 +31,6 @@ pub async fn find(deployment: &Deployment, org: &str) -> Result<Value> {
 
 /// Stores the record of an organization, with these attributes in addition to its creation. Returns
 /// false if it has one already: two callers who choose the same id must not share an organization.
-///
-/// # Errors
-/// If DynamoDB cannot be reached.
 pub(crate) async fn create(
     deployment: &Deployment,
     operator: &Operator,

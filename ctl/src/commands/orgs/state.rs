@@ -33,9 +33,6 @@ const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by, state_id = :id \
     REMOVE disabled_at, disabled_by";
 
 /// Disables an organization. With a wait, returns when no operation can succeed any more.
-///
-/// # Errors
-/// If there is no such organization, or DynamoDB cannot be reached.
 pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
@@ -60,9 +57,6 @@ pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) ->
 }
 
 /// Enables an organization.
-///
-/// # Errors
-/// If there is no such organization, it is being erased, or DynamoDB cannot be reached.
 pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;

@@ -33,10 +33,6 @@ const MAX_PASSES: u32 = 5;
 pub const PAUSE: Duration = Duration::from_secs(2);
 
 /// Removes a person from all teams.
-///
-/// # Errors
-/// If there is no such organization, it is not confirmed, the export cannot be written, the last pass
-/// still finds a membership, or DynamoDB cannot be reached.
 pub(crate) async fn run(
     org: &str,
     user: &str,

@@ -44,9 +44,6 @@ impl Target {
     }
 
     /// Reads the record.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached or rejects the request.
     pub(super) async fn get(&self, deployment: &Deployment) -> Result<Option<Value>> {
         get(deployment, self.table, &self.key()).await
     }
@@ -95,10 +92,6 @@ impl Target {
 }
 
 /// Removes a record and prints it.
-///
-/// # Errors
-/// If there is no such record, it changes meanwhile, it exists again, the export cannot be written, or
-/// DynamoDB cannot be reached.
 pub(crate) async fn run(target: &Target, export: Option<&Path>, session: &Session) -> Result<()> {
     let mut export = export.map(AppendedExport::open).transpose()?;
     let deployment = session.deployment().await?;
@@ -122,9 +115,6 @@ pub(crate) async fn run(target: &Target, export: Option<&Path>, session: &Sessio
 }
 
 /// Deletes the record as it was read, and returns it. The export has it before.
-///
-/// # Errors
-/// If DynamoDB cannot be reached or rejects a request, or the export cannot be written.
 pub(super) async fn try_remove(
     deployment: &Deployment,
     target: &Target,

@@ -39,10 +39,6 @@ pub fn target(project: &str, team: &str) -> Target {
 }
 
 /// Removes a team and its members.
-///
-/// # Errors
-/// If there is no such team, it changes meanwhile, it is not confirmed, it exists again, the export
-/// cannot be written, or DynamoDB cannot be reached. Then the command can be run again.
 pub(crate) async fn run(
     target: &Target,
     wait: Wait,
@@ -82,7 +78,8 @@ pub(crate) async fn run(
 /// Removes a team, and returns how many members this run deleted.
 ///
 /// # Errors
-/// As of `run`.
+/// If there is no such team, it changes meanwhile, it is not confirmed, the export cannot be written,
+/// or DynamoDB cannot be reached. Then it can be called again.
 pub async fn remove(
     deployment: &Deployment,
     operator: &Operator,

@@ -60,9 +60,6 @@ struct Batch {
 
 impl Restore<'_> {
     /// Copies the records of a source.
-    ///
-    /// # Errors
-    /// If the source cannot be read, or DynamoDB cannot be reached.
     pub(super) async fn run(&mut self, source: &Source<'_>) -> Result<()> {
         for tables in &order() {
             let mut batch = Batch::default();

@@ -57,9 +57,6 @@ pub(super) struct Parents<'a> {
 
 impl Parents<'_> {
     /// What a record belongs to, or why the record must be skipped.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached.
     pub(super) async fn of(
         &mut self,
         table: Table,
@@ -149,9 +146,6 @@ impl Parents<'_> {
     }
 
     /// The record that is stored, or that a dry run would have stored.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached.
     pub(super) async fn read(&self, table: Table, key: &[String]) -> Result<Option<Value>> {
         let planned = self.planned.get(&(table.noun, key.to_vec()));
         if planned.is_some() {

@@ -44,9 +44,6 @@ impl Report {
 
     /// Adds a record. Prints its line in a dry run, or if the operator must know of it. The reason
     /// is empty unless it was skipped.
-    ///
-    /// # Errors
-    /// If its line cannot be printed.
     pub(super) fn add(
         &mut self,
         table: Table,
@@ -92,9 +89,6 @@ impl Report {
     }
 
     /// Checks that every record is, or would be, stored as it is in the source.
-    ///
-    /// # Errors
-    /// If it is not.
     pub(super) fn check(&self) -> Result<()> {
         let [.., differ, skipped] = self.counts;
         match counted(differ + skipped, "record") {

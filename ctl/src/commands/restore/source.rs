@@ -76,9 +76,6 @@ impl<'a> Source<'a> {
     }
 
     /// Copies the records in the scope from a table to a temporary file, which has no name.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached, a record is not of this kind, or the file cannot be written.
     pub(super) async fn download(
         name: &'a str,
         scope: &'a Scope,
@@ -156,9 +153,6 @@ impl<'a> Source<'a> {
     }
 
     /// All lines. Those that are selected are checked.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub(super) fn lines(&self) -> Result<impl Iterator<Item = Result<Line>>> {
         let mut file = &self.file;
         let rewound = file.rewind();

@@ -48,41 +48,34 @@ impl Deployment {
     /// set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint = endpoint()?;
-        if let Some(stack) = stack {
+        let mut tables = Table::ALL.iter();
+        if stack.is_none() && tables.all(|table| variable(table.variable).is_none()) {
+            return Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)));
+        }
+        if stack.is_some() {
             check_endpoints()?;
-            let config = aws_config().await?;
-            let stack = Stack::read(stack, config.clone()).await?;
-            return Ok(Self {
-                client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
-                tables: TableNames::new(|table| {
-                    stack.resource(table.logical_id).map(str::to_owned)
-                })?,
-                name: format!("stack {}", stack.name),
-                local_endpoint: None,
-                sts: Some(aws_sdk_sts::Client::new(&config)),
-                stack: Some(stack),
-            });
         }
-        if Table::ALL
-            .iter()
-            .any(|table| variable(table.variable).is_some())
-        {
-            let config = aws_config().await?;
-            return Ok(Self {
-                client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
-                tables: TableNames::new(|table| {
-                    let name = variable(table.variable);
-                    name.with_context(|| format!("{} is not set", table.variable))
-                })?,
-                name: "tables from the environment variables".to_owned(),
-                local_endpoint: None,
-                sts: endpoint
-                    .is_none()
-                    .then(|| aws_sdk_sts::Client::new(&config)),
-                stack: None,
-            });
-        }
-        Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)))
+        let config = aws_config().await?;
+        let stack = match stack {
+            Some(name) => Some(Stack::read(name, config.clone()).await?),
+            None => None,
+        };
+        let is_on_aws = stack.is_some() || endpoint.is_none();
+        Ok(Self {
+            client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
+            tables: TableNames::new(|table| match &stack {
+                Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
+                None => variable(table.variable)
+                    .with_context(|| format!("{} is not set", table.variable)),
+            })?,
+            name: match &stack {
+                Some(stack) => format!("stack {}", stack.name),
+                None => "tables from the environment variables".to_owned(),
+            },
+            local_endpoint: None,
+            sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&config)),
+            stack,
+        })
     }
 
     /// The local service, with its DynamoDB at the given address.

@@ -10,7 +10,7 @@ use workspace_management::store::Table;
 use crate::{
     deployment::Deployment,
     query::{Query, Scope},
-    records::{text_of, to_json},
+    records::{key, text_of},
 };
 
 /// The partition keys of an organization's teams or members, sorted.
@@ -21,22 +21,17 @@ pub(crate) async fn partitions_of(
     project: Option<&str>,
 ) -> Result<Vec<String>> {
     let scope = Scope::partition("org_id", org);
-    let mut query = Query::new(Table::TEAMS, scope).index("by_organization");
-    let mut partitions = BTreeSet::new();
-    while let Some(teams) = query.next(deployment).await? {
-        for team in teams {
-            let team: Value = to_json(team);
-            let key = text_of(&team, "project");
-            if project.is_some_and(|project| key != format!("{org}#{project}")) {
-                continue;
-            }
-            partitions.insert(match table {
-                Table::TEAM_MEMBERS => format!("{key}#{}", text_of(&team, "team_id")),
-                _ => key.to_owned(),
-            });
-        }
-    }
-    Ok(partitions.into_iter().collect())
+    let query = Query::new(Table::TEAMS, scope).index("by_organization");
+    let teams = query.run(deployment).await?.records;
+    let is_in = |project: &str, team: &Value| team["project"] == format!("{org}#{project}");
+    let teams = teams
+        .iter()
+        .filter(|team| project.is_none_or(|project| is_in(project, team)));
+    let partitions = teams.map(|team| match table {
+        Table::TEAM_MEMBERS => key(Table::TEAMS, team).join("#"),
+        _ => text_of(team, "project").to_owned(),
+    });
+    Ok(sorted(partitions))
 }
 
 /// The partition keys of the teams of an organization in which a user is a member, sorted.
@@ -47,15 +42,18 @@ pub(crate) async fn teams_of(
 ) -> Result<Vec<String>> {
     let scope = Scope::partition("user_id", user);
     // Users of other organizations with this id are other people.
-    let mut query = Query::new(Table::TEAM_MEMBERS, scope)
+    let query = Query::new(Table::TEAM_MEMBERS, scope)
         .index("by_user")
         .sort_key_prefix("team", format!("{org}#"));
-    let mut teams = BTreeSet::new();
-    while let Some(members) = query.next(deployment).await? {
-        for member in members {
-            let member: Value = to_json(member);
-            teams.insert(text_of(&member, "team").to_owned());
-        }
-    }
-    Ok(teams.into_iter().collect())
+    let members = query.run(deployment).await?.records;
+    let teams = members
+        .iter()
+        .map(|member| text_of(member, "team").to_owned());
+    Ok(sorted(teams))
+}
+
+/// The different ones of these keys, sorted as [`Scope::Partitions`] needs them.
+fn sorted(keys: impl Iterator<Item = String>) -> Vec<String> {
+    let keys: BTreeSet<_> = keys.collect();
+    keys.into_iter().collect()
 }

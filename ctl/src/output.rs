@@ -43,11 +43,7 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
 
 /// Prints a page of records, and the cursor with which the next one begins. As JSON, prints an array,
 /// or an object with `records` and `next` if the operator asked for a page.
-pub(crate) fn print_page<C: AsRef<str>>(
-    page: &Page,
-    columns: &[C],
-    session: &Session,
-) -> Result<()> {
+pub(crate) fn print_page(page: &Page, columns: &[&str], session: &Session) -> Result<()> {
     if session.json && page.is_limited {
         return print_json(&json!({ "records": page.records, "next": page.cursor }));
     }
@@ -60,11 +56,7 @@ pub(crate) fn print_page<C: AsRef<str>>(
 
 /// Prints records as a JSON array, or else as a table of the given columns. On a terminal, the table
 /// cuts long text to fit its width.
-pub(crate) fn print_records<C: AsRef<str>>(
-    records: &[Value],
-    columns: &[C],
-    session: &Session,
-) -> Result<()> {
+pub(crate) fn print_records(records: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.json {
         return print_json(&json!(records));
     }
@@ -75,22 +67,20 @@ pub(crate) fn print_records<C: AsRef<str>>(
 }
 
 /// A table of records. Times are relative to `now`, or as stored.
-fn table<C: AsRef<str>>(
+fn table(
     records: &[Value],
-    columns: &[C],
+    columns: &[&str],
     now: Option<SystemTime>,
     width: Option<u16>,
 ) -> Table {
-    let columns = columns.iter().map(AsRef::as_ref);
     let mut table = Table::new();
     table.load_style(NOTHING);
-    table.set_header(columns.clone().map(header));
+    table.set_header(columns.iter().map(|column| header(column)));
     for record in records {
-        let mut row = Row::from(
-            columns
-                .clone()
-                .map(|column| cell(column, &record[column], now)),
-        );
+        let cells = columns
+            .iter()
+            .map(|column| cell(column, &record[*column], now));
+        let mut row = Row::from(cells);
         if width.is_some() {
             row.max_height(1);
         }

@@ -62,6 +62,7 @@ pub(crate) struct Query {
 }
 
 /// The result of a query.
+#[derive(Default)]
 pub(crate) struct Page {
     /// The records, sorted by their keys unless the query has a limit.
     pub(crate) records: Vec<Value>,

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use gethostname::gethostname;
 use tokio::sync::OnceCell;
 
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, variable};
 
 /// The global options, and the deployment once a command has asked for it. A command checks its own
 /// arguments first, so that a mistyped one is reported without contacting anything.
@@ -70,10 +70,9 @@ impl Operator {
 }
 
 fn user() -> String {
-    let variables = ["USER", "USERNAME", "LOGNAME"].into_iter();
-    let mut users = variables.filter_map(|name| std::env::var(name).ok());
-    users
-        .find(|user| !user.is_empty())
+    let mut variables = ["USER", "USERNAME", "LOGNAME"].into_iter();
+    variables
+        .find_map(variable)
         .unwrap_or_else(|| "unknown".to_owned())
 }
 

@@ -121,8 +121,7 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<P
     }
     Ok(Page {
         records,
-        cursor: None,
-        is_limited: false,
+        ..Page::default()
     })
 }
 

@@ -130,9 +130,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Disable(options) => {
             let wait = (!options.no_wait).then_some(options.wait);
-            state::disable(&options.org, wait, session).await
+            state::run(&options.org, "disabled", wait, session).await
         }
-        Command::Enable { org } => state::enable(&org, session).await,
+        Command::Enable { org } => state::run(&org, "enabled", None, session).await,
         Command::Export(options) => export::run(options, session).await,
         Command::Erase(options) => erase::run(options, session).await,
     }

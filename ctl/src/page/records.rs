@@ -10,15 +10,15 @@ use std::{
 use anyhow::{Context as _, Result};
 use axum::http::HeaderValue;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use workspace_local::dynamodb::{Changes, DynamoDb};
-use workspace_management::store::{Item, Table};
+use workspace_management::store::Table;
 
 use crate::{
     commands::list::{columns, key_columns, kinds},
     deployment::Deployment,
     query::{Query, Scope},
-    records::{text_of, to_json},
+    records::{key, text_of, to_json},
 };
 
 /// How many records of each kind the page shows.
@@ -65,8 +65,7 @@ impl Records {
 
     /// The newest records of every kind.
     pub(crate) async fn newest(&self) -> Result<View> {
-        let mut state = self.state.lock().await;
-        self.update(&mut state).await?;
+        let mut state = self.state().await?;
         if let Some(view) = &state.newest {
             return Ok(view.clone());
         }
@@ -91,8 +90,7 @@ impl Records {
         name: &str,
         attributes: &HashMap<String, String>,
     ) -> Result<Option<Value>> {
-        let mut state = self.state.lock().await;
-        self.update(&mut state).await?;
+        let state = self.state().await?;
         let mut kinds = state.kinds.iter();
         let Some(kind) = kinds.find(|kind| kind.table.noun == name) else {
             return Ok(None);
@@ -107,8 +105,7 @@ impl Records {
 
     /// The records that a request has created or changed, of each kind that has some.
     pub(crate) async fn stored_by(&self, request_id: &str) -> Result<Vec<Value>> {
-        let mut state = self.state.lock().await;
-        self.update(&mut state).await?;
+        let state = self.state().await?;
         let is_by_request = |record: &&Value| {
             ["request_id", "updated_request_id"]
                 .map(|name| text_of(record, name))
@@ -122,21 +119,19 @@ impl Records {
         Ok(views.filter(|view| view["total"] != 0).collect())
     }
 
-    /// Applies what has changed since the last call. Reads all records the first time, and if a
-    /// table was created again or cannot be followed.
-    async fn update(&self, state: &mut State) -> Result<()> {
-        if !state.kinds.is_empty() {
-            match state.follow() {
-                Ok(()) => return Ok(()),
-                Err(_) => *state = State::default(),
+    /// The state with all changes. Reads all records the first time, and if a table was created again
+    /// or cannot be followed.
+    async fn state(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock().await;
+        if state.kinds.is_empty() || state.follow().is_err() {
+            *state = State::default();
+            let mut read = Vec::new();
+            for table in kinds() {
+                read.push(Kind::read(table, &self.deployment, &self.dynamodb).await?);
             }
+            state.kinds = read;
         }
-        let mut read = Vec::new();
-        for table in kinds() {
-            read.push(Kind::read(table, &self.deployment, &self.dynamodb).await?);
-        }
-        state.kinds = read;
-        Ok(())
+        Ok(state)
     }
 }
 
@@ -160,10 +155,8 @@ impl Kind {
         let mut records = BTreeMap::new();
         let mut query = Query::new(table, Scope::All);
         while let Some(items) = query.next(deployment).await? {
-            let entries = items
-                .into_iter()
-                .map(|item| (key(table, &item), to_json(item)));
-            records.extend(entries);
+            let entries = items.into_iter().map(to_json);
+            records.extend(entries.map(|record| (key_of(table, &record), record)));
         }
         Ok(Self {
             table,
@@ -181,7 +174,7 @@ impl Kind {
         let changes = changes.read()?;
         let is_changed = !changes.is_empty();
         for change in changes {
-            let key = key(self.table, &change.key);
+            let key = key_of(self.table, &to_json(change.key));
             match change.record {
                 Some(record) => self.records.insert(key, to_json(record)),
                 None => self.records.remove(&key),
@@ -207,11 +200,10 @@ impl Kind {
     }
 }
 
-/// The values of an item's primary key.
-fn key(table: Table, item: &Item) -> Vec<String> {
-    let values = table.primary_key.iter().filter_map(|name| item.get(*name));
-    let texts = values.filter_map(|value| value.as_s().ok());
-    texts.cloned().collect()
+/// The values of a record's primary key.
+fn key_of(table: Table, record: &Value) -> Vec<String> {
+    let values = key(table, record).into_iter();
+    values.map(str::to_owned).collect()
 }
 
 /// When a record was last changed. Timestamps of one format are sorted like times.

@@ -32,36 +32,32 @@ const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by, state_id = :id 
 const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by, state_id = :id \
     REMOVE disabled_at, disabled_by";
 
-/// Disables an organization. With a wait, returns when no operation can succeed any more.
-pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) -> Result<()> {
+/// Disables or enables an organization. With a wait, returns when no operation can succeed any more.
+pub(super) async fn run(
+    org: &str,
+    wanted: &str,
+    wait: Option<Wait>,
+    session: &Session,
+) -> Result<()> {
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let mut organization = change(deployment, &operator, org, "disabled").await?;
-    eprintln!(
-        "the organization {org} is disabled: functions reject new requests within {} seconds, and the last writes end within {} seconds",
-        MAX_PARENT_TTL.as_secs(),
-        SAFE_WAIT.as_secs(),
-    );
+    let mut organization = change(deployment, &operator, org, wanted).await?;
+    let times = match wanted {
+        "disabled" => format!(
+            ": functions reject new requests within {} seconds, and the last writes end within {} seconds",
+            MAX_PARENT_TTL.as_secs(),
+            SAFE_WAIT.as_secs(),
+        ),
+        _ => String::new(),
+    };
+    eprintln!("the organization {org} is {wanted}{times}");
     if let Some(wait) = wait {
-        wait.run(
-            deployment,
-            "functions still use what they have cached, and their last writes end",
-        )
-        .await;
+        let reason = "functions still use what they have cached, and their last writes end";
+        wait.run(deployment, reason).await;
         if wait.is_safe() {
             eprintln!("no operation succeeds for {org} any more");
         }
     }
-    record::add_state(&mut organization);
-    print_record(&organization, org, session.json)
-}
-
-/// Enables an organization.
-pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
-    let mut organization = change(deployment, &operator, org, "enabled").await?;
-    eprintln!("the organization {org} is enabled");
     record::add_state(&mut organization);
     print_record(&organization, org, session.json)
 }

@@ -436,11 +436,11 @@ async function describeConflict(operation, { reason, resource_id: id, errors, ti
     return `taken by ${quote(parse(body).value[list][index].modelid)} with another id`;
   }
   if (!["other_name", "other_project_name"].includes(reason)) return uncapitalized(title);
+  const prefix = noun.replaceAll(" ", "-").replace(/y$/, "");
+  const { kind, key } = (await getJson("/stored")).find(({ kind }) => kind.startsWith(prefix));
   const ids = operation.parameters.filter((one) => !isHeader(one));
   const attributes = new URLSearchParams(ids.map((one) => [one.name, valueOf(one)]));
-  if (id) attributes.set(`${noun.replaceAll(" ", "_")}_id`, id);
-  const isOfNoun = (kind) => kind.startsWith(noun.replaceAll(" ", "-").replace(/y$/, ""));
-  const kind = Object.keys(shown.newest).find(isOfNoun);
+  if (id) attributes.set(key.at(-1), id);
   const { records } = await getJson(`/stored/${kind}?${attributes}`);
   const name = Object.keys(records[0]).find((attribute) => attribute.endsWith("_name"));
   return `taken by a ${noun} named ${quote(records[0][name])}`;

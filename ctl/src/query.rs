@@ -8,7 +8,12 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 
-use crate::{deployment::Deployment, progress::Counter, records::to_json, usage::UsageError};
+use crate::{
+    deployment::Deployment,
+    progress::Counter,
+    records::{owned_key, to_json},
+    usage::UsageError,
+};
 
 /// Which records to read.
 pub(crate) enum Scope {
@@ -51,8 +56,6 @@ pub(crate) struct Query {
     table: Table,
     index: Option<&'static str>,
     scope: Scope,
-    /// The name of the sort key, and how its values must begin.
-    sort_key_prefix: Option<(&'static str, String)>,
     /// The maximum number of records that are still read.
     limit: Option<usize>,
     /// The key after which the next request continues.
@@ -106,7 +109,6 @@ impl Query {
             table,
             index: None,
             scope,
-            sort_key_prefix: None,
             limit: None,
             after: None,
             is_scanned: false,
@@ -116,12 +118,6 @@ impl Query {
     /// Reads from an index, whose partition key the scope names.
     pub(crate) fn index(mut self, name: &'static str) -> Self {
         self.index = Some(name);
-        self
-    }
-
-    /// Reads only records whose sort key begins with a value.
-    pub(crate) fn sort_key_prefix(mut self, key: &'static str, prefix: String) -> Self {
-        self.sort_key_prefix = Some((key, prefix));
         self
     }
 
@@ -165,11 +161,7 @@ impl Query {
         };
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
-            let key = |record: &Value| -> Vec<String> {
-                let key = self.table.primary_key.iter();
-                key.map(|name| record[*name].to_string()).collect()
-            };
-            records.sort_by_cached_key(key);
+            records.sort_by_cached_key(|record| owned_key(self.table, record));
         }
         Ok(Page {
             records,
@@ -178,7 +170,6 @@ impl Query {
         })
     }
 
-    /// The table that it reads.
     pub(crate) fn table(&self) -> Table {
         self.table
     }
@@ -251,7 +242,7 @@ impl Query {
             let items = response.items.unwrap_or_default();
             return Ok((items, response.last_evaluated_key));
         };
-        let mut query = deployment
+        let query = deployment
             .client
             .query()
             .table_name(name)
@@ -262,12 +253,6 @@ impl Query {
             .expression_attribute_values(":value", text(&values[0]))
             .set_exclusive_start_key(self.after.clone())
             .set_limit(limit);
-        if let Some((sort_key, prefix)) = &self.sort_key_prefix {
-            query = query
-                .key_condition_expression("#key = :value AND begins_with(#sort_key, :prefix)")
-                .expression_attribute_names("#sort_key", *sort_key)
-                .expression_attribute_values(":prefix", text(prefix));
-        }
         let response = query.send().await?;
         let items = response.items.unwrap_or_default();
         Ok((items, response.last_evaluated_key))

@@ -72,3 +72,9 @@ pub(crate) fn key(table: Table, record: &Value) -> Vec<&str> {
     let names = table.primary_key.iter();
     names.map(|name| text_of(record, name)).collect()
 }
+
+/// The same values for a collection that outlives the record.
+pub(crate) fn owned_key(table: Table, record: &Value) -> Vec<String> {
+    let values = key(table, record).into_iter();
+    values.map(str::to_owned).collect()
+}

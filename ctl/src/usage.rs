@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use workspace_management::values::Identifier;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use workspace_management::{store::Table, values::Identifier};
 
 /// An invalid argument. The process exits with 2, like after other usage errors.
 ///
@@ -24,4 +25,18 @@ pub(crate) fn identifier(text: &str) -> Result<String, &'static str> {
         Some(_) => Ok(text.to_owned()),
         None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
     }
+}
+
+/// Parses the noun of one of these tables.
+pub(crate) fn kind_parser(
+    tables: impl Iterator<Item = Table>,
+) -> impl TypedValueParser<Value = Table> {
+    PossibleValuesParser::new(tables.map(|table| table.noun))
+        .try_map(|noun| table_of(&noun).ok_or("unknown kind"))
+}
+
+/// The table whose records are called like this.
+pub(crate) fn table_of(noun: &str) -> Option<Table> {
+    let mut tables = Table::ALL.iter().copied();
+    tables.find(|table| table.noun == noun)
 }

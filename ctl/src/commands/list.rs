@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 use workspace_management::store::Table;
 
@@ -16,7 +16,7 @@ use crate::{
     records::get,
     session::Session,
     similar,
-    usage::{UsageError, identifier},
+    usage::{UsageError, identifier, kind_parser},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "upd
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The kind of records
-    #[arg(value_parser = kind_parser())]
+    #[arg(value_parser = kind_parser(kinds()))]
     kind: Table,
     #[arg(long, help = scope_help("organization", "org"), value_parser = identifier)]
     org: Option<String>,
@@ -59,13 +59,6 @@ pub(crate) fn kinds() -> impl Iterator<Item = Table> {
         .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
 }
 
-fn kind_parser() -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(kinds().map(|table| table.noun)).try_map(|name| {
-        let table = kinds().find(|table| table.noun == name);
-        table.ok_or("unknown kind")
-    })
-}
-
 /// The help of an option that selects records by an identifier of their partition key.
 fn scope_help(noun: &str, identifier: &str) -> String {
     let kinds: Vec<_> = kinds()
@@ -75,7 +68,6 @@ fn scope_help(noun: &str, identifier: &str) -> String {
     format!("Only records of this {noun} ({})", kinds.join(", "))
 }
 
-/// Lists records.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();
@@ -157,24 +149,14 @@ async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Resu
     })
 }
 
-/// The attribute that joins identifiers with `#`, and those that contain its parts.
-fn joined(table: Table) -> Option<(&'static str, &'static [&'static str])> {
-    match (table, table.partition) {
-        (Table::MODELS, _) => Some(("model", &["model_type", "model_id"])),
-        (_, [_, _]) => Some((table.primary_key[0], &["org_id", "project_id"])),
-        (_, [_, _, _]) => Some((table.primary_key[0], &["org_id", "project_id", "team_id"])),
-        _ => None,
-    }
-}
-
-/// The names of a record's key, with the parts of a joined one instead of it.
+/// The attributes that identify a record: those of its key, or the parts of one that is joined.
 pub(crate) fn key_columns(table: Table) -> Vec<&'static str> {
-    let joined = joined(table);
-    let key = table.primary_key.iter().flat_map(|name| match joined {
-        Some((joined, parts)) if joined == *name => parts.to_vec(),
-        _ => vec![*name],
-    });
-    key.collect()
+    let ids = ["org_id", "project_id", "team_id"];
+    let sort_key = match table {
+        Table::MODELS => &["model_type", "model_id"],
+        _ => &table.primary_key[1..],
+    };
+    [&ids[..table.partition.len()], sort_key].concat()
 }
 
 /// The columns of a table of records: the key, then the content, then the audit attributes.

@@ -49,7 +49,17 @@ pub(crate) enum Command {
     },
     /// Reject every request for an organization, with any key or without one
     #[command(after_help = state::DISABLE_EXAMPLES)]
-    Disable(DisableOptions),
+    Disable {
+        #[arg(value_parser = identifier, help = ORG_HELP)]
+        org: String,
+        /// Exit as soon as the organization is marked, while functions still accept requests
+        #[arg(long)]
+        no_wait: bool,
+        #[command(flatten)]
+        wait: Wait,
+        #[command(flatten)]
+        _yes: Confirmation,
+    },
     /// Accept requests for a disabled organization again
     #[command(after_help = state::ENABLE_EXAMPLES)]
     Enable {
@@ -78,19 +88,6 @@ const SHOW_EXAMPLES: &str = "\
 Examples:
   workspacectl orgs show globex
   workspacectl orgs show globex --json";
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct DisableOptions {
-    #[arg(value_parser = identifier, help = ORG_HELP)]
-    org: String,
-    /// Exit as soon as the organization is marked, while functions still accept requests
-    #[arg(long)]
-    no_wait: bool,
-    #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
-    _yes: Confirmation,
-}
 
 /// The columns of an organization.
 const COLUMNS: [&str; 8] = [
@@ -128,9 +125,11 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             }
             Ok(())
         }
-        Command::Disable(options) => {
-            let wait = (!options.no_wait).then_some(options.wait);
-            state::run(&options.org, "disabled", wait, session).await
+        Command::Disable {
+            org, no_wait, wait, ..
+        } => {
+            let wait = (!no_wait).then_some(wait);
+            state::run(&org, "disabled", wait, session).await
         }
         Command::Enable { org } => state::run(&org, "enabled", None, session).await,
         Command::Export(options) => export::run(options, session).await,

@@ -132,7 +132,6 @@ pub(crate) struct Project {
     project: String,
 }
 
-/// Removes a record.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let (export, confirmation) = (options.export.as_deref(), options.confirmation);
     let target = match options.command {

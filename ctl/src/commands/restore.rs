@@ -47,7 +47,6 @@ pub(crate) struct Options {
     force_older: bool,
 }
 
-/// Copies records and reports what became of them.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
     if scope.to == Some(Table::KEYS) && !scope.keys {

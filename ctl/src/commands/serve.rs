@@ -99,20 +99,20 @@ fn routes(
 ) -> Result<Router> {
     let key_cache = Duration::from_secs(options.key_cache);
     let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
-    let service = Service::new(store, options.anonymous_operations());
+    let service = Service::new(store, options.anonymous);
     let api = gateway::routes(
         Arc::new(service),
         options.cors.as_deref(),
         options.rate_limit,
     )?;
-    let anonymous_allowed = options.anonymous_operations() == AnonymousOperations::Allowed;
+    let anonymous_allowed = options.anonymous == AnonymousOperations::Allowed;
     let page = page::routes(deployment, dynamodb, anonymous_allowed)?;
     Ok(api.merge(page))
 }
 
 /// Prints where the service listens, and a request for each operation.
 fn print_addresses(options: &Options, api_url: &str, dynamodb_url: &str, json: bool) -> Result<()> {
-    let default_key = match options.anonymous_operations() {
+    let default_key = match options.anonymous {
         AnonymousOperations::Allowed => None,
         AnonymousOperations::Denied => Some(DEMO_KEY),
     };

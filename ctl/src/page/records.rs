@@ -18,7 +18,7 @@ use crate::{
     commands::list::{columns, key_columns, kinds},
     deployment::Deployment,
     query::{Query, Scope},
-    records::{key, text_of, to_json},
+    records::{owned_key, text_of, to_json},
 };
 
 /// How many records of each kind the page shows.
@@ -156,7 +156,7 @@ impl Kind {
         let mut query = Query::new(table, Scope::All);
         while let Some(items) = query.next(deployment).await? {
             let entries = items.into_iter().map(to_json);
-            records.extend(entries.map(|record| (key_of(table, &record), record)));
+            records.extend(entries.map(|record| (owned_key(table, &record), record)));
         }
         Ok(Self {
             table,
@@ -174,7 +174,7 @@ impl Kind {
         let changes = changes.read()?;
         let is_changed = !changes.is_empty();
         for change in changes {
-            let key = key_of(self.table, &to_json(change.key));
+            let key = owned_key(self.table, &to_json(change.key));
             match change.record {
                 Some(record) => self.records.insert(key, to_json(record)),
                 None => self.records.remove(&key),
@@ -198,12 +198,6 @@ impl Kind {
             "records": records,
         })
     }
-}
-
-/// The values of a record's primary key.
-fn key_of(table: Table, record: &Value) -> Vec<String> {
-    let values = key(table, record).into_iter();
-    values.map(str::to_owned).collect()
 }
 
 /// When a record was last changed. Timestamps of one format are sorted like times.

@@ -7,7 +7,6 @@ use workspace_management::store::{Table, TableNames};
 use super::Outcome;
 use crate::deployment::Stack;
 
-/// An output of a stack.
 pub(super) fn output(description: &Description, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;

@@ -85,7 +85,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// Parses the overlap of a rotation.
 pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
     let overlap = duration(text)?;
     match overlap.as_secs() <= 30 * DAY {

@@ -49,7 +49,6 @@ pub(crate) struct Options {
     allow: Option<Vec<String>>,
 }
 
-/// Creates a key.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
     check_output()?;

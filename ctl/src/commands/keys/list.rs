@@ -57,7 +57,6 @@ pub(crate) struct Options {
     page: PageOptions,
 }
 
-/// Lists keys.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let query = match &options.org {

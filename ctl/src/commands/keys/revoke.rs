@@ -22,7 +22,6 @@ Examples:
   workspacectl keys revoke - < leaked-keys.txt
   workspacectl keys revoke --all --org globex";
 
-/// Revokes keys, or all keys of an organization.
 pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
     let selected = keys.selected()?;
     let deployment = session.deployment().await?;

@@ -49,7 +49,6 @@ pub(crate) struct Options {
     run: Option<String>,
 }
 
-/// Replaces keys, or all keys of an organization.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let selected = options.keys.selected()?;
     let expires = options.expires.map(|expiry| expiry.time(SystemTime::now()));
@@ -163,7 +162,6 @@ impl Rotation<'_> {
         Ok(())
     }
 
-    /// Replaces a key.
     async fn replace(&self, mut item: Value) -> Result<()> {
         let old: KeyRecord = serde_json::from_value(item.clone())?;
         let expiry = self.options.expires.map_or_else(|| issued_for(&item), Ok)?;

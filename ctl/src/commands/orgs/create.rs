@@ -26,7 +26,6 @@ pub(crate) struct Options {
     if_absent: bool,
 }
 
-/// Registers an organization.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
     let deployment = session.deployment().await?;

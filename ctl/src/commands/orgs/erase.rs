@@ -52,7 +52,6 @@ pub(crate) struct Options {
     confirmation: Confirmation,
 }
 
-/// Erases an organization.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, export, .. } = &options;
     options.confirmation.check()?;

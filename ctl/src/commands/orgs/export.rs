@@ -37,7 +37,6 @@ pub(crate) struct Options {
     out: Option<PathBuf>,
 }
 
-/// Exports an organization.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, out } = options;
     let file = out.filter(|file| file != Path::new("-"));

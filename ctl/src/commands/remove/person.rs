@@ -32,7 +32,6 @@ const MAX_PASSES: u32 = 5;
 /// The time between two passes, in which the index catches up. It usually takes less than a second.
 pub const PAUSE: Duration = Duration::from_secs(2);
 
-/// Removes a person from all teams.
 pub(crate) async fn run(
     org: &str,
     user: &str,

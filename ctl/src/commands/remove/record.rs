@@ -43,7 +43,6 @@ impl Target {
         similar::report(deployment, vec![team.clone()], user, was_member).await
     }
 
-    /// Reads the record.
     pub(super) async fn get(&self, deployment: &Deployment) -> Result<Option<Value>> {
         get(deployment, self.table, &self.key()).await
     }
@@ -91,7 +90,6 @@ impl Target {
     }
 }
 
-/// Removes a record and prints it.
 pub(crate) async fn run(target: &Target, export: Option<&Path>, session: &Session) -> Result<()> {
     let mut export = export.map(AppendedExport::open).transpose()?;
     let deployment = session.deployment().await?;

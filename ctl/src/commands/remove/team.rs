@@ -38,7 +38,6 @@ pub fn target(project: &str, team: &str) -> Target {
     }
 }
 
-/// Removes a team and its members.
 pub(crate) async fn run(
     target: &Target,
     wait: Wait,

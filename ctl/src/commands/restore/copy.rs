@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    records::{has, key, to_json},
+    records::{has, owned_key, to_json},
     session::Operator,
     write::{MAX_ACTIONS, put, transact},
 };
@@ -59,7 +59,6 @@ struct Batch {
 }
 
 impl Restore<'_> {
-    /// Copies the records of a source.
     pub(super) async fn run(&mut self, source: &Source<'_>) -> Result<()> {
         for tables in &order() {
             let mut batch = Batch::default();
@@ -152,7 +151,7 @@ impl Restore<'_> {
     /// Reports what a copy would do.
     async fn plan(&mut self, batch: Batch) -> Result<()> {
         for (table, record) in batch.records {
-            let key: Vec<_> = key(table, &record).into_iter().map(str::to_owned).collect();
+            let key = owned_key(table, &record);
             let outcome = match self.parents.read(table, &key).await? {
                 Some(existing) => compare(&record, &existing),
                 None => Outcome::Copied,
@@ -165,7 +164,6 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// The actions of a transaction.
     fn actions(
         &self,
         parents: &[Parent],

@@ -1,16 +1,18 @@
 //! Which records `restore` was asked for.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{records::text_of, usage::identifier};
+use crate::{
+    records::text_of,
+    usage::{identifier, kind_parser},
+};
 
 /// The options that select records.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Scope {
     /// The kind of the records. Required for a table; each line of a file names its kind
-    #[arg(long, value_name = "KIND", value_parser = kind_parser())]
+    #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     pub(super) to: Option<Table>,
     /// Only records of this organization. A table requires this option or --all-orgs, and so does a
     /// file with records of more than one organization
@@ -29,17 +31,6 @@ pub(crate) struct Scope {
     /// Keys in an export cannot be restored, because their hashes are omitted
     #[arg(long)]
     pub(super) keys: bool,
-}
-
-fn kind_parser() -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(Table::ALL.iter().map(|table| table.noun))
-        .try_map(|name| named(&name).ok_or("unknown kind"))
-}
-
-/// The table whose records are called like this.
-pub(super) fn named(noun: &str) -> Option<Table> {
-    let mut tables = Table::ALL.iter().copied();
-    tables.find(|table| table.noun == noun)
 }
 
 impl Scope {

@@ -14,12 +14,12 @@ use workspace_management::store::{Item, Table};
 
 use super::{
     record::{organization, violation},
-    scope::{Scope, named},
+    scope::Scope,
 };
 use crate::{
     deployment::Deployment,
     records::{key, to_json},
-    usage::UsageError,
+    usage::{UsageError, table_of},
 };
 
 /// A file with a record in each line, of which those in the scope can be read several times.
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
     fn parse(&self, place: &str, line: &str) -> Result<Line> {
         let mut line: Value = serde_json::from_str(line)
             .map_err(|_| anyhow!("{place} is not complete JSON: use a file of `orgs export`"))?;
-        let table = line["table"].as_str().and_then(named);
+        let table = line["table"].as_str().and_then(table_of);
         let table = table.with_context(|| format!("{place} has no known table"))?;
         let record = line["record"].take();
         if !record.is_object() {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use axum::http::uri::Authority;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::auth::AnonymousOperations;
 
 /// The default address to listen on.
@@ -31,8 +32,8 @@ pub(crate) struct Options {
     pub(super) key_cache: u64,
     /// Whether operations with an optional API key accept callers without one, like the template's
     /// AnonymousOperations
-    #[arg(long, value_name = "POLICY", default_value = "allowed")]
-    anonymous: Anonymous,
+    #[arg(long, value_name = "POLICY", default_value = "allowed", value_parser = anonymous_parser())]
+    pub(super) anonymous: AnonymousOperations,
     /// Respond with 429 to more than this number of requests per second, as API Gateway does
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) rate_limit: Option<u32>,
@@ -51,11 +52,11 @@ pub(crate) struct Options {
     pub(super) open: bool,
 }
 
-/// Whether callers need an API key for every operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Anonymous {
-    Allowed,
-    Denied,
+fn anonymous_parser() -> impl TypedValueParser<Value = AnonymousOperations> {
+    PossibleValuesParser::new(["allowed", "denied"]).map(|policy| match &*policy {
+        "allowed" => AnonymousOperations::Allowed,
+        _ => AnonymousOperations::Denied,
+    })
 }
 
 /// Parses an origin, and writes it as browsers send it: in lower case, without the default port.
@@ -75,7 +76,6 @@ fn origin(text: &str) -> Result<String, &'static str> {
         .ok_or("give a scheme, a host in ASCII and a port, such as http://localhost:5173")
 }
 
-/// Parses the name of a host.
 fn host_name(text: &str) -> Result<String, &'static str> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let is_valid = !text.is_empty() && text.bytes().all(is_part);
@@ -85,13 +85,6 @@ fn host_name(text: &str) -> Result<String, &'static str> {
 }
 
 impl Options {
-    pub(super) fn anonymous_operations(&self) -> AnonymousOperations {
-        match self.anonymous {
-            Anonymous::Allowed => AnonymousOperations::Allowed,
-            Anonymous::Denied => AnonymousOperations::Denied,
-        }
-    }
-
     /// The settings that are not the default, as options. The ports are printed anyway.
     pub(super) fn settings(&self) -> Vec<String> {
         let mut settings = Vec::new();
@@ -101,7 +94,7 @@ impl Options {
         if self.key_cache != KEY_CACHE {
             settings.push(format!("--key-cache {}", self.key_cache));
         }
-        if self.anonymous == Anonymous::Denied {
+        if self.anonymous == AnonymousOperations::Denied {
             settings.push("--anonymous denied".to_owned());
         }
         let limit = self.rate_limit.iter();

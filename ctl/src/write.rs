@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_whose_response_is_lost_succeeds() {
+    async fn a_write_whose_response_is_lost_has_the_outcome_of_its_first_attempt() {
         let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
         let network = http_client(Lossy(dynamodb.clone()));
         let config = sdk_config("http://dynamodb").http_client(network);
@@ -155,12 +155,21 @@ mod tests {
 
         let failed = transact(&deployment, vec![action]).await;
         assert!(failed.is_ok_and(|failed| failed.is_empty()));
-        assert_eq!(dynamodb.records(Table::TEAMS), [team.clone()]);
-
-        for expected in [Deletion::Done, Deletion::Missing] {
+        assert_eq!(dynamodb.records(Table::TEAMS).len(), 1);
+        let mut other = team.clone();
+        other["created_at"] = "2026-02-02T00:00:00.000Z".into();
+        for (stored, expected) in [
+            (&other, Deletion::Changed),
+            (&team, Deletion::Done),
+            (&team, Deletion::Missing),
+        ] {
+            if expected != Deletion::Missing {
+                dynamodb.put(Table::TEAMS, stored);
+            }
             let deletion = condition.delete(&deployment).await;
             assert!(deletion.is_ok_and(|deletion| deletion == expected));
-            assert!(dynamodb.records(Table::TEAMS).is_empty());
+            let count = dynamodb.records(Table::TEAMS).len();
+            assert_eq!(count, usize::from(expected == Deletion::Changed));
         }
     }
 }

@@ -68,7 +68,7 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
 pub(crate) enum OrganizationState {
     NotRead,
     /// It is enabled. The `request_id` of its record identifies its registration.
-    Enabled(Option<String>),
+    Enabled(Option<Arc<str>>),
     /// It is disabled or not registered.
     Disabled,
 }
@@ -78,7 +78,7 @@ impl OrganizationState {
         match item {
             Some(item) if !item.contains_key("disabled_at") => {
                 let request_id = item.get("request_id").and_then(|id| id.as_s().ok());
-                Self::Enabled(request_id.cloned())
+                Self::Enabled(request_id.map(|id| id.as_str().into()))
             }
             _ => Self::Disabled,
         }
@@ -92,7 +92,7 @@ pub struct Store {
     /// Accepted API keys, by their id.
     keys: Cache<Arc<KeyRecord>>,
     /// The `request_id`s of enabled organizations, by their id.
-    organizations: Cache<Option<String>>,
+    organizations: Cache<Option<Arc<str>>>,
     /// Teams that are not being removed, by `<organization>#<project>#<team>`.
     teams: Cache<()>,
 }
@@ -170,7 +170,7 @@ impl Store {
         key: Option<&KeyRecord>,
         now: SystemTime,
     ) -> Result<OrganizationState> {
-        let is_usable = |id: &Option<String>| key.is_none_or(|key| key.is_of(id.as_deref()));
+        let is_usable = |id: &Option<Arc<str>>| key.is_none_or(|key| key.is_of(id.as_deref()));
         if state == OrganizationState::NotRead {
             if let Some(request_id) = self.organizations.get(id, now).filter(is_usable) {
                 return Ok(OrganizationState::Enabled(request_id));

@@ -36,7 +36,10 @@ use aws_sdk_dynamodb::{
 use fastrand::Rng;
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, json, value::to_raw_value};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 use workspace_local::{
     demo::key_record,
     dynamodb::http_client,
@@ -51,18 +54,17 @@ use workspace_management::{
     service::{Service, TIMEOUT},
     store::{AdditionalRetries, Store, Table},
 };
-use workspacectl::{deployment::Deployment, session::Operator};
-
-use self::{
-    network::{Network, Sender},
-    tables::Tables,
-    weakness::Weakness,
+use workspacectl::{
+    deployment::Deployment,
+    session::Operator,
+    wait::{SAFE_WAIT, Wait},
 };
+
+use self::{network::Network, tables::Tables, weakness::Weakness};
 
 /// The processes of a simulation.
 struct World {
     tables: Tables,
-    rng: Rng,
     weakness: Option<Weakness>,
     started: Instant,
     services: [Service; 2],
@@ -70,10 +72,18 @@ struct World {
     is_finished: AtomicBool,
 }
 
+/// A request that a client sends.
+struct Request {
+    path: String,
+    body: Value,
+    /// What it adds, such as a user.
+    content: String,
+    is_anonymous: bool,
+}
+
 /// A request as its caller saw it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Attempt {
-    /// What the request adds, such as a user.
     content: String,
     request_id: String,
     began: Duration,
@@ -82,18 +92,13 @@ struct Attempt {
 }
 
 impl World {
-    async fn new(seed: u64, weakness: Option<Weakness>) -> Arc<Self> {
+    /// A world, and the source of randomness for what happens in it.
+    async fn new(seed: u64, weakness: Option<Weakness>) -> (Arc<Self>, Rng) {
         fastrand::seed(seed); // for the waits of the SDK
         let mut rng = Rng::with_seed(seed);
         let tables = Tables::new().await;
         let services = [0, 1].map(|_| {
-            let network = Network {
-                tables: tables.clone(),
-                rng: Arc::new(Mutex::new(rng.fork())),
-                sender: Sender::Function,
-                weakness,
-                index_reads: Arc::default(),
-            };
+            let network = Network::new(&tables, &mut rng, None);
             let config = sdk_config("http://dynamodb")
                 .http_client(http_client(network))
                 .retry_partition(new_retry_partition());
@@ -101,14 +106,14 @@ impl World {
             let store = Store::new(config, table_names(), Duration::from_secs(3600));
             Service::new(store, AnonymousOperations::Allowed)
         });
-        Arc::new(Self {
+        let world = Self {
             tables,
-            rng,
             weakness,
             started: Instant::now(),
             services,
             is_finished: AtomicBool::new(false),
-        })
+        };
+        (Arc::new(world), rng)
     }
 
     /// Registers an organization with a key, and returns the key.
@@ -143,6 +148,26 @@ impl World {
         !self.is_finished.load(Ordering::Relaxed)
     }
 
+    /// Starts a client that sends random requests, with pauses of up to so many seconds.
+    fn spawn_client(
+        self: &Arc<Self>,
+        key: &str,
+        rng: &mut Rng,
+        max_pause: u64,
+        new_request: impl Fn(&mut Rng) -> Request + Send + 'static,
+    ) -> JoinHandle<Vec<Attempt>> {
+        let (world, key, mut rng) = (self.clone(), key.to_owned(), rng.fork());
+        tokio::spawn(async move {
+            let mut attempts = Vec::new();
+            while world.is_running() {
+                let request = new_request(&mut rng);
+                attempts.push(world.send(&mut rng, &key, request).await);
+                pause(&mut rng, 0..max_pause).await;
+            }
+            attempts
+        })
+    }
+
     /// Lets the clients stop after a while.
     async fn finish(&self) {
         sleep(Duration::from_secs(30)).await;
@@ -157,14 +182,8 @@ impl World {
 
     /// A deployment, and when its requests that read an index were sent.
     fn observed_deployment(&self, rng: &mut Rng) -> (Deployment, Arc<Mutex<Vec<Instant>>>) {
-        let index_reads = Arc::default();
-        let network = Network {
-            tables: self.tables.clone(),
-            rng: Arc::new(Mutex::new(rng.fork())),
-            sender: Sender::Operator,
-            weakness: self.weakness,
-            index_reads: Arc::clone(&index_reads),
-        };
+        let network = Network::new(&self.tables, rng, self.weakness);
+        let index_reads = network.index_reads.clone();
         let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(3));
         let config = sdk_config("http://dynamodb")
             .http_client(http_client(network))
@@ -178,13 +197,22 @@ impl World {
         (deployment, index_reads)
     }
 
+    /// How long a run of a command waits.
+    fn wait(&self, is_rerun: bool) -> Wait {
+        match self.weakness {
+            Some(Weakness::NoWaitInRerun) if is_rerun => Wait::seconds(0),
+            _ => Wait::seconds(SAFE_WAIT.as_secs()),
+        }
+    }
+
     /// Sends a request to one of the services.
-    async fn send(&self, rng: &mut Rng, path: &str, key: &str, body: &Value) -> Attempt {
+    async fn send(&self, rng: &mut Rng, key: &str, request: Request) -> Attempt {
         let began = self.now();
         let request_id = format!("request-{}", rng.u64(..));
+        let key = if request.is_anonymous { "" } else { key };
         let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
-        let body = body.to_string();
-        let mut event = http_event("POST", path, &headers, Some(body.as_bytes()));
+        let body = request.body.to_string();
+        let mut event = http_event("POST", &request.path, &headers, Some(body.as_bytes()));
         event["requestContext"]["requestId"] = json!(request_id);
         let received_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + began;
         let mut context = Context::default();
@@ -194,7 +222,7 @@ impl World {
         let service = &self.services[rng.usize(0..2)];
         let response = json!(service.handle(event, received_at).await);
         Attempt {
-            content: String::new(),
+            content: request.content,
             request_id,
             began,
             ended: self.now(),
@@ -214,6 +242,21 @@ fn operator(number: usize) -> Operator {
         name: format!("operator-{number}"),
         run_id: format!("{number:016x}"),
     }
+}
+
+/// When a run of a command is killed: the last one, the fourth, after a time that no run needs.
+fn time_until_kill(run: usize, rng: &mut Rng) -> Duration {
+    let is_killed = run < 3 && rng.bool();
+    Duration::from_secs(if is_killed { rng.u64(0..140) } else { 600 })
+}
+
+/// What the tasks return, in their order.
+async fn join<T: IntoIterator>(tasks: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T::Item> {
+    let mut results = Vec::new();
+    for task in tasks {
+        results.extend(task.await.expect("no panic"));
+    }
+    results
 }
 
 async fn pause(rng: &mut Rng, seconds: std::ops::Range<u64>) {
@@ -270,18 +313,20 @@ fn assert_holds<F: Future<Output = Vec<String>>>(simulation: impl Fn(u64) -> F +
     );
 }
 
-/// Asserts that a seed violates a rule: one of the seeds from `first`, which probably does.
+/// Asserts that a simulation violates a rule with each weakness, for one of the seeds from the given
+/// one, which probably does.
 fn assert_breaks<F: Future<Output = Vec<String>>>(
-    weakness: Weakness,
-    first: u64,
-    simulation: impl Fn(u64) -> F + Sync,
+    simulation: impl Fn(u64, Option<Weakness>) -> F + Sync,
+    weaknesses: &[(Weakness, u64)],
 ) {
-    for seed in (first..first + 600).step_by(2) {
-        let violated = run(seed..seed + 2, &simulation);
-        if let Some((seed, violations)) = violated.first() {
-            println!("{weakness:?}: seed {seed}: {}", violations[0]);
-            return;
-        }
+    for (weakness, first) in weaknesses {
+        let mut pairs = (*first..first + 600).step_by(2);
+        let violated = pairs.find_map(|seed| {
+            let simulation = |seed| simulation(seed, Some(*weakness));
+            run(seed..seed + 2, simulation).into_iter().next()
+        });
+        let (seed, violations) = violated
+            .unwrap_or_else(|| panic!("{weakness:?} breaks no rule in 600 schedules from {first}"));
+        println!("{weakness:?}: seed {seed}: {}", violations[0]);
     }
-    panic!("{weakness:?} breaks no rule in 600 schedules from {first}");
 }

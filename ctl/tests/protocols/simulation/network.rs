@@ -1,7 +1,6 @@
 //! The network between a process and DynamoDB.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -36,26 +35,27 @@ pub(super) const MAX_LAG_OF_INDEXES: Duration = person::PAUSE;
 /// simulations, because DynamoDB documents no limit.
 const MAX_LAG_OF_TABLES: Duration = Duration::from_secs(600);
 
-/// Who sends a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sender {
-    Function,
-    Operator,
-}
-
 /// The network between a process and DynamoDB. Requests take a while, and a write can arrive up to
 /// 20 seconds late, even if its sender has given up or was killed.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Network {
-    pub(super) tables: Tables,
-    pub(super) rng: Arc<Mutex<Rng>>,
-    pub(super) sender: Sender,
-    pub(super) weakness: Option<Weakness>,
+    tables: Tables,
+    rng: Arc<Mutex<Rng>>,
+    weakness: Option<Weakness>,
     /// When requests that read an index were sent.
     pub(super) index_reads: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Network {
+    pub(super) fn new(tables: &Tables, rng: &mut Rng, weakness: Option<Weakness>) -> Self {
+        Self {
+            tables: tables.clone(),
+            rng: Arc::new(Mutex::new(rng.fork())),
+            weakness,
+            index_reads: Arc::default(),
+        }
+    }
+
     fn random(&self, limit: u64) -> u64 {
         self.rng.lock().expect("a lock").u64(0..limit)
     }
@@ -68,7 +68,7 @@ impl Network {
     fn weaken(&self, request: &HttpRequest) -> HttpRequest {
         let mut body = body_of(request);
         let action = action(request);
-        if let (Some(weakness), Sender::Operator) = (self.weakness, self.sender) {
+        if let Some(weakness) = self.weakness {
             weakness.apply(action, &mut body);
         }
         new_request(action, body.to_string())
@@ -98,10 +98,8 @@ impl Network {
         let weakened = self.weaken(&request);
         if is_read(&request) {
             if body_of(&request)["IndexName"].is_string() {
-                self.index_reads
-                    .lock()
-                    .expect("a lock")
-                    .push(Instant::now());
+                let mut index_reads = self.index_reads.lock().expect("a lock");
+                index_reads.push(Instant::now());
             }
             sleep(self.milliseconds(300)).await;
             let response = self.read(&request, &weakened).await;
@@ -139,11 +137,5 @@ impl HttpConnector for Network {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let network = self.clone();
         HttpConnectorFuture::new(async move { network.send(request).await })
-    }
-}
-
-impl fmt::Debug for Network {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Network")
     }
 }

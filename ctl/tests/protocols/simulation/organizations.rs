@@ -12,45 +12,38 @@ use workspacectl::{
         keys::{NewKey, insert},
         orgs::{erase::Erasure, record, state::change},
     },
-    wait::{SAFE_WAIT, Wait},
+    wait::SAFE_WAIT,
 };
 
-use super::{Attempt, Weakness, World, assert_breaks, assert_holds, operator, pause};
+use super::{
+    Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, operator, pause,
+    time_until_kill,
+};
 
-/// Sends requests for an organization.
-pub(super) async fn write_records(
-    world: Arc<World>,
-    org: &'static str,
-    key: String,
-    mut rng: Rng,
-) -> Vec<Attempt> {
-    let mut attempts = Vec::new();
-    while world.is_running() {
-        let name = format!("n{}", rng.u64(..));
-        let (path, body) = match rng.u8(0..3) {
-            0 => (
-                format!("/api/v1/org/{org}/dataStores/create"),
-                json!({ "dataStoreName": name }),
-            ),
-            1 => (
-                format!("/api/v1/project/{org}/apollo/createNewTeamOnProject"),
-                json!({ "teamName": name }),
-            ),
-            _ => (
-                format!("/api/v1/bot/playground/{name}/voice"),
-                json!({ "type": "male", "enabled": true }),
-            ),
-        };
-        let is_anonymous = path.ends_with("dataStores/create") && rng.bool();
-        let key = if is_anonymous { "" } else { &key };
-        let attempt = world.send(&mut rng, &path, key, &body).await;
-        attempts.push(Attempt {
-            content: name,
-            ..attempt
-        });
-        pause(&mut rng, 0..5).await;
+/// Creates a record of an organization.
+pub(super) fn create_record(org: &str, rng: &mut Rng) -> Request {
+    let name = format!("n{}", rng.u64(..));
+    let kind = rng.u8(0..3);
+    let (path, body) = match kind {
+        0 => (
+            format!("/api/v1/org/{org}/dataStores/create"),
+            json!({ "dataStoreName": name }),
+        ),
+        1 => (
+            format!("/api/v1/project/{org}/apollo/createNewTeamOnProject"),
+            json!({ "teamName": name }),
+        ),
+        _ => (
+            format!("/api/v1/bot/playground/{name}/voice"),
+            json!({ "type": "male", "enabled": true }),
+        ),
+    };
+    Request {
+        path,
+        body,
+        content: name,
+        is_anonymous: kind == 0 && rng.bool(),
     }
-    attempts
 }
 
 /// The records of an organization, apart from its own.
@@ -67,19 +60,18 @@ fn records_of(world: &World, org: &str) -> Vec<Value> {
     records.filter(is_own).collect()
 }
 
+/// The record of `acme`.
+fn organization(world: &World) -> Option<Value> {
+    let mut organizations = world.tables.records(Table::ORGANIZATIONS).into_iter();
+    organizations.find(|organization| organization["org_id"] == "acme")
+}
+
 /// Disables an organization, and checks that no operation succeeds after the wait.
-async fn disable(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
-    let world = World::new(seed, weakness).await;
-    let mut rng = world.rng.clone();
+async fn disable(seed: u64) -> Vec<String> {
+    let (world, mut rng) = World::new(seed, None).await;
     let key = world.register("acme", 1);
-    let writers = [0, 1, 2].map(|_| {
-        tokio::spawn(write_records(
-            world.clone(),
-            "acme",
-            key.clone(),
-            rng.fork(),
-        ))
-    });
+    let create = |rng: &mut Rng| create_record("acme", rng);
+    let writers = [0, 1, 2].map(|_| world.spawn_client(&key, &mut rng, 5, create));
     pause(&mut rng, 5..60).await;
     let deployment = world.deployment(&mut rng);
     let changed = change(&deployment, &operator(0), "acme", "disabled").await;
@@ -87,10 +79,7 @@ async fn disable(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     sleep(SAFE_WAIT).await;
     let (disabled, before) = (world.now(), records_of(&world, "acme"));
     world.finish().await;
-    let mut attempts = Vec::new();
-    for writer in writers {
-        attempts.extend(writer.await.expect("attempts"));
-    }
+    let attempts = join(writers).await;
     sleep(Duration::from_secs(60)).await; // for the last late writes
     let mut violations = world.invalid_records();
     let after = records_of(&world, "acme");
@@ -108,8 +97,7 @@ async fn disable(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
 
 /// Two operators disable and enable an organization, each more than once. The last command decides.
 async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
-    let world = World::new(seed, weakness).await;
-    let mut rng = world.rng.clone();
+    let (world, mut rng) = World::new(seed, weakness).await;
     world.register("acme", 1);
     let commands = [0, 1].map(|number| {
         let (world, mut rng) = (world.clone(), rng.fork());
@@ -125,18 +113,11 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
             done
         })
     });
-    let mut done = Vec::new();
-    for command in commands {
-        done.extend(command.await.expect("commands"));
-    }
+    let mut done = join(commands).await;
     sleep(Duration::from_secs(60)).await; // for the last late writes
     done.sort();
-    let last = done
-        .iter()
-        .max_by_key(|(began, ..)| began)
-        .expect("a command");
-    let others = done.iter().filter(|other| *other != last);
-    let is_alone = others.clone().all(|(_, ended, ..)| *ended < last.0);
+    let (last, others) = done.split_last().expect("a command");
+    let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
     let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
     let (.., wanted, succeeded) = last;
     if is_alone && *succeeded && record::state(&organization) != *wanted {
@@ -149,11 +130,10 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
 
 /// Two operators erase an organization, killed at random times, and register it again.
 async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
-    let world = World::new(seed, weakness).await;
-    let mut rng = world.rng.clone();
+    let (world, mut rng) = World::new(seed, weakness).await;
     let keys = [world.register("acme", 1), world.register("acme2", 2)];
-    let writers = [("acme", &keys[0]), ("acme2", &keys[1])]
-        .map(|(org, key)| tokio::spawn(write_records(world.clone(), org, key.clone(), rng.fork())));
+    let [_, others] = [("acme", &keys[0]), ("acme2", &keys[1])]
+        .map(|(org, key)| world.spawn_client(key, &mut rng, 5, |rng| create_record(org, rng)));
     let issuer = {
         let (world, mut rng) = (world.clone(), rng.fork());
         tokio::spawn(async move {
@@ -171,20 +151,12 @@ async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     changed.expect("it is disabled");
     let first = record::find(&deployment, "acme").await.expect("a record");
     let operators = [0, 1].map(|number| {
-        tokio::spawn(erase_first(
-            world.clone(),
-            number,
-            rng.fork(),
-            first["request_id"].clone(),
-        ))
+        let first = first["request_id"].clone();
+        tokio::spawn(erase_first(world.clone(), number, rng.fork(), first))
     });
-    let mut completions = Vec::new();
-    for operator in operators {
-        completions.extend(operator.await.expect("a time"));
-    }
+    let completions = join(operators).await;
     world.finish().await;
-    let [_, others] = writers;
-    let others = others.await.expect("attempts");
+    let others = join([others]).await;
     issuer.await.expect("keys");
     sleep(Duration::from_secs(60)).await; // for the last late writes
     erase_violations(&world, !completions.is_empty(), &others)
@@ -192,28 +164,18 @@ async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
 
 fn erase_violations(world: &World, is_erased: bool, others: &[Attempt]) -> Vec<String> {
     let mut violations = world.invalid_records();
-    let is_registered_again = world
-        .tables
-        .records(Table::ORGANIZATIONS)
-        .into_iter()
-        .find(|organization| organization["org_id"] == "acme");
     if is_erased {
         // The operator who completed first has registered it again.
-        if is_registered_again.is_none_or(|new| new["request_id"] != "second") {
+        let is_second = |record: &Value| record["request_id"] == "second";
+        if !organization(world).is_some_and(|new| is_second(&new)) {
             violations.push("the new organization is lost".to_owned());
         }
-        let left = records_of(world, "acme");
-        let left: Vec<_> = left
-            .iter()
-            .filter(|record| record["request_id"] != "second")
-            .collect();
+        let (new, left): (Vec<_>, Vec<_>) =
+            records_of(world, "acme").into_iter().partition(is_second);
         if !left.is_empty() {
             violations.push(format!("a record is left: {left:?}"));
         }
-        let has_new = records_of(world, "acme")
-            .iter()
-            .any(|record| record["request_id"] == "second");
-        if !has_new {
+        if new.is_empty() {
             violations.push("a record of the new organization is lost".to_owned());
         }
     }
@@ -241,11 +203,7 @@ async fn erase_first(
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
         let operator = operator(number);
-        let is_rerun = run > 0 || number > 0;
-        let wait = match world.weakness {
-            Some(Weakness::NoWaitInRerun) if is_rerun => 0,
-            _ => SAFE_WAIT.as_secs(),
-        };
+        let wait = world.wait(run > 0 || number > 0);
         let erasure = async {
             let organization = record::get(&deployment, "acme").await?;
             let organization = organization.filter(|found| found["request_id"] == first);
@@ -255,30 +213,17 @@ async fn erase_first(
                 operator: &operator,
                 org: "acme",
             };
-            erasure
-                .run(organization.as_ref(), Wait::seconds(wait), None)
-                .await
+            erasure.run(organization.as_ref(), wait, None).await
         };
-        let time = if run < 3 && rng.bool() {
-            rng.u64(0..140)
-        } else {
-            600
-        };
-        match timeout(Duration::from_secs(time), erasure).await {
+        match timeout(time_until_kill(run, &mut rng), erasure).await {
             Ok(Ok(_)) => {
-                let organizations = world.tables.records(Table::ORGANIZATIONS);
-                if organizations
-                    .iter()
-                    .all(|organization| organization["org_id"] != "acme")
-                {
+                if organization(&world).is_none() {
                     // Disabled, so that every record of it is from here.
-                    for (table, mut record) in [
-                        (
-                            Table::ORGANIZATIONS,
-                            fixtures::disabled_organization("acme"),
-                        ),
-                        (Table::MODELS, fixtures::model("acme", "chat", "gpt-4o")),
-                    ] {
+                    let second = fixtures::disabled_organization("acme");
+                    let model = fixtures::model("acme", "chat", "gpt-4o");
+                    for (table, mut record) in
+                        [(Table::ORGANIZATIONS, second), (Table::MODELS, model)]
+                    {
                         record["request_id"] = json!("second");
                         world.tables.put(table, record);
                     }
@@ -294,14 +239,13 @@ async fn erase_first(
 
 #[test]
 fn no_operation_succeeds_after_an_organization_is_disabled() {
-    assert_holds(|seed| disable(seed, None));
+    assert_holds(disable);
 }
 
 #[test]
 fn the_last_command_decides_about_the_state() {
     assert_holds(|seed| change_state(seed, None));
-    let weakness = Weakness::StateWithoutId;
-    assert_breaks(weakness, 40, |seed| change_state(seed, Some(weakness)));
+    assert_breaks(change_state, &[(Weakness::StateWithoutId, 40)]);
 }
 
 #[test]
@@ -311,14 +255,13 @@ fn an_erased_organization_leaves_nothing_and_others_lose_nothing() {
 
 #[test]
 fn every_part_of_an_erasure_is_needed() {
-    for (weakness, seed) in [
+    let weaknesses = [
         (Weakness::DeletesWithoutCheck, 0),
         (Weakness::LastDeleteWithoutCondition, 0),
         (Weakness::EventualReads, 0),
         (Weakness::PrefixWithoutSeparator, 0),
         (Weakness::NoWaitInRerun, 0),
         (Weakness::KeysWithoutCheck, 0),
-    ] {
-        assert_breaks(weakness, seed, |seed| erase(seed, Some(weakness)));
-    }
+    ];
+    assert_breaks(erase, &weaknesses);
 }

@@ -1,7 +1,7 @@
 //! The tables of a simulation, with their past: what eventually consistent reads return, and what
 //! rules are about.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
@@ -11,7 +11,7 @@ use workspace_local::dynamodb::{DynamoDb, action};
 use workspace_management::store::Table;
 
 /// A DynamoDB that keeps its writes. Clones share the data.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Tables {
     dynamodb: DynamoDb,
     writes: Arc<Mutex<Vec<Write>>>,
@@ -20,7 +20,7 @@ pub(super) struct Tables {
 }
 
 /// A request that writes.
-#[derive(Clone)]
+#[derive(Debug)]
 struct Write {
     at: Instant,
     action: String,
@@ -28,11 +28,10 @@ struct Write {
 }
 
 /// A copy of the tables, to which some of the writes were applied.
+#[derive(Debug)]
 struct Replica {
     dynamodb: DynamoDb,
     applied: usize,
-    /// When the last of them happened.
-    state: Option<Instant>,
 }
 
 impl Tables {
@@ -57,6 +56,10 @@ impl Tables {
         self.dynamodb.records(table)
     }
 
+    fn writes(&self) -> MutexGuard<'_, Vec<Write>> {
+        self.writes.lock().expect("a lock")
+    }
+
     /// Handles a request that writes.
     pub(super) fn write(&self, request: &HttpRequest) -> HttpResponse {
         let body = request.body().bytes().expect("a body in memory");
@@ -65,7 +68,7 @@ impl Tables {
             action: action(request).to_owned(),
             body: String::from_utf8(body.to_vec()).expect("JSON"),
         };
-        self.writes.lock().expect("a lock").push(write);
+        self.writes().push(write);
         self.dynamodb.handle(request)
     }
 
@@ -82,16 +85,14 @@ impl Tables {
         moment: Option<Instant>,
     ) -> HttpResponse {
         let mut replica = self.replica.lock().await;
-        if replica
-            .as_ref()
-            .is_none_or(|replica| replica.state > moment)
-        {
+        let due = self
+            .writes()
+            .partition_point(|write| Some(write.at) <= moment);
+        if replica.as_ref().is_none_or(|replica| replica.applied > due) {
             *replica = Some(Replica::new().await);
         }
         let replica = replica.as_mut().expect("a replica");
-        let writes = self.writes.lock().expect("a lock");
-        let is_due = |write: &&Write| Some(write.at) <= moment;
-        for write in writes[replica.applied..].iter().take_while(is_due) {
+        for write in &self.writes()[replica.applied..due] {
             replica.apply(write);
         }
         replica.dynamodb.handle(request)
@@ -99,11 +100,10 @@ impl Tables {
 
     /// The records of a table after each write to it, with the time of the write.
     pub(super) async fn history(&self, table: Table) -> Vec<(Instant, Vec<Value>)> {
-        let writes = self.writes.lock().expect("a lock").clone();
         let mut replica = Replica::new().await;
         let mut history = Vec::new();
-        for write in writes {
-            replica.apply(&write);
+        for write in self.writes().iter() {
+            replica.apply(write);
             if write.body.contains(table.logical_id) {
                 history.push((write.at, replica.dynamodb.records(table)));
             }
@@ -117,7 +117,6 @@ impl Replica {
         Self {
             dynamodb: DynamoDb::with_tables().await.expect("a DynamoDB"),
             applied: 0,
-            state: None,
         }
     }
 
@@ -125,7 +124,6 @@ impl Replica {
         let request = new_request(&write.action, write.body.clone());
         self.dynamodb.handle(&request);
         self.applied += 1;
-        self.state = Some(write.at);
     }
 }
 

@@ -49,15 +49,14 @@ impl Weakness {
                 let values = values.expect("values");
                 values.retain(|name, _| ![":created_at", ":request_id"].contains(&name.as_str()));
             }
-            (Self::DeletesWithoutCheck, "TransactWriteItems") => {
+            (Self::DeletesWithoutCheck | Self::KeysWithoutCheck, "TransactWriteItems") => {
+                let checked = if self == Self::KeysWithoutCheck {
+                    "Put"
+                } else {
+                    "Delete"
+                };
                 let actions = body["TransactItems"].as_array_mut().expect("actions");
-                if actions.iter().any(|action| !action["Delete"].is_null()) {
-                    actions.retain(|action| action["ConditionCheck"].is_null());
-                }
-            }
-            (Self::KeysWithoutCheck, "TransactWriteItems") => {
-                let actions = body["TransactItems"].as_array_mut().expect("actions");
-                if actions.iter().any(|action| !action["Put"].is_null()) {
+                if actions.iter().any(|action| !action[checked].is_null()) {
                     actions.retain(|action| action["ConditionCheck"].is_null());
                 }
             }

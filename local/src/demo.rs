@@ -3,12 +3,16 @@
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
-use aws_sdk_dynamodb::{Client, error::ProvideErrorMetadata as _, types::AttributeValue};
-use serde::Serialize;
-use serde_json::json;
+use aws_sdk_dynamodb::{
+    Client,
+    error::SdkError,
+    operation::put_item::PutItemError,
+    types::{AttributeValue, ReturnValuesOnConditionCheckFailure},
+};
+use serde_json::{Value, json};
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
-    store::{Table, TableNames, timestamp},
+    store::{Item, Table, TableNames, timestamp},
 };
 
 use crate::fixtures;
@@ -31,44 +35,30 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
         "created_by": "demo@localhost",
         "request_id": "0000000000000000",
     });
-    insert(client, tables, Table::ORGANIZATIONS, &organization).await?;
-    let stored = client
-        .get_item()
-        .consistent_read(true)
-        .table_name(tables.name(Table::ORGANIZATIONS))
-        .key("org_id", AttributeValue::S(DEMO_ORGANIZATION.to_owned()))
-        .send()
-        .await
-        .context("cannot read the demo organization")?;
-    let stored = stored.item.unwrap_or_default();
+    let organization = insert(client, tables, Table::ORGANIZATIONS, &organization).await?;
     // An organization that another program has stored may have no registration for keys.
-    let Some(Ok(registration)) = stored.get("request_id").map(AttributeValue::as_s) else {
+    let Some(AttributeValue::S(registration)) = organization.get("request_id") else {
         return Ok(());
     };
-    let mut key = serde_json::to_value(key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo"))?;
+    let mut key = json!(key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo"));
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
     key["org_request_id"] = json!(registration);
-    insert(client, tables, Table::KEYS, &key).await?;
-    adopt_key(client, tables, registration).await
-}
-
-/// Changes the registration to which an existing demo key belongs. An earlier version can have stored
-/// the key, or an operator can have registered the demo organization again.
-async fn adopt_key(client: &Client, tables: &TableNames, registration: &str) -> Result<()> {
-    let key_id = ApiKey::parse(DEMO_KEY).expect("a well-formed API key").id;
-    let updated = client
+    let key = insert(client, tables, Table::KEYS, &key).await?;
+    if key.get("org_request_id") == organization.get("request_id") {
+        return Ok(());
+    }
+    // An earlier version has stored the key, or an operator has registered the organization again.
+    client
         .update_item()
         .table_name(tables.name(Table::KEYS))
-        .key("key_id", AttributeValue::S(key_id.to_owned()))
+        .key("key_id", key["key_id"].clone())
         .update_expression("SET org_request_id = :id")
-        .condition_expression("attribute_not_exists(org_request_id) OR org_request_id <> :id")
-        .expression_attribute_values(":id", AttributeValue::S(registration.to_owned()))
+        .condition_expression("attribute_exists(key_id)")
+        .expression_attribute_values(":id", AttributeValue::S(registration.clone()))
         .send()
-        .await;
-    match updated {
-        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
-        updated => updated.map(|_| ()).context("cannot change the demo key"),
-    }
+        .await
+        .context("cannot change the demo key")?;
+    Ok(())
 }
 
 /// The record of an API key that does not expire and may call every operation. It belongs to an
@@ -91,25 +81,29 @@ pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
     }
 }
 
-/// Stores a record unless its key exists.
+/// Stores a record unless its key exists. Returns the record that is then stored.
 async fn insert(
     client: &Client,
     tables: &TableNames,
     table: Table,
-    record: &impl Serialize,
-) -> Result<()> {
+    record: &Value,
+) -> Result<Item> {
+    let item: Item = serde_dynamo::to_item(record)?;
     let inserted = client
         .put_item()
         .table_name(tables.name(table))
-        .set_item(Some(serde_dynamo::to_item(record)?))
+        .set_item(Some(item.clone()))
         .condition_expression("attribute_not_exists(#key)")
         .expression_attribute_names("#key", table.primary_key[0])
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
         .send()
         .await;
-    match inserted {
-        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
-        inserted => inserted
-            .map(|_| ())
+    match inserted.map_err(SdkError::into_service_error) {
+        Ok(_) => Ok(item),
+        Err(PutItemError::ConditionalCheckFailedException(failure)) => {
+            failure.item.context("DynamoDB returned no item")
+        }
+        Err(error) => Err(error)
             .with_context(|| format!("cannot store a demo record in {}", tables.name(table))),
     }
 }

@@ -97,7 +97,9 @@ pub fn routes(
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(service);
     if let Some(limit) = rate_limit {
-        let bucket = Arc::new(TokenBucket::new(limit.into()));
+        let rate = f64::from(limit);
+        let tokens = Mutex::new((rate, Instant::now()));
+        let bucket = Arc::new(TokenBucket { rate, tokens });
         routes = routes.layer(from_fn_with_state(bucket, throttle));
     }
     Ok(match cors_origin {
@@ -138,11 +140,6 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    fn new(rate: f64) -> Self {
-        let tokens = Mutex::new((rate, Instant::now()));
-        Self { rate, tokens }
-    }
-
     fn take(&self) -> bool {
         let mut state = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, at) = *state;
@@ -199,18 +196,13 @@ async fn forward(
     context.deadline = (SystemTime::now() + TIMEOUT)
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as u64);
-    let response = match to_raw_value(&event) {
-        Ok(payload) => serde_json::to_value(
-            service
-                .handle(LambdaEvent { payload, context }, SystemTime::now())
-                .await,
-        ),
-        Err(error) => Err(error),
-    };
-    match response.and_then(serde_json::from_value::<FunctionResponse>) {
-        Ok(response) => response.into_http(),
-        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
-    }
+    let payload = to_raw_value(&event).expect("JSON");
+    let event = LambdaEvent { payload, context };
+    let response = service.handle(event, SystemTime::now()).await;
+    let status = StatusCode::from_u16(response.status_code as u16);
+    let status = status.unwrap_or(StatusCode::BAD_GATEWAY);
+    let body = response.body.as_deref().unwrap_or_default().to_vec();
+    (status, response.headers, Body::from(body)).into_response()
 }
 
 /// The size of a request line and the values of headers.
@@ -224,74 +216,7 @@ fn size(request: &Parts) -> usize {
             .sum::<usize>()
 }
 
-/// The members of the function's response that API Gateway reads.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FunctionResponse {
-    status_code: u16,
-    headers: BTreeMap<String, String>,
-    body: Option<String>,
-}
-
-impl FunctionResponse {
-    fn into_http(self) -> Response {
-        let mut response = Response::new(Body::from(self.body.unwrap_or_default()));
-        *response.status_mut() =
-            StatusCode::from_u16(self.status_code).unwrap_or(StatusCode::BAD_GATEWAY);
-        for (name, value) in self.headers {
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::try_from(name), HeaderValue::try_from(value))
-            {
-                response.headers_mut().insert(name, value);
-            }
-        }
-        response
-    }
-}
-
 /// An error of API Gateway itself.
 fn error(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({ "message": message }))).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_is_base64_encoded_unless_its_type_is_that_of_a_text() {
-        let sent = |content_type: Option<&str>, body: Option<&[u8]>| {
-            let header = |value: &str| ("content-type".to_owned(), value.to_owned());
-            let headers = content_type.map(header).into_iter().collect();
-            let event = http_event("POST", "/path", &headers, body);
-            (event["body"].clone(), event["isBase64Encoded"].clone())
-        };
-        for text in [
-            "application/json",
-            "Application/JSON; charset=utf-8",
-            "application/xml",
-            "application/javascript",
-            "text/plain",
-        ] {
-            let event = sent(Some(text), Some("é".as_bytes()));
-            assert_eq!(event, (json!("é"), json!(false)), "{text}");
-            let not_utf8 = sent(Some(text), Some(b"\xff"));
-            assert_eq!(not_utf8, (json!("/w=="), json!(true)), "{text}");
-        }
-        for binary in [
-            None,
-            Some(""),
-            Some("*/*"),
-            Some("application/octet-stream"),
-            Some("application/x-www-form-urlencoded"),
-        ] {
-            let event = sent(binary, Some("é".as_bytes()));
-            assert_eq!(event, (json!("w6k="), json!(true)), "{binary:?}");
-            assert_eq!(
-                sent(binary, None),
-                (json!(null), json!(false)),
-                "{binary:?}"
-            );
-        }
-    }
 }

@@ -4,7 +4,7 @@
 
 use std::{
     future::pending,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -20,7 +20,7 @@ use axum::{
 use tokio::{
     net::TcpListener,
     sync::{
-        Mutex as AsyncMutex,
+        Mutex,
         mpsc::{self, UnboundedReceiver, UnboundedSender},
     },
     time::timeout,
@@ -52,7 +52,7 @@ pub struct RuntimeApi {
     events: UnboundedSender<Event>,
     polls: UnboundedReceiver<Instant>,
     results: UnboundedReceiver<InvocationResult>,
-    time_limit: Arc<Mutex<Duration>>,
+    time_limit: Duration,
 }
 
 /// What a function reported about an event.
@@ -72,14 +72,14 @@ pub struct InvocationResult {
 struct Event {
     request_id: String,
     payload: Arc<str>,
+    time_limit: Duration,
 }
 
 /// What the routes share.
 struct Shared {
-    events: AsyncMutex<UnboundedReceiver<Event>>,
+    events: Mutex<UnboundedReceiver<Event>>,
     polls: UnboundedSender<Instant>,
     results: UnboundedSender<InvocationResult>,
-    time_limit: Arc<Mutex<Duration>>,
 }
 
 impl RuntimeApi {
@@ -91,12 +91,10 @@ impl RuntimeApi {
         let (events, waiting_events) = mpsc::unbounded_channel();
         let (send_poll, polls) = mpsc::unbounded_channel();
         let (send_result, results) = mpsc::unbounded_channel();
-        let time_limit = Arc::new(Mutex::new(DEFAULT_TIME_LIMIT));
         let shared = Shared {
-            events: AsyncMutex::new(waiting_events),
+            events: Mutex::new(waiting_events),
             polls: send_poll,
             results: send_result,
-            time_limit: time_limit.clone(),
         };
         let routes = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next))
@@ -113,7 +111,7 @@ impl RuntimeApi {
             events,
             polls,
             results,
-            time_limit,
+            time_limit: DEFAULT_TIME_LIMIT,
         })
     }
 
@@ -122,9 +120,9 @@ impl RuntimeApi {
         &self.address
     }
 
-    /// Sets how long the function has for each event that it fetches from now on.
-    pub fn set_time_limit(&self, time_limit: Duration) {
-        *lock(&self.time_limit) = time_limit;
+    /// Sets how long the function has for each event that is sent from now on.
+    pub fn set_time_limit(&mut self, time_limit: Duration) {
+        self.time_limit = time_limit;
     }
 
     /// Queues an event. The function fetches events in this order.
@@ -132,6 +130,7 @@ impl RuntimeApi {
         let event = Event {
             request_id: request_id.to_string(),
             payload: payload.into(),
+            time_limit: self.time_limit,
         };
         // The receiver lives as long as the server.
         let _ = self.events.send(event);
@@ -169,17 +168,13 @@ async fn receive<T>(receiver: &mut UnboundedReceiver<T>, failure: &'static str) 
     received.context("the Runtime API stopped")
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn next(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     // Ignores errors here and in `report`, because a dropped `RuntimeApi` no longer receives.
     let _ = shared.polls.send(Instant::now());
     let Some(event) = shared.events.lock().await.recv().await else {
         return pending().await;
     };
-    let deadline = SystemTime::now() + *lock(&shared.time_limit);
+    let deadline = SystemTime::now() + event.time_limit;
     let deadline = deadline.duration_since(UNIX_EPOCH).unwrap_or_default();
     let header = |name, value: String| (HeaderName::from_static(name), value);
     let headers = [

@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 use serde::Deserialize;
 use workspace_management::operation::Operation;
 
@@ -24,14 +24,11 @@ pub fn all() -> impl Iterator<Item = (Operation, &'static str)> {
 /// # Panics
 /// If the operation has no event.
 pub fn get(operation: Operation) -> &'static str {
-    find(operation.name()).unwrap_or_else(|| {
-        let name = operation.name();
+    let name = operation.name();
+    let file = FILES.get_file(format!("{name}.json"));
+    file.and_then(File::contents_utf8).unwrap_or_else(|| {
         panic!("events/{name}.json is missing: add an event for the operation {name}")
     })
-}
-
-fn find(name: &str) -> Option<&'static str> {
-    FILES.get_file(format!("{name}.json"))?.contents_utf8()
 }
 
 /// The members of an event that make up its HTTP request.
@@ -68,28 +65,4 @@ pub fn curl(event: &str, base_url: &str, default_key: Option<&str>) -> Result<St
     }
     command += &format!(" -H 'Content-Type: {}'", event.headers.content_type);
     Ok(format!("{command} -d '{body}'"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_operation_has_an_event() {
-        assert_eq!(all().count(), Operation::ALL.len());
-        assert_eq!(find("delete_team"), None);
-    }
-
-    #[test]
-    fn curl_quotes_the_body() {
-        let event = serde_json::json!({
-            "rawPath": "/path",
-            "headers": { "content-type": "*/*" },
-            "body": STANDARD.encode("it's"),
-        });
-        assert_eq!(
-            curl(&event.to_string(), "http://localhost", None).expect("a command"),
-            r"curl -i http://localhost/path -H 'Content-Type: */*' -d 'it'\''s'"
-        );
-    }
 }

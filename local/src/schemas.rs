@@ -1,7 +1,7 @@
 //! The schemas of `docs/records/`, against which tests and `workspacectl restore` validate every
 //! record. The feature `schemas` adds this module, so that nothing else depends on a validator.
 
-use std::{fmt::Display, sync::LazyLock};
+use std::sync::OnceLock;
 
 use include_dir::{Dir, File, include_dir};
 use jsonschema::{Validator, error::ValidationErrorKind};
@@ -32,11 +32,7 @@ fn file_name(table: Table) -> String {
 /// # Panics
 /// If its file is missing or invalid.
 pub fn schema(table: Table) -> Option<&'static Value> {
-    let schema = || match parsed(table) {
-        Ok((schema, _)) => schema,
-        Err(error) => panic!("{error}"),
-    };
-    (table != Table::KEYS).then(schema)
+    (table != Table::KEYS).then(|| &parsed(table).0)
 }
 
 /// A record of the organization `acme`, as an operation creates it: with the first example of each
@@ -60,10 +56,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
     if table == Table::KEYS {
         return vec![];
     }
-    let (schema, validator) = match parsed(table) {
-        Ok(parsed) => parsed,
-        Err(error) => return vec![error.to_owned()],
-    };
+    let (schema, validator) = parsed(table);
     let invalid = validator.iter_errors(record);
     let invalid = invalid.map(|error| format!("{}: {error}", error.instance_path()));
     let undescribed =
@@ -78,10 +71,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
 /// The first error of a record in words for operators, which can contain unescaped text of the
 /// record. Also of an API key, which can have further attributes.
 pub fn violation(table: Table, record: &Value) -> Option<String> {
-    let (schema, validator) = match parsed(table) {
-        Ok(parsed) => parsed,
-        Err(error) => return Some(error.to_owned()),
-    };
+    let (schema, validator) = parsed(table);
     let undescribed = undescribed(schema, record).next();
     if let Some(name) = undescribed.filter(|_| table != Table::KEYS) {
         return Some(format!("its attribute {name} is not in the schema"));
@@ -124,53 +114,27 @@ fn undescribed<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item =
     names.filter(|name| schema["properties"][name.as_str()].is_null())
 }
 
-/// The schema and its validator, or what is wrong with its file.
-fn parsed(table: Table) -> Result<&'static (Value, Validator), &'static str> {
-    type Parsed = Vec<(Table, Result<(Value, Validator), String>)>;
-    static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
-        let tables = Table::ALL.iter();
-        tables.map(|table| (*table, parse(*table))).collect()
-    });
-    let parsed = PARSED.iter().find(|(other, _)| *other == table);
-    let (_, parsed) = parsed.ok_or("the table is not in Table::ALL")?;
-    parsed.as_ref().map_err(String::as_str)
-}
-
-fn parse(table: Table) -> Result<(Value, Validator), String> {
-    let (name, id) = (file_name(table), table.logical_id);
-    let file = FILES.get_file(&name).and_then(File::contents_utf8);
-    let text = match table {
-        Table::KEYS => include_str!("key.schema.json"),
-        _ => file.ok_or_else(|| format!("docs/records/{name}, the schema of {id}, is missing"))?,
-    };
-    let invalid = |error: &dyn Display| format!("docs/records/{name} is not a schema: {error}");
-    let schema: Value = serde_json::from_str(text).map_err(|error| invalid(&error))?;
-    let validator = jsonschema::draft202012::meta::validate(&schema)
-        .and_then(|()| jsonschema::draft202012::new(&schema))
-        .map_err(|error| invalid(&error))?;
-    Ok((schema, validator))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_table_has_a_schema() {
-        for table in Table::ALL {
-            assert_eq!(parsed(*table).err(), None);
-        }
-    }
-
-    #[test]
-    fn the_error_names_the_missing_file() {
-        let table = Table {
-            logical_id: "TestEntriesTable",
-            variable: "TEST_ENTRIES_TABLE",
-            ..Table::TEAMS
+/// The schema of a table's records, and its validator.
+///
+/// # Panics
+/// If its file is missing or invalid.
+fn parsed(table: Table) -> &'static (Value, Validator) {
+    const COUNT: usize = Table::ALL.len();
+    static PARSED: [OnceLock<(Value, Validator)>; COUNT] = [const { OnceLock::new() }; COUNT];
+    let index = Table::ALL.iter().position(|other| *other == table);
+    PARSED[index.expect("the table is in Table::ALL")].get_or_init(|| {
+        let (name, id) = (file_name(table), table.logical_id);
+        let text = match table {
+            Table::KEYS => Some(include_str!("key.schema.json")),
+            _ => FILES.get_file(&name).and_then(File::contents_utf8),
         };
-        let message =
-            "docs/records/test_entry.schema.json, the schema of TestEntriesTable, is missing";
-        assert_eq!(parse(table).err().as_deref(), Some(message));
-    }
+        let text =
+            text.unwrap_or_else(|| panic!("docs/records/{name}, the schema of {id}, is missing"));
+        let schema = serde_json::from_str(text)
+            .unwrap_or_else(|error| panic!("docs/records/{name} is not JSON: {error}"));
+        let validator = jsonschema::draft202012::meta::validate(&schema)
+            .and_then(|()| jsonschema::draft202012::new(&schema))
+            .unwrap_or_else(|error| panic!("docs/records/{name} is not a schema: {error}"));
+        (schema, validator)
+    })
 }

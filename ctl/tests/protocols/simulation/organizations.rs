@@ -257,7 +257,7 @@ fn an_erased_organization_leaves_nothing_and_others_lose_nothing() {
 fn every_part_of_an_erasure_is_needed() {
     let weaknesses = [
         (Weakness::DeletesWithoutCheck, 0),
-        (Weakness::LastDeleteWithoutCondition, 0),
+        (Weakness::LastDeleteWithoutCondition, 480),
         (Weakness::EventualReads, 0),
         (Weakness::PrefixWithoutSeparator, 0),
         (Weakness::NoWaitInRerun, 0),

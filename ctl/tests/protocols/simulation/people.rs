@@ -216,7 +216,7 @@ fn every_part_of_the_removal_is_needed() {
         (Weakness::OnePass, 0),
         (Weakness::SlowIndex, 2),
         (Weakness::EventualGets, 0),
-        (Weakness::LastDeleteWithoutCondition, 26),
+        (Weakness::LastDeleteWithoutCondition, 68),
     ];
     assert_breaks(simulate, &weaknesses);
 }

@@ -50,7 +50,11 @@ impl Deployment {
         let endpoint = endpoint()?;
         let mut tables = Table::ALL.iter();
         if stack.is_none() && tables.all(|table| variable(table.variable).is_none()) {
-            return Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)));
+            let endpoint = endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT);
+            if endpoint.starts_with("https:") {
+                require_root_certificates()?;
+            }
+            return Ok(Self::local(endpoint));
         }
         if stack.is_some() {
             check_endpoints()?;
@@ -195,7 +199,11 @@ fn check_endpoints() -> Result<()> {
 }
 
 /// The SDK's default configuration.
+///
+/// # Errors
+/// If no region is configured, or the system has no root certificates.
 async fn aws_config() -> Result<SdkConfig> {
+    require_root_certificates()?;
     let http_client = HttpClientBuilder::new()
         .build_with_connector_fn(|settings, _| https_connector(settings.cloned()));
     let config = aws_config::defaults(BehaviorVersion::latest())
@@ -209,11 +217,22 @@ async fn aws_config() -> Result<SdkConfig> {
 }
 
 /// Connects as the SDK does by default, through the proxy that the environment names. Only the TLS
-/// library is the function's, because the SDK's takes half a minute to compile.
+/// library is the function's, because the SDK's takes half a minute to compile. Call
+/// [`require_root_certificates`] before.
 pub(crate) fn https_connector(settings: Option<HttpConnectorSettings>) -> Connector {
     let mut connector = Connector::builder()
         .tls_provider(Provider::rustls(CryptoMode::Ring))
         .proxy_config(ProxyConfig::from_env());
     connector.set_connector_settings(settings);
     connector.build()
+}
+
+/// Checks that the system has root certificates, as small containers do not. The SDK panics without.
+pub(crate) fn require_root_certificates() -> Result<()> {
+    if rustls_native_certs::load_native_certs().certs.is_empty() {
+        bail!(
+            "this system has no root certificates for TLS: install ca-certificates, or set SSL_CERT_FILE to a file with them"
+        );
+    }
+    Ok(())
 }

@@ -52,6 +52,17 @@ fn a_missing_region_has_a_hint() {
 }
 
 #[test]
+fn missing_root_certificates_have_a_hint() {
+    let output = list_from_variables()
+        .env("SSL_CERT_FILE", "/dev/null")
+        .output();
+    assert_fails(
+        &output.unwrap(),
+        "install ca-certificates, or set SSL_CERT_FILE",
+    );
+}
+
+#[test]
 fn missing_credentials_have_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let output = list_from_variables()

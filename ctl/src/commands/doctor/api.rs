@@ -5,12 +5,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::config::http::HttpRequest;
+use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{commands::keys::NewKey, deployment::https_connector, output::humanize};
+use crate::{
+    commands::keys::NewKey,
+    deployment::{https_connector, require_root_certificates},
+    output::humanize,
+};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -71,8 +76,13 @@ fn has_no_key(problem: &Value) -> bool {
 
 /// Sends a request. Returns the status, the `x-request-id` and the body of the response.
 async fn send(request: HttpRequest) -> Result<(u16, Option<String>, Vec<u8>)> {
-    let connector = SharedHttpConnector::new(https_connector(None));
-    let response = connector.call(request).await;
+    let connector = if request.uri().starts_with("https:") {
+        require_root_certificates()?;
+        https_connector(None)
+    } else {
+        Connector::builder().build_http()
+    };
+    let response = SharedHttpConnector::new(connector).call(request).await;
     // As text, because the hint for this error is about DynamoDB.
     let response = response.map_err(|error| {
         let error = anyhow!(error);

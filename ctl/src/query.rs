@@ -56,6 +56,8 @@ pub(crate) struct Query {
     table: Table,
     index: Option<&'static str>,
     scope: Scope,
+    /// The name of the sort key, and how its values must begin.
+    sort_key_prefix: Option<(&'static str, String)>,
     /// The maximum number of records that are still read.
     limit: Option<usize>,
     /// The key after which the next request continues.
@@ -109,6 +111,7 @@ impl Query {
             table,
             index: None,
             scope,
+            sort_key_prefix: None,
             limit: None,
             after: None,
             is_scanned: false,
@@ -118,6 +121,12 @@ impl Query {
     /// Reads from an index, whose partition key the scope names.
     pub(crate) fn index(mut self, name: &'static str) -> Self {
         self.index = Some(name);
+        self
+    }
+
+    /// Reads only records whose sort key begins with a value.
+    pub(crate) fn sort_key_prefix(mut self, key: &'static str, prefix: String) -> Self {
+        self.sort_key_prefix = Some((key, prefix));
         self
     }
 
@@ -242,7 +251,7 @@ impl Query {
             let items = response.items.unwrap_or_default();
             return Ok((items, response.last_evaluated_key));
         };
-        let query = deployment
+        let mut query = deployment
             .client
             .query()
             .table_name(name)
@@ -253,6 +262,12 @@ impl Query {
             .expression_attribute_values(":value", text(&values[0]))
             .set_exclusive_start_key(self.after.clone())
             .set_limit(limit);
+        if let Some((sort_key, prefix)) = &self.sort_key_prefix {
+            query = query
+                .key_condition_expression("#key = :value AND begins_with(#sort_key, :prefix)")
+                .expression_attribute_names("#sort_key", *sort_key)
+                .expression_attribute_values(":prefix", text(prefix));
+        }
         let response = query.send().await?;
         let items = response.items.unwrap_or_default();
         Ok((items, response.last_evaluated_key))

@@ -57,13 +57,13 @@ pub(crate) async fn transact(
     let failed = error.as_service_error().map(failed_conditions);
     match failed.filter(|failed| !failed.is_empty()) {
         Some(failed) => Ok(failed),
-        None => Err(error).context("a transaction failed"),
+        None => Err(error.into()),
     }
 }
 
 /// Deletes what queries find, until they find nothing, and then the record of the condition, which
-/// every transaction checks. The export has all of it before. Returns how many records were found and
-/// deleted, and whether this run deleted the last one: if the condition fails, another run has.
+/// every transaction checks. Appends what it finds to the export before. Returns how many records were
+/// found and deleted, and whether this run deleted the record of the condition, or another run has.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
     condition: &Condition<'_>,
@@ -111,7 +111,12 @@ async fn delete_keys(
                 .build()?;
             actions.push(TransactWriteItem::builder().delete(delete).build());
         }
-        if !transact(deployment, actions).await?.is_empty() {
+        let failed = transact(deployment, actions).await;
+        let name = deployment.tables.name(table);
+        if !failed
+            .with_context(|| format!("cannot delete records in {name}"))?
+            .is_empty()
+        {
             return Ok(false);
         }
         counter.add(keys.len());

@@ -199,7 +199,11 @@ impl Rotation<'_> {
             ("who", self.operator.name.clone()),
         ];
         let action = condition.update_action(self.deployment, expression, &values)?;
-        if !transact(self.deployment, vec![action]).await?.is_empty() {
+        let failed = transact(self.deployment, vec![action]).await;
+        if !failed
+            .with_context(|| format!("cannot update the key {id}"))?
+            .is_empty()
+        {
             bail!("another command has changed the key {id}");
         }
         let until = record::accepted_until(now + self.options.overlap);

@@ -9,11 +9,12 @@ use aws_sdk_dynamodb::Client;
 use aws_smithy_http_client::{
     Builder as HttpClientBuilder, Connector,
     proxy::ProxyConfig,
-    tls::{Provider, rustls_provider::CryptoMode},
+    tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
+use rustls_native_certs::load_native_certs;
 use workspace_local::tables::{sdk_config, table_names};
-use workspace_management::store::{Table, TableNames};
+use workspace_management::store::{Table, TableNames, client::AMAZON_ROOTS};
 
 use crate::{client::client, records, usage::UsageError};
 
@@ -50,11 +51,7 @@ impl Deployment {
         let endpoint = endpoint()?;
         let mut tables = Table::ALL.iter();
         if stack.is_none() && tables.all(|table| variable(table.variable).is_none()) {
-            let endpoint = endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT);
-            if endpoint.starts_with("https:") {
-                require_root_certificates()?;
-            }
-            return Ok(Self::local(endpoint));
+            return Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)));
         }
         if stack.is_some() {
             check_endpoints()?;
@@ -201,9 +198,8 @@ fn check_endpoints() -> Result<()> {
 /// The SDK's default configuration.
 ///
 /// # Errors
-/// If no region is configured, or the system has no root certificates.
+/// If no region is configured.
 async fn aws_config() -> Result<SdkConfig> {
-    require_root_certificates()?;
     let http_client = HttpClientBuilder::new()
         .build_with_connector_fn(|settings, _| https_connector(settings.cloned()));
     let config = aws_config::defaults(BehaviorVersion::latest())
@@ -217,22 +213,18 @@ async fn aws_config() -> Result<SdkConfig> {
 }
 
 /// Connects as the SDK does by default, through the proxy that the environment names. Only the TLS
-/// library is the function's, because the SDK's takes half a minute to compile. Call
-/// [`require_root_certificates`] before.
+/// library is the function's, because the SDK's takes half a minute to compile. So are the root
+/// certificates, if the system has none, as in small containers: the SDK needs some.
 pub(crate) fn https_connector(settings: Option<HttpConnectorSettings>) -> Connector {
+    let trust_store = match load_native_certs().certs.is_empty() {
+        true => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
+        false => TrustStore::default(),
+    };
+    let tls = TlsContext::builder().with_trust_store(trust_store).build();
     let mut connector = Connector::builder()
         .tls_provider(Provider::rustls(CryptoMode::Ring))
+        .tls_context(tls.expect("a trust store"))
         .proxy_config(ProxyConfig::from_env());
     connector.set_connector_settings(settings);
     connector.build()
-}
-
-/// Checks that the system has root certificates, as small containers do not. The SDK panics without.
-pub(crate) fn require_root_certificates() -> Result<()> {
-    if rustls_native_certs::load_native_certs().certs.is_empty() {
-        bail!(
-            "this system has no root certificates for TLS: install ca-certificates, or set SSL_CERT_FILE to a file with them"
-        );
-    }
-    Ok(())
 }

@@ -25,7 +25,7 @@ use crate::error::BoxError;
 
 /// The root certificates of AWS's endpoints: the four of Amazon Trust Services, and the Starfield
 /// root that cross-signed them. The earliest expiry is in 2037.
-const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
+pub const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
 /// The timeout for opening a connection, and for the health check that opens the first one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

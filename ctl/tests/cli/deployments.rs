@@ -52,17 +52,6 @@ fn a_missing_region_has_a_hint() {
 }
 
 #[test]
-fn missing_root_certificates_have_a_hint() {
-    let output = list_from_variables()
-        .env("SSL_CERT_FILE", "/dev/null")
-        .output();
-    assert_fails(
-        &output.unwrap(),
-        "install ca-certificates, or set SSL_CERT_FILE",
-    );
-}
-
-#[test]
 fn missing_credentials_have_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let output = list_from_variables()
@@ -72,6 +61,7 @@ fn missing_credentials_have_a_hint() {
     assert_fails(&output.unwrap(), "No valid AWS credentials were found");
 }
 
+/// Also on a system without root certificates, as in small containers.
 #[test]
 fn requests_to_aws_use_the_proxy_of_the_environment() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -83,6 +73,7 @@ fn requests_to_aws_use_the_proxy_of_the_environment() {
             "HTTPS_PROXY",
             format!("http://{}", proxy.local_addr().unwrap()),
         )
+        .env("SSL_CERT_FILE", "/dev/null")
         .stderr(Stdio::null())
         .spawn()
         .unwrap();

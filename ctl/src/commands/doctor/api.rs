@@ -11,11 +11,7 @@ use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{
-    commands::keys::NewKey,
-    deployment::{https_connector, require_root_certificates},
-    output::humanize,
-};
+use crate::{commands::keys::NewKey, deployment::https_connector, output::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -77,7 +73,6 @@ fn has_no_key(problem: &Value) -> bool {
 /// Sends a request. Returns the status, the `x-request-id` and the body of the response.
 async fn send(request: HttpRequest) -> Result<(u16, Option<String>, Vec<u8>)> {
     let connector = if request.uri().starts_with("https:") {
-        require_root_certificates()?;
         https_connector(None)
     } else {
         Connector::builder().build_http()

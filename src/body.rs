@@ -178,6 +178,11 @@ mod tests {
             (b"{\"flag\": tr", "It is invalid at line 1, column 11."),
             (b"{\n \"flag\": yes}", "It is invalid at line 2, column 10."),
             (b"{} {}", "It is invalid at line 1, column 4."),
+            // half a surrogate pair
+            (
+                br#"{"flag": "\ud800"}"#,
+                "It is invalid at line 1, column 17.",
+            ),
             (
                 b"{\"flag\": \"\xe9\"}",
                 "It is invalid at line 1, column 11.",

@@ -229,6 +229,11 @@ mod tests {
                 "must not contain control characters or line separators",
             ]
         );
+        for separated in ["a\u{2028}b", "a\u{2029}b"] {
+            let found = details(SingleLine::<3>::parse(separated));
+            let expected = ["must not contain control characters or line separators"];
+            assert_eq!(found, expected, "{separated:?}");
+        }
         let padding = ["must not start or end with white space"];
         for padded in [" a", "a\u{feff}", "\u{a0}a", "a\u{3000}"] {
             assert_eq!(

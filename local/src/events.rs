@@ -66,3 +66,21 @@ pub fn curl(event: &str, base_url: &str, default_key: Option<&str>) -> Result<St
     command += &format!(" -H 'Content-Type: {}'", event.headers.content_type);
     Ok(format!("{command} -d '{body}'"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curl_quotes_the_body() {
+        let event = serde_json::json!({
+            "rawPath": "/path",
+            "headers": { "content-type": "*/*" },
+            "body": STANDARD.encode("it's"),
+        });
+        assert_eq!(
+            curl(&event.to_string(), "http://localhost", None).expect("a command"),
+            r"curl -i http://localhost/path -H 'Content-Type: */*' -d 'it'\''s'"
+        );
+    }
+}

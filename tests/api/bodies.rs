@@ -42,7 +42,7 @@ impl Invalid {
     }
 }
 
-/// The values that violate one rule of a schema, without those inside of them.
+/// The values that violate one rule of a schema, but not those of its fields or entries.
 fn violations_of_rules(schema: &Value, valid: &Value) -> Vec<(&'static str, Value)> {
     let limit = |rule: &str| schema[rule].as_i64().expect(rule);
     let mut found = match valid {

@@ -1,5 +1,6 @@
 //! `Prefer: return=headers-only`, with which a client learns the id of what it stores, and whether
-//! it existed. `events.rs` tests that every source of events passes it on.
+//! it existed. The unit tests of `event.rs` have
+//! the headers of other sources of events.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -221,10 +221,12 @@ fn commands_run() {
         Some(format!("{}: {failure}", document.name))
     };
     let (documents, failures) = (documents(), Mutex::new(Vec::new()));
-    // At the same time, because some commands wait.
     thread::scope(|scope| {
         for document in &documents {
-            scope.spawn(|| failures.lock().unwrap().extend(run(document)));
+            scope.spawn(|| {
+                let failure = run(document);
+                failures.lock().unwrap().extend(failure);
+            });
         }
     });
     assert_none(&failures.into_inner().unwrap());

@@ -155,7 +155,7 @@ fn expiring_key(replaced_by: Option<&str>) -> Value {
     key
 }
 
-/// `permissions` tests that it is none without.
+/// `permissions.rs` tests that it is not a failure without `--strict`.
 #[test]
 fn a_check_that_was_skipped_is_a_failure_with_strict() {
     let network = Network::with_api();

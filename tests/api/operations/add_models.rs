@@ -148,5 +148,6 @@ async fn returns_422_for_two_ids_of_one_model() {
         response.violations(),
         ["#/aIModelsSelectedToAddToOrg/2 conflicts with the entry at index 0"]
     );
+    assert_eq!(response.body.unwrap()["errors"][0]["rule"], "conflict");
     assert!(app.records(Table::MODELS).await.is_empty());
 }

@@ -54,3 +54,23 @@ async fn stores_the_team_under_the_id_of_its_name() {
     assert_eq!(team["team_name"], "My TEam Näme");
     assert_eq!(team["team_description"], "One\nline\tmore");
 }
+
+#[tokio::test]
+async fn an_absent_or_null_description_is_empty_and_unknown_members_are_ignored() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+
+    for body in [
+        json!({ "teamName": "Absent", "colour": { "red": 1 } }),
+        json!({ "teamName": "Null", "teamDescription": null }),
+    ] {
+        acme.post(PATH, body).await.assert_success();
+    }
+
+    let teams = app.records(Table::TEAMS).await;
+    assert_eq!(teams.len(), 2);
+    for team in teams {
+        assert_eq!(team["team_description"], "", "{team}");
+        assert!(team.get("colour").is_none(), "{team}");
+    }
+}

@@ -73,7 +73,7 @@ pub(crate) fn key(table: Table, record: &Value) -> Vec<&str> {
     names.map(|name| text_of(record, name)).collect()
 }
 
-/// The same values for a collection that outlives the record.
+/// The values of a record's primary key, for a collection that outlives the record.
 pub(crate) fn owned_key(table: Table, record: &Value) -> Vec<String> {
     let values = key(table, record).into_iter();
     values.map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Errors in the command line that clap cannot find.
+//! Usage errors, and parsers of arguments that several commands share.
 
 use std::fmt;
 

@@ -149,7 +149,8 @@ async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Resu
     })
 }
 
-/// The attributes that identify a record: those of its key, or the parts of one that is joined.
+/// The attributes that identify a record that can be listed: those of its key, or, where the key joins
+/// several values, the attributes with these values.
 pub(crate) fn key_columns(table: Table) -> Vec<&'static str> {
     let ids = ["org_id", "project_id", "team_id"];
     let sort_key = match table {

@@ -1,4 +1,4 @@
-//! What a record must be like when it is checked, updated or deleted.
+//! Conditions on a record, and what is done to it if they hold.
 
 use std::{collections::HashMap, time::SystemTime};
 
@@ -151,8 +151,8 @@ impl<'a> Condition<'a> {
         Ok(marked.filter(is_marked))
     }
 
-    /// Deletes the record, in a transaction: DynamoDB remembers its token, so it succeeds again if its
-    /// response is lost and the SDK repeats it.
+    /// Deletes the record, in a transaction. The SDK gives each transaction a token, so DynamoDB
+    /// recognizes one that the SDK repeats because the response was lost, and reports success.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<Deletion> {
         let delete = Delete::builder()
             .table_name(deployment.tables.name(self.table))

@@ -32,7 +32,7 @@ const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by, state_id = :id 
 const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by, state_id = :id \
     REMOVE disabled_at, disabled_by";
 
-/// Disables or enables an organization. With a wait, returns when no operation can succeed any more.
+/// Disables or enables an organization. `wait` is for disabling: until no operation can succeed.
 pub(super) async fn run(
     org: &str,
     wanted: &str,

@@ -212,9 +212,9 @@ async fn aws_config() -> Result<SdkConfig> {
     Ok(config)
 }
 
-/// Connects as the SDK does by default, through the proxy that the environment names. Only the TLS
-/// library is the function's, because the SDK's takes half a minute to compile. So are the root
-/// certificates, if the system has none, as in small containers: the SDK needs some.
+/// Connects as the SDK does by default, through the proxy that the environment names. There are two
+/// differences: the TLS library is the function's, because the SDK's takes half a minute to compile,
+/// and Amazon's root certificates are trusted if the system has none, as in small containers.
 pub(crate) fn https_connector(settings: Option<HttpConnectorSettings>) -> Connector {
     let trust_store = match load_native_certs().certs.is_empty() {
         true => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),

@@ -136,8 +136,7 @@ def test_the_operations_succeed_from_top_to_bottom(page, serve, scheme):
 
 MODELS = '{"aIModelsSelectedToAddToOrg": [{"modelid": "a", "id": %d}]}'
 VOICE = '{"type": "%s", "enabled": true}'
-# The operation; parameters, except for `project_id`; bodies, of which the last has this status; and
-# what else the page shows.
+# The operation, parameters but `project_id`, bodies, the status of the last, and a text of the page.
 STATUSES = [
     ("create_team", {}, [team("Ada")], "204 stored", "x-resource-idada"),
     ("create_team", {}, [team("Ada"), team("ADA")], '409 taken by a team named "Ada"', ""),

@@ -9,14 +9,9 @@ use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{auth::AnonymousOperations, operation::Operation};
 
-use crate::support::{TestApp, TestConfig, keys_with_same_id, operation_event, unique_key};
-
-/// The event of an operation with other headers.
-fn event_with_headers(operation: Operation, headers: Value) -> Value {
-    let mut event = operation_event(operation);
-    event["headers"] = headers;
-    event
-}
+use crate::support::{
+    TestApp, TestConfig, event_with_headers, keys_with_same_id, operation_event, unique_key,
+};
 
 /// Whether the path of an operation names an organization.
 fn has_organization(operation: Operation) -> bool {

@@ -19,7 +19,7 @@ use workspace_management::{
 };
 
 use crate::support::{
-    TestApp, TestClient, TestConfig, TestResponse, config,
+    TestApp, TestClient, TestConfig, TestResponse, config, event_with_headers,
     fault_injector::{Fault, FaultInjector, Phase},
     handle_checking_log, operation_event, send, service, unique_key,
 };
@@ -40,13 +40,6 @@ const MEMBERS: &str = "/api/v1/project/acme/apollo/docs/addUsersToTheTeam";
 async fn disable(app: &TestApp) {
     let disabled = fixtures::disabled_organization("acme");
     app.insert(Table::ORGANIZATIONS, disabled).await;
-}
-
-/// The event of an operation, with these headers.
-fn event_with(operation: Operation, headers: Value) -> Value {
-    let mut event = operation_event(operation);
-    event["headers"] = headers;
-    event
 }
 
 /// The body of a data store and of a voice.
@@ -77,11 +70,11 @@ async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
         }
 
         for operation in Operation::ALL {
-            let event = event_with(*operation, json!({ "authorization": DEMO_KEY }));
+            let event = event_with_headers(*operation, json!({ "authorization": DEMO_KEY }));
             let response = app.send(event).await;
             response.assert_problem(403, "organization_disabled");
             if operation.allows_anonymous() {
-                let response = app.send(event_with(*operation, json!({}))).await;
+                let response = app.send(event_with_headers(*operation, json!({}))).await;
                 response.assert_problem(404, "no_such_organization");
             }
         }
@@ -211,7 +204,7 @@ async fn what_dynamodb_leaves_unprocessed_is_read_again() {
             is_first.then_some((Fault::Unprocessed(unprocessed), Phase::AfterExecution))
         })
         .await;
-        let event = event_with(
+        let event = event_with_headers(
             Operation::CreateDataStore,
             json!({ "authorization": DEMO_KEY }),
         );
@@ -240,7 +233,8 @@ async fn every_operation_reads_with_strong_consistency() {
             })
             .await;
 
-            let response = send_through(&app, injector, &event_with(*operation, headers)).await;
+            let response =
+                send_through(&app, injector, &event_with_headers(*operation, headers)).await;
 
             assert_eq!(response.status, 204, "{operation:?}: {response:?}");
         }

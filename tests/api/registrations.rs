@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use workspace_local::{demo::DEMO_KEY, fixtures};
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::{TestApp, TestConfig, operation_event};
+use crate::support::{TestApp, TestConfig, event_with_headers};
 
 const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
 const VOICE: &str = "/api/v1/bot/playground/support/voice";
@@ -42,9 +42,7 @@ fn body() -> Value {
 
 /// The event of an operation with the demo key.
 fn event(operation: Operation) -> Value {
-    let mut event = operation_event(operation);
-    event["headers"] = json!({ "authorization": DEMO_KEY });
-    event
+    event_with_headers(operation, json!({ "authorization": DEMO_KEY }))
 }
 
 /// What the function has cached when a key of the first registration is used for the second one.

@@ -397,6 +397,13 @@ pub fn operation_event(operation: Operation) -> Value {
     parse(events::get(operation))
 }
 
+/// The event of an operation with other headers.
+pub fn event_with_headers(operation: Operation, headers: Value) -> Value {
+    let mut event = operation_event(operation);
+    event["headers"] = headers;
+    event
+}
+
 pub fn parse(json: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }

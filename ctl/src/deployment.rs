@@ -1,6 +1,6 @@
 //! A deployment: the names of its tables, and how to reach them and the API.
 
-use std::{collections::HashMap, env};
+use std::{collections::HashMap, env, sync::LazyLock};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
@@ -216,9 +216,11 @@ async fn aws_config() -> Result<SdkConfig> {
 /// differences: the TLS library is the function's, because the SDK's takes half a minute to compile,
 /// and Amazon's root certificates are trusted if the system has none, as in small containers.
 pub(crate) fn https_connector(settings: Option<HttpConnectorSettings>) -> Connector {
-    let trust_store = match load_native_certs().certs.is_empty() {
-        true => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
-        false => TrustStore::default(),
+    // Loading them takes a while on some systems, and the SDK makes several connectors.
+    static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
+    let trust_store = match *HAS_ROOTS {
+        true => TrustStore::default(),
+        false => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
     };
     let tls = TlsContext::builder().with_trust_store(trust_store).build();
     let mut connector = Connector::builder()

@@ -113,10 +113,8 @@ async fn delete_keys(
         }
         let failed = transact(deployment, actions).await;
         let name = deployment.tables.name(table);
-        if !failed
-            .with_context(|| format!("cannot delete records in {name}"))?
-            .is_empty()
-        {
+        let failed = failed.with_context(|| format!("cannot delete records in {name}"))?;
+        if !failed.is_empty() {
             return Ok(false);
         }
         counter.add(keys.len());

@@ -200,10 +200,8 @@ impl Rotation<'_> {
         ];
         let action = condition.update_action(self.deployment, expression, &values)?;
         let failed = transact(self.deployment, vec![action]).await;
-        if !failed
-            .with_context(|| format!("cannot update the key {id}"))?
-            .is_empty()
-        {
+        let failed = failed.with_context(|| format!("cannot update the key {id}"))?;
+        if !failed.is_empty() {
             bail!("another command has changed the key {id}");
         }
         let until = record::accepted_until(now + self.options.overlap);

@@ -5,11 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use workspace_local::{
-    events,
-    tables::{self, Declaration},
-};
+use workspace_local::events;
 use workspace_management::{operation::Operation, service::TIMEOUT, store::Table};
+use workspace_records::tables::{self, Declaration};
 use yaml_serde::{Value, from_str};
 
 fn template() -> &'static Value {

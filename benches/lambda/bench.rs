@@ -11,12 +11,9 @@ use std::{
 use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::{Client, types::StreamSpecification};
 use serde_json::{Value, json};
-use workspace_local::{
-    demo::store_demo,
-    events,
-    tables::{Declaration, table_names},
-};
+use workspace_local::{demo::store_demo, events};
 use workspace_management::{operation::Operation, store::Table};
+use workspace_records::{local::table_names, tables::Declaration};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 

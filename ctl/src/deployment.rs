@@ -13,16 +13,10 @@ use aws_smithy_http_client::{
 };
 use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
 use rustls_native_certs::load_native_certs;
-use workspace_local::tables::{sdk_config, table_names};
 use workspace_management::store::{Table, TableNames, client::AMAZON_ROOTS};
+use workspace_records::local::{DYNAMODB, sdk_config, table_names};
 
 use crate::{client::client, records, usage::UsageError};
-
-/// The default address of DynamoDB with `serve`.
-pub(crate) const LOCAL_ENDPOINT: &str = "http://127.0.0.1:8000";
-
-/// The default address of the API with `serve`.
-pub(crate) const LOCAL_API: &str = "http://127.0.0.1:3000";
 
 /// A deployment.
 pub struct Deployment {
@@ -51,7 +45,7 @@ impl Deployment {
         let endpoint = endpoint()?;
         let mut tables = Table::ALL.iter();
         if stack.is_none() && tables.all(|table| variable(table.variable).is_none()) {
-            return Ok(Self::local(endpoint.as_deref().unwrap_or(LOCAL_ENDPOINT)));
+            return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB)));
         }
         if stack.is_some() {
             check_endpoints()?;
@@ -172,7 +166,7 @@ fn endpoint() -> Result<Option<String>> {
             .any(|scheme| url.starts_with(scheme))
         {
             return Err(UsageError(format!(
-                "{name} is {url:?}: set it to a URL such as {LOCAL_ENDPOINT}, or remove it"
+                "{name} is {url:?}: set it to a URL such as {DYNAMODB}, or remove it"
             ))
             .into());
         }

@@ -11,7 +11,7 @@ use workspace_management::store::{Item, Table};
 use crate::{
     deployment::Deployment,
     progress::Counter,
-    records::{owned_key, to_json},
+    records::{primary_key, to_json},
     usage::UsageError,
 };
 
@@ -170,7 +170,7 @@ impl Query {
         };
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
-            records.sort_by_cached_key(|record| owned_key(self.table, record));
+            records.sort_by_cached_key(|record| primary_key(self.table, record));
         }
         Ok(Page {
             records,

@@ -63,7 +63,7 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use workspace_local::tables::template;
+    use workspace_records::tables::template;
 
     use super::*;
 

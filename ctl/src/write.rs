@@ -129,8 +129,8 @@ mod tests {
     use workspace_local::{
         dynamodb::{DynamoDb, http_client},
         fixtures,
-        tables::sdk_config,
     };
+    use workspace_records::local::sdk_config;
 
     use super::*;
 

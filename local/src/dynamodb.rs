@@ -28,10 +28,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workspace_management::store::{Item, Table};
+use workspace_records::local::{sdk_config, table_names};
 
 use crate::{
     server::{self, Access, random_id},
-    tables::{create_missing, sdk_config, table_names},
+    tables::create_missing,
 };
 
 /// DynamoDB's limit on the size of a request.

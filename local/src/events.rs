@@ -3,16 +3,10 @@
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use include_dir::{Dir, File, include_dir};
 use serde::Deserialize;
 use workspace_management::operation::Operation;
 
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../events");
-
 /// Each operation and its event, in an order in which each event finds the records that it needs.
-///
-/// # Panics
-/// If an operation has no event.
 pub fn all() -> impl Iterator<Item = (Operation, &'static str)> {
     Operation::ALL
         .iter()
@@ -20,15 +14,17 @@ pub fn all() -> impl Iterator<Item = (Operation, &'static str)> {
 }
 
 /// The event of an operation.
-///
-/// # Panics
-/// If the operation has no event.
 pub fn get(operation: Operation) -> &'static str {
-    let name = operation.name();
-    let file = FILES.get_file(format!("{name}.json"));
-    file.and_then(File::contents_utf8).unwrap_or_else(|| {
-        panic!("events/{name}.json is missing: add an event for the operation {name}")
-    })
+    match operation {
+        Operation::AddModels => include_str!("../../events/add_models.json"),
+        Operation::AddTeamUsers => include_str!("../../events/add_team_users.json"),
+        Operation::CreateDataStore => include_str!("../../events/create_data_store.json"),
+        Operation::CreateLoggingInstance => {
+            include_str!("../../events/create_logging_instance.json")
+        }
+        Operation::CreateTeam => include_str!("../../events/create_team.json"),
+        Operation::SetBotVoice => include_str!("../../events/set_bot_voice.json"),
+    }
 }
 
 /// The members of an event that make up its HTTP request.

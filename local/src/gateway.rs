@@ -22,8 +22,9 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 use tower_http::cors::CorsLayer;
 use workspace_management::service::{Service, TIMEOUT};
+use workspace_records::tables::template;
 
-use crate::{server::random_id, tables::template};
+use crate::server::random_id;
 
 /// API Gateway's limit on the size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;

@@ -3,7 +3,7 @@
 //!
 //! | module | contains |
 //! |---|---|
-//! | [`tables`] | the tables of `template.yaml`, and an SDK configuration for a local DynamoDB |
+//! | [`tables`] | creates the tables of `template.yaml` |
 //! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
 //! | [`gateway`] | API Gateway: the event of an HTTP request, and routes that call the service |
 //! | [`server`] | the HTTP server of the API and of DynamoDB |
@@ -11,7 +11,6 @@
 //! | [`events`] | the events in `events/`, and the `curl` command of each |
 //! | [`demo`] | the demo organization and its API key |
 //! | [`fixtures`] | records for tests |
-//! | `schemas` | the schemas of records, with the feature `schemas` |
 //!
 //! A test of the whole service takes three steps:
 //!
@@ -19,17 +18,14 @@
 //! use std::time::{Duration, SystemTime};
 //!
 //! use lambda_runtime::{Context, LambdaEvent};
-//! use workspace_local::{
-//!     demo::DEMO_ORGANIZATION,
-//!     dynamodb::{DynamoDb, http_client},
-//!     events, fixtures, tables,
-//! };
+//! use workspace_local::{//!     demo::DEMO_ORGANIZATION, //!     dynamodb::{DynamoDb, http_client}, //!     events, fixtures, //!};
 //! use workspace_management::{
 //!     auth::AnonymousOperations,
 //!     operation::Operation,
 //!     service::Service,
 //!     store::{Store, Table},
 //! };
+//! use workspace_records::local::{sdk_config, table_names};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! // 1. A DynamoDB with all tables and an organization.
@@ -37,8 +33,8 @@
 //! dynamodb.put(Table::ORGANIZATIONS, fixtures::organization(DEMO_ORGANIZATION));
 //!
 //! // 2. The service, with the DynamoDB as the SDK's HTTP client.
-//! let config = tables::sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
-//! let store = Store::new(config, tables::table_names(), Duration::from_secs(60));
+//! let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
+//! let store = Store::new(config, table_names(), Duration::from_secs(60));
 //! let service = Service::new(store, AnonymousOperations::Allowed);
 //!
 //! // 3. An event, and the record that it stores.
@@ -56,7 +52,5 @@ pub mod events;
 pub mod fixtures;
 pub mod gateway;
 pub mod runtime_api;
-#[cfg(feature = "schemas")]
-pub mod schemas;
 pub mod server;
 pub mod tables;

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use workspace_local::tables::template;
 use workspace_management::{operation::Operation, store::Table};
+use workspace_records::tables::template;
 use yaml_serde::Value;
 
 use crate::{

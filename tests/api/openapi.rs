@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use workspace_local::tables::template;
 use workspace_management::{api_key::KeyRecord, operation::Operation};
+use workspace_records::tables::template;
 
 use crate::support::{TestApp, event};
 

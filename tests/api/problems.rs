@@ -11,7 +11,7 @@ use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, resolve},
-    operations::{Sample, Samples, Values},
+    operations::{Sample, Values, problems},
     support::{TestApp, TestClient, event, send},
 };
 
@@ -91,9 +91,9 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
     let requests = requests
         .map(|(name, client, path, body)| (name, client.clone(), path.to_owned(), body.clone()));
     let mut requests = requests.to_vec();
-    for Samples(operation, _, problems) in inventory::iter::<Samples> {
+    for operation in Operation::ALL {
         let path = Sample::of(*operation, &Values::example()).path;
-        for (name, bodies) in problems() {
+        for (name, bodies) in problems(*operation) {
             let bodies = bodies.into_iter();
             requests.extend(bodies.map(|body| (name, acme.clone(), path.clone(), body)));
         }

@@ -17,10 +17,13 @@ use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
     dynamodb::{DynamoDb, http_client},
-    fixtures, schemas,
-    tables::{sdk_config, table_names},
+    fixtures,
 };
 use workspace_management::{operation::Operation, service::Service, store::Table};
+use workspace_records::{
+    local::{sdk_config, table_names},
+    schemas,
+};
 
 use crate::{
     operations::{Sample, Values, Write},

@@ -1,12 +1,13 @@
-//! `docs/records/` describes the records. Every test validates those that it stores; here are the
+//! `records/schemas/` describes the records. Every test validates those that it stores; here are the
 //! tests of the schemas themselves. `ctl/tests/cli/records.rs` checks that no attribute is missing.
 
 use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use workspace_local::{events, schemas};
+use workspace_local::events;
 use workspace_management::store::Table;
+use workspace_records::schemas;
 
 use crate::{
     operations::{Sample, Values},
@@ -16,7 +17,7 @@ use crate::{
 /// The tables, each with its schema and a record that has every attribute.
 fn examples() -> impl Iterator<Item = (Table, &'static Value, Value)> {
     schemas::tables().map(|table| {
-        let schema = schemas::schema(table).unwrap();
+        let schema = schemas::schema(table);
         let attributes = schema["properties"].as_object().unwrap().iter();
         let example = |attribute: &Value| attribute["examples"][0].clone();
         let record = attributes.map(|(name, attribute)| (name.clone(), example(attribute)));
@@ -109,7 +110,7 @@ async fn the_documentation_says_where_each_field_of_a_request_is_stored() {
         let event = parse(event);
         app.send(event.clone()).await.assert_success();
         let table = Sample::of(operation, &Values::example()).records[0].table;
-        let schema = schemas::schema(table).unwrap();
+        let schema = schemas::schema(table);
         let kind = schema["$id"].as_str().unwrap().rsplit(':').next().unwrap();
         let mut stored = app.records(table).await;
         for (field, value) in sent_fields(&event) {

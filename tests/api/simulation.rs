@@ -21,12 +21,12 @@ use aws_sdk_dynamodb::config::retry::RetryPartition;
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use workspace_local::{
-    dynamodb::http_client,
-    fixtures, schemas,
-    tables::{sdk_config, table_names},
-};
+use workspace_local::{dynamodb::http_client, fixtures};
 use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
+use workspace_records::{
+    local::{sdk_config, table_names},
+    schemas,
+};
 
 use self::unreliable_dynamodb::{Faults, UnreliableDynamoDb};
 use crate::{

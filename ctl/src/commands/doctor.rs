@@ -10,12 +10,15 @@ use aws_sdk_dynamodb::types::{
     BillingMode, KeySchemaElement, Projection, StreamViewType, TableDescription, TableStatus,
 };
 use serde_json::{Value, json};
-use workspace_local::tables::{Declaration, Key};
 use workspace_management::store::Table;
+use workspace_records::{
+    local,
+    tables::{Declaration, Key},
+};
 
 use crate::{
     commands::keys::{expires_within, to_display},
-    deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
+    deployment::Deployment,
     errors,
     output::{counted, humanize, print_records},
     query::{Query, Scope},
@@ -151,8 +154,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// # Errors
 /// If DynamoDB is not at its default address. The API at its default address is then another one's.
 fn local_api(endpoint: &str) -> Result<String, UsageError> {
-    if endpoint.trim_end_matches('/') == LOCAL_ENDPOINT {
-        return Ok(LOCAL_API.to_owned());
+    if endpoint.trim_end_matches('/') == local::DYNAMODB {
+        return Ok(local::API.to_owned());
     }
     Err(UsageError(format!(
         "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url. `serve` prints it after `listening on`"

@@ -1,11 +1,9 @@
 //! `list`: the records that the operations store.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
-use serde_json::Value;
 use workspace_management::store::Table;
+use workspace_records::columns::{columns, kinds};
 
 use crate::{
     commands::orgs,
@@ -28,9 +26,6 @@ Examples:
   workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed
   workspacectl list models --limit 100 --json | jq -r .next";
 
-/// The columns that come last, if a record has them.
-const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
-
 /// Which records to list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -49,14 +44,6 @@ pub(crate) struct Options {
     user: Option<String>,
     #[command(flatten)]
     page: PageOptions,
-}
-
-/// The tables that the command lists. Organizations and keys have their own commands.
-pub(crate) fn kinds() -> impl Iterator<Item = Table> {
-    Table::ALL
-        .iter()
-        .copied()
-        .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
 }
 
 /// The help of an option that selects records by an identifier of their partition key.
@@ -149,64 +136,9 @@ async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Resu
     })
 }
 
-/// The attributes that identify a record that can be listed: those of its key, or, where the key joins
-/// several values, the attributes with these values.
-pub(crate) fn key_columns(table: Table) -> Vec<&'static str> {
-    let ids = ["org_id", "project_id", "team_id"];
-    let sort_key = match table {
-        Table::MODELS => &["model_type", "model_id"],
-        _ => &table.primary_key[1..],
-    };
-    [&ids[..table.partition.len()], sort_key].concat()
-}
-
-/// The columns of a table of records: the key, then the content, then the audit attributes.
-pub(crate) fn columns<'a>(
-    table: Table,
-    records: impl IntoIterator<Item = &'a Value>,
-) -> Vec<&'a str> {
-    let attributes: BTreeSet<&str> = records
-        .into_iter()
-        .filter_map(Value::as_object)
-        .flat_map(|record| record.keys().map(String::as_str))
-        .collect();
-    let key = key_columns(table);
-    let content = attributes.iter().copied().filter(|name| {
-        !table.primary_key.contains(name)
-            && !key.contains(name)
-            && !AUDIT_COLUMNS.contains(name)
-            && !name.ends_with("request_id")
-    });
-    let audit = AUDIT_COLUMNS
-        .into_iter()
-        .filter(|name| attributes.contains(name));
-    key.iter().copied().chain(content).chain(audit).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[tokio::test]
-    async fn records_of_projects_without_teams_are_listed() {
-        let table = Table {
-            logical_id: "LibrariesTable",
-            variable: "LIBRARIES_TABLE",
-            noun: "libraries",
-            primary_key: &["project", "library_id"],
-            partition: &["org", "project"],
-        };
-        let deployment = Deployment::local("http://127.0.0.1:1");
-
-        let scope = scope(&deployment, table, &["acme".to_owned()]).await;
-
-        let prefix = "acme#".to_owned();
-        assert!(matches!(scope, Ok(Scope::Filter(_, "project", found)) if found == prefix));
-        let key = ["org_id", "project_id", "library_id"];
-        assert_eq!(key_columns(table), key);
-    }
 
     #[test]
     fn the_options_cover_the_partition_of_every_kind() {
@@ -217,27 +149,5 @@ mod tests {
                 table.noun
             );
         }
-    }
-
-    #[test]
-    fn columns_show_the_key_then_the_content_then_the_audit_attributes() {
-        let records = [
-            json!({ "bot_id": "b", "org_id": "o", "type": "t", "enabled": true, "created_by": "c",
-                "created_at": "d", "request_id": "r" }),
-            json!({ "bot_id": "b", "org_id": "o", "updated_by": "u", "updated_request_id": "r" }),
-        ];
-        assert_eq!(
-            columns(Table::BOT_VOICES, &records),
-            [
-                "org_id",
-                "bot_id",
-                "enabled",
-                "type",
-                "created_at",
-                "created_by",
-                "updated_by"
-            ]
-        );
-        assert_eq!(columns(Table::BOT_VOICES, &[]), ["org_id", "bot_id"]);
     }
 }

@@ -20,7 +20,6 @@ use workspace_local::{
     dynamodb::DynamoDb,
     events, gateway,
     server::{self, Access},
-    tables::{sdk_config, table_names},
 };
 use workspace_management::{
     api_key::ApiKey,
@@ -28,14 +27,11 @@ use workspace_management::{
     service::Service,
     store::{Store, Table},
 };
+use workspace_records::local::{self, sdk_config, table_names};
 
 pub(crate) use self::options::Options;
 use crate::{
-    deployment::{Deployment, LOCAL_API, LOCAL_ENDPOINT},
-    interruptions::interruption,
-    output::print,
-    page,
-    records::get,
+    deployment::Deployment, interruptions::interruption, output::print, page, records::get,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -150,7 +146,7 @@ async fn notes(
                 .to_owned(),
         );
     }
-    if dynamodb_url != LOCAL_ENDPOINT {
+    if dynamodb_url != local::DYNAMODB {
         notes.push(format!(
             "for `cargo ctl`: export AWS_ENDPOINT_URL_DYNAMODB={dynamodb_url}"
         ));
@@ -176,8 +172,8 @@ async fn notes(
 /// The command that checks the service.
 fn doctor(api_url: &str, dynamodb_url: &str) -> String {
     match (api_url, dynamodb_url) {
-        (LOCAL_API, LOCAL_ENDPOINT) => "cargo ctl doctor".to_owned(),
-        (_, LOCAL_ENDPOINT) => format!("cargo ctl doctor --url '{api_url}'"),
+        (local::API, local::DYNAMODB) => "cargo ctl doctor".to_owned(),
+        (_, local::DYNAMODB) => format!("cargo ctl doctor --url '{api_url}'"),
         _ => {
             format!("AWS_ENDPOINT_URL_DYNAMODB='{dynamodb_url}' cargo ctl doctor --url '{api_url}'")
         }
@@ -214,14 +210,14 @@ mod tests {
     #[test]
     fn the_doctor_command_names_the_addresses_that_are_not_the_defaults() {
         let rows = [
-            (LOCAL_API, LOCAL_ENDPOINT, "cargo ctl doctor"),
+            (local::API, local::DYNAMODB, "cargo ctl doctor"),
             (
                 "http://[::1]:1",
-                LOCAL_ENDPOINT,
+                local::DYNAMODB,
                 "cargo ctl doctor --url 'http://[::1]:1'",
             ),
             (
-                LOCAL_API,
+                local::API,
                 "http://[::1]:2",
                 "AWS_ENDPOINT_URL_DYNAMODB='http://[::1]:2' cargo ctl doctor --url 'http://127.0.0.1:3000'",
             ),

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use workspace_local::dynamodb::{Changes, DynamoDb};
 use workspace_management::store::Table;
+use workspace_records::columns::{columns, key_columns, kinds};
 
 use crate::{
-    commands::list::{columns, key_columns, kinds},
     deployment::Deployment,
     query::{Query, Scope},
-    records::{owned_key, text_of, to_json},
+    records::{primary_key, text_of, to_json},
 };
 
 /// How many records of each kind the page shows.
@@ -156,7 +156,7 @@ impl Kind {
         let mut query = Query::new(table, Scope::All);
         while let Some(items) = query.next(deployment).await? {
             let entries = items.into_iter().map(to_json);
-            records.extend(entries.map(|record| (owned_key(table, &record), record)));
+            records.extend(entries.map(|record| (primary_key(table, &record), record)));
         }
         Ok(Self {
             table,
@@ -174,7 +174,7 @@ impl Kind {
         let changes = changes.read()?;
         let is_changed = !changes.is_empty();
         for change in changes {
-            let key = owned_key(self.table, &to_json(change.key));
+            let key = primary_key(self.table, &to_json(change.key));
             match change.record {
                 Some(record) => self.records.insert(key, to_json(record)),
                 None => self.records.remove(&key),

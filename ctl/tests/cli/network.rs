@@ -19,12 +19,13 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
-use workspace_local::{dynamodb::DynamoDb, fixtures, gateway, schemas, tables::sdk_config};
+use workspace_local::{dynamodb::DynamoDb, fixtures, gateway};
 use workspace_management::{
     auth::AnonymousOperations,
     service::Service,
     store::{Store, Table, TableNames},
 };
+use workspace_records::{local::sdk_config, schemas};
 
 use crate::{kill, words, workspacectl};
 

@@ -17,10 +17,11 @@ use clap::CommandFactory as _;
 use serde_json::{Value, json};
 use workspace_local::{
     demo::{DEMO_KEY, key_record},
-    fixtures, schemas,
+    fixtures,
     tables::create_missing,
 };
 use workspace_management::store::{Table, TableNames};
+use workspace_records::schemas;
 use workspacectl::Cli;
 
 use self::State::{Disabled, Empty, Full, NoOutput, Nothing, Orphaned, Restored};

@@ -10,8 +10,9 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use ureq::Agent;
-use workspace_local::{events, schemas};
+use workspace_local::events;
 use workspace_management::store::Table;
+use workspace_records::schemas;
 
 use crate::{kill, text, workspacectl};
 

@@ -40,19 +40,16 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-use workspace_local::{
-    demo::key_record,
-    dynamodb::http_client,
-    fixtures,
-    gateway::http_event,
-    schemas,
-    tables::{sdk_config, table_names},
-};
+use workspace_local::{demo::key_record, dynamodb::http_client, fixtures, gateway::http_event};
 use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousOperations,
     service::{Service, TIMEOUT},
     store::{AdditionalRetries, Store, Table},
+};
+use workspace_records::{
+    local::{sdk_config, table_names},
+    schemas,
 };
 use workspacectl::{
     deployment::Deployment,

@@ -1,9 +1,9 @@
 //! Tests of `add_models`, which adds chat models to an organization.
 
 use serde_json::{Value, json};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use super::{Problems, Sample, Samples, Stored, Values, Write};
+use super::{Problems, Sample, Stored, Values, Write};
 use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
@@ -17,11 +17,9 @@ fn models(models: &[(i64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
-inventory::submit!(Samples(Operation::AddModels, sample, problems));
-
 /// A valid request and the records that it stores, for the tests that cover every operation: see
 /// [`Sample`].
-fn sample(values: &Values) -> Sample {
+pub(super) fn sample(values: &Values) -> Sample {
     let entries: Vec<_> = values
         .entries
         .iter()
@@ -42,7 +40,7 @@ fn sample(values: &Values) -> Sample {
     }
 }
 
-fn problems() -> Problems {
+pub(super) fn problems() -> Problems {
     let body = json!([{ "id": 1_u64 << 53, "modelid": "a" }, { "id": 1 }]);
     let body = json!({ "aIModelsSelectedToAddToOrg": body });
     let taken = vec![models(&[(2, "b")]), models(&[(1, "a"), (1, "b")])];

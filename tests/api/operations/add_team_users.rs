@@ -1,9 +1,9 @@
 //! Tests of `add_team_users`, which adds users to a team.
 
 use serde_json::{Value, json};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use super::{Sample, Samples, Stored, Values, Write};
+use super::{Sample, Stored, Values, Write};
 use crate::support::TestApp;
 
 /// A body that adds these users.
@@ -15,10 +15,8 @@ fn users<T: AsRef<str>>(users: &[T]) -> Value {
     json!({ "usersAddingToTeam": users })
 }
 
-inventory::submit!(Samples(Operation::AddTeamUsers, sample, Vec::new));
-
 /// A sample for the tests that cover every operation.
-fn sample(values: &Values) -> Sample {
+pub(super) fn sample(values: &Values) -> Sample {
     let names: Vec<_> = values.entries.iter().map(|(name, _)| name).collect();
     let team = &values.team;
     let key = json!({ "project": "acme#apollo", "team_id": team });

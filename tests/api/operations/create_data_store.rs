@@ -1,17 +1,15 @@
 //! Tests of `create_data_store`, which creates a data store in an organization.
 
 use serde_json::json;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
+use super::{Problems, Sample, Stored, Values, Write, trimmed};
 use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
-inventory::submit!(Samples(Operation::CreateDataStore, sample, problems));
-
 /// A sample for the tests that cover every operation.
-fn sample(values: &Values) -> Sample {
+pub(super) fn sample(values: &Values) -> Sample {
     let (name, description) = (&values.name, &values.description);
     let key = json!({ "org_id": "acme", "data_store_id": name.to_lowercase() });
     let content =
@@ -25,7 +23,7 @@ fn sample(values: &Values) -> Sample {
     }
 }
 
-fn problems() -> Problems {
+pub(super) fn problems() -> Problems {
     let store =
         |name: &str, text: &str| json!({ "dataStoreName": name, "dataStoreDescription": text });
     let papers = |text: &str| store("Papers", text);

@@ -1,17 +1,15 @@
 //! Tests of `create_logging_instance`, which creates the logging instance of a project.
 
 use serde_json::json;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
+use super::{Problems, Sample, Stored, Values, Write, trimmed};
 use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
 
-inventory::submit!(Samples(Operation::CreateLoggingInstance, sample, problems));
-
 /// A sample for the tests that cover every operation.
-fn sample(values: &Values) -> Sample {
+pub(super) fn sample(values: &Values) -> Sample {
     let name = &values.name;
     let key = json!({ "org_id": "acme", "project_id": "apollo" });
     let content = json!({ "project_name": trimmed(name) });
@@ -24,7 +22,7 @@ fn sample(values: &Values) -> Sample {
     }
 }
 
-fn problems() -> Problems {
+pub(super) fn problems() -> Problems {
     let names = ["Apollo", "Gemini"].map(|name| json!({ "projectName": name }));
     vec![("LoggingInstanceTaken/other_project_name", names.to_vec())]
 }

@@ -1,17 +1,15 @@
 //! Tests of `create_team`, which creates a team in a project.
 
 use serde_json::json;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use super::{Problems, Sample, Samples, Stored, Values, Write, trimmed};
+use super::{Problems, Sample, Stored, Values, Write, trimmed};
 use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 
-inventory::submit!(Samples(Operation::CreateTeam, sample, problems));
-
 /// A sample for the tests that cover every operation.
-fn sample(values: &Values) -> Sample {
+pub(super) fn sample(values: &Values) -> Sample {
     let (name, description) = (&values.name, &values.description);
     let key = json!({ "project": "acme#apollo", "team_id": name.to_lowercase() });
     let content = json!({ "team_name": trimmed(name), "team_description": trimmed(description) });
@@ -24,7 +22,7 @@ fn sample(values: &Values) -> Sample {
     }
 }
 
-fn problems() -> Problems {
+pub(super) fn problems() -> Problems {
     let team = |name: &str, text: &str| json!({ "teamName": name, "teamDescription": text });
     let research = |text: &str| team("Research Team", text);
     vec![

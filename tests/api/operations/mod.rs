@@ -10,20 +10,16 @@ use workspace_management::{operation::Operation, store::Table};
 
 use crate::support::{TestApp, key_id};
 
-automod::dir!("tests/api/operations");
-
-/// What the file of an operation submits: how to make its [`Sample`]s, and its [`Problems`].
-pub struct Samples(
-    pub Operation,
-    pub fn(&Values) -> Sample,
-    pub fn() -> Problems,
-);
+mod add_models;
+mod add_team_users;
+mod create_data_store;
+mod create_logging_instance;
+mod create_team;
+mod set_bot_voice;
 
 /// For each example of a problem in the contract that only this operation has, the bodies to send to
 /// the path of the sample. The response to the last one is the example.
 pub type Problems = Vec<(&'static str, Vec<Value>)>;
-
-inventory::collect!(Samples);
 
 /// The values from which a [`Sample`] is made.
 #[derive(Debug, Clone)]
@@ -87,17 +83,26 @@ pub enum Write {
 
 impl Sample {
     /// A sample of an operation.
-    ///
-    /// # Panics
-    /// If no file in this folder submits samples of it.
     pub fn of(operation: Operation, values: &Values) -> Self {
-        let mut all = inventory::iter::<Samples>.into_iter();
-        let samples = all.find(|Samples(other, ..)| *other == operation);
-        let Samples(_, sample, _) = samples.unwrap_or_else(|| {
-            let name = operation.name();
-            panic!("add tests/api/operations/{name}.rs, with a sample")
-        });
-        sample(values)
+        match operation {
+            Operation::AddModels => add_models::sample(values),
+            Operation::AddTeamUsers => add_team_users::sample(values),
+            Operation::CreateDataStore => create_data_store::sample(values),
+            Operation::CreateLoggingInstance => create_logging_instance::sample(values),
+            Operation::CreateTeam => create_team::sample(values),
+            Operation::SetBotVoice => set_bot_voice::sample(values),
+        }
+    }
+}
+
+/// The problems of an operation that no other operation has.
+pub fn problems(operation: Operation) -> Problems {
+    match operation {
+        Operation::AddModels => add_models::problems(),
+        Operation::CreateDataStore => create_data_store::problems(),
+        Operation::CreateLoggingInstance => create_logging_instance::problems(),
+        Operation::CreateTeam => create_team::problems(),
+        Operation::AddTeamUsers | Operation::SetBotVoice => vec![],
     }
 }
 

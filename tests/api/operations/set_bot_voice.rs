@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use serde_json::json;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use super::{Sample, Samples, Stored, Values, Write};
+use super::{Sample, Stored, Values, Write};
 use crate::support::{TestApp, key_id};
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 
-inventory::submit!(Samples(Operation::SetBotVoice, sample, Vec::new));
-
 /// A sample for the tests that cover every operation.
-fn sample(values: &Values) -> Sample {
+pub(super) fn sample(values: &Values) -> Sample {
     let (voice, enabled) = (&values.entries[0].0, values.flag);
     let key = json!({ "org_id": "acme", "bot_id": "bot-7" });
     let content = json!({ "type": voice, "enabled": enabled });

@@ -48,9 +48,8 @@ use workspace_local::{
     dynamodb::DynamoDb,
     events, fixtures,
     gateway::http_event,
-    schemas,
     server::Access,
-    tables::{create_missing, sdk_config},
+    tables::create_missing,
 };
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
@@ -59,6 +58,7 @@ use workspace_management::{
     service::{Service, TIMEOUT},
     store::{Store, Table, TableNames},
 };
+use workspace_records::{local::sdk_config, schemas};
 
 pub mod client;
 pub mod fault_injector;

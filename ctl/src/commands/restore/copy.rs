@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    records::{has, owned_key, to_json},
+    records::{has, primary_key, to_json},
     session::Operator,
     write::{MAX_ACTIONS, put, transact},
 };
@@ -151,7 +151,7 @@ impl Restore<'_> {
     /// Reports what a copy would do.
     async fn plan(&mut self, batch: Batch) -> Result<()> {
         for (table, record) in batch.records {
-            let key = owned_key(table, &record);
+            let key = primary_key(table, &record);
             let outcome = match self.parents.read(table, &key).await? {
                 Some(existing) => compare(&record, &existing),
                 None => Outcome::Copied,

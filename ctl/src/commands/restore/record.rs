@@ -1,8 +1,8 @@
 //! What identifies a record, and whether the service could have stored it.
 
 use serde_json::Value;
-use workspace_local::schemas;
 use workspace_management::store::Table;
+use workspace_records::schemas;
 
 use crate::records::text_of;
 

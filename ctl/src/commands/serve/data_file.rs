@@ -10,11 +10,9 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
-use workspace_local::{
-    dynamodb::DynamoDb,
-    tables::{Declaration, create_missing, table_names},
-};
+use workspace_local::{dynamodb::DynamoDb, tables::create_missing};
 use workspace_management::store::Table;
+use workspace_records::{local::table_names, tables::Declaration};
 
 use crate::{commands::doctor::differences, export::private_file};
 

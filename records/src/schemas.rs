@@ -1,44 +1,47 @@
-//! The schemas of `docs/records/`, against which tests and `workspacectl restore` validate every
-//! record. The feature `schemas` adds this module, so that nothing else depends on a validator.
+//! The schemas of records, against which tests and `workspacectl restore` validate every record.
 
 use std::sync::OnceLock;
 
-use include_dir::{Dir, File, include_dir};
 use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::Value;
 use workspace_management::store::Table;
 
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/records");
-
-/// The tables whose records have a schema in `docs/records/`: all but that of API keys.
+/// The tables whose records have a schema for readers: all but that of API keys.
 pub fn tables() -> impl Iterator<Item = Table> {
     let tables = Table::ALL.iter().copied();
     tables.filter(|table| *table != Table::KEYS)
 }
 
-/// The name of the file with the schema of a table: `team_member.schema.json` for
-/// `TEAM_MEMBERS_TABLE`, and `library.schema.json` for `LIBRARIES_TABLE`.
-fn file_name(table: Table) -> String {
-    let records = table.variable.trim_end_matches("_TABLE").to_lowercase();
-    let record = match records.strip_suffix("ies") {
-        Some(stem) => format!("{stem}y"),
-        None => records.trim_end_matches('s').to_owned(),
-    };
-    format!("{record}.schema.json")
+/// The text of the schema of a table's records.
+fn text(table: Table) -> &'static str {
+    match table {
+        Table::ORGANIZATIONS => include_str!("../schemas/organization.schema.json"),
+        Table::KEYS => include_str!("../schemas/api_key.schema.json"),
+        Table::MODELS => include_str!("../schemas/model.schema.json"),
+        Table::TEAMS => include_str!("../schemas/team.schema.json"),
+        Table::TEAM_MEMBERS => include_str!("../schemas/team_member.schema.json"),
+        Table::BOT_VOICES => include_str!("../schemas/bot_voice.schema.json"),
+        Table::DATA_STORES => include_str!("../schemas/data_store.schema.json"),
+        Table::LOGGING_INSTANCES => include_str!("../schemas/logging_instance.schema.json"),
+        Table { noun, .. } => panic!("add the schema of {noun} to records/src/schemas.rs"),
+    }
 }
 
-/// The schema of a table's records, or `None` for API keys, which have none.
+/// The schema of a table's records.
 ///
 /// # Panics
-/// If its file is missing or invalid.
-pub fn schema(table: Table) -> Option<&'static Value> {
-    (table != Table::KEYS).then(|| &parsed(table).0)
+/// If there is none, or it is invalid.
+pub fn schema(table: Table) -> &'static Value {
+    &parsed(table).0
 }
 
 /// A record of the organization `acme`, as an operation creates it: with the first example of each
 /// attribute of its key, its content and its creation. `None` for API keys.
 pub fn example(table: Table) -> Option<Value> {
-    let attributes = schema(table)?["properties"].as_object()?.iter();
+    if table == Table::KEYS {
+        return None;
+    }
+    let attributes = schema(table)["properties"].as_object()?.iter();
     let is_created = |name: &str, role: &Value| {
         let of_creation = ["created_at", "created_by", "request_id"];
         role == "key" || role == "content" || of_creation.contains(&name)
@@ -117,24 +120,17 @@ fn undescribed<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item =
 /// The schema of a table's records, and its validator.
 ///
 /// # Panics
-/// If its file is missing or invalid.
+/// If there is none, or it is invalid.
 fn parsed(table: Table) -> &'static (Value, Validator) {
     const COUNT: usize = Table::ALL.len();
     static PARSED: [OnceLock<(Value, Validator)>; COUNT] = [const { OnceLock::new() }; COUNT];
     let index = Table::ALL.iter().position(|other| *other == table);
     PARSED[index.expect("the table is in Table::ALL")].get_or_init(|| {
-        let (name, id) = (file_name(table), table.logical_id);
-        let text = match table {
-            Table::KEYS => Some(include_str!("key.schema.json")),
-            _ => FILES.get_file(&name).and_then(File::contents_utf8),
-        };
-        let text =
-            text.unwrap_or_else(|| panic!("docs/records/{name}, the schema of {id}, is missing"));
-        let schema = serde_json::from_str(text)
-            .unwrap_or_else(|error| panic!("docs/records/{name} is not JSON: {error}"));
+        let schema = serde_json::from_str(text(table))
+            .unwrap_or_else(|error| panic!("the schema of {} is not JSON: {error}", table.noun));
         let validator = jsonschema::draft202012::meta::validate(&schema)
             .and_then(|()| jsonschema::draft202012::new(&schema))
-            .unwrap_or_else(|error| panic!("docs/records/{name} is not a schema: {error}"));
+            .unwrap_or_else(|error| panic!("the schema of {} is invalid: {error}", table.noun));
         (schema, validator)
     })
 }

@@ -1,0 +1,57 @@
+//! Items as JSON, and their primary keys.
+
+use serde_json::{Value, json};
+use workspace_management::store::{Item, Table};
+
+/// An item as JSON. The service stores neither binary data nor sets. Another program can: sets become
+/// arrays, and binary data becomes a text that says so.
+pub fn to_json(item: Item) -> Value {
+    let mut record = json!({});
+    for (name, attribute) in item {
+        let value = serde_dynamo::from_attribute_value(attribute);
+        record[name] = value.unwrap_or_else(|_| json!("(binary data)"));
+    }
+    record
+}
+
+/// The text of an attribute. Empty if the record has no such attribute, or it is not a string.
+pub fn text<'a>(record: &'a Value, name: &str) -> &'a str {
+    record[name].as_str().unwrap_or_default()
+}
+
+/// The values of a record's primary key.
+pub fn primary_key(table: Table, record: &Value) -> Vec<String> {
+    let names = table.primary_key.iter();
+    names.map(|name| text(record, name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
+
+    use super::*;
+
+    #[test]
+    fn every_type_of_attribute_has_a_json_value() {
+        let text = AttributeValue::S("a".to_owned());
+        let number = || "1.5".to_owned();
+        let nested = Item::from([("a".to_owned(), AttributeValue::Bool(false))]);
+        let item = [
+            ("text", text.clone()),
+            ("number", AttributeValue::N(number())),
+            ("flag", AttributeValue::Bool(true)),
+            ("null", AttributeValue::Null(true)),
+            ("bytes", AttributeValue::B(Blob::new("ab"))),
+            ("texts", AttributeValue::Ss(vec!["a".to_owned()])),
+            ("numbers", AttributeValue::Ns(vec![number()])),
+            ("list", AttributeValue::L(vec![text])),
+            ("map", AttributeValue::M(nested)),
+        ];
+        let item = item.map(|(name, value)| (name.to_owned(), value));
+        let expected = json!({
+            "text": "a", "number": 1.5, "flag": true, "null": null, "bytes": "(binary data)",
+            "texts": ["a"], "numbers": [1.5], "list": ["a"], "map": { "a": false },
+        });
+        assert_eq!(to_json(item.into()), expected);
+    }
+}

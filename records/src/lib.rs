@@ -1,0 +1,16 @@
+//! What the operator's tool and the local service both know of stored records.
+//!
+//! | module | contains |
+//! |---|---|
+//! | [`tables`] | the tables as `template.yaml` declares them |
+//! | [`local`] | how to reach the DynamoDB of `cargo serve` |
+//! | [`item`] | items as JSON, and their primary keys |
+//! | [`columns`] | which attributes a list of records shows, and in which order |
+//! | `schemas` | the schemas of records, with the feature `schemas` |
+
+pub mod columns;
+pub mod item;
+pub mod local;
+#[cfg(feature = "schemas")]
+pub mod schemas;
+pub mod tables;

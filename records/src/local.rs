@@ -1,0 +1,40 @@
+//! How to reach the DynamoDB of `cargo serve`.
+
+use std::convert::Infallible;
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
+use aws_smithy_http_client::{
+    Builder as HttpClientBuilder,
+    tls::{Provider, rustls_provider::CryptoMode},
+};
+use workspace_management::store::TableNames;
+
+/// The default address of DynamoDB with `cargo serve`.
+pub const DYNAMODB: &str = "http://127.0.0.1:8000";
+
+/// The default address of the API with `cargo serve`.
+pub const API: &str = "http://127.0.0.1:3000";
+
+/// An SDK configuration for a local DynamoDB, which accepts any region and credentials.
+pub fn sdk_config(endpoint: &str) -> Builder {
+    let http_client = HttpClientBuilder::new();
+    // Without TLS, the client does not have to parse the system's root certificates.
+    let http_client = if endpoint.starts_with("https:") {
+        let provider = Provider::rustls(CryptoMode::Ring);
+        http_client.tls_provider(provider).build_https()
+    } else {
+        http_client.build_http()
+    };
+    Builder::new()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(endpoint)
+        .http_client(http_client)
+}
+
+/// The names of the tables on a local DynamoDB: their logical ids in `template.yaml`.
+pub fn table_names() -> TableNames {
+    let Ok(names) = TableNames::new(|table| Ok::<_, Infallible>(table.logical_id.to_owned()));
+    names
+}

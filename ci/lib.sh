@@ -121,7 +121,7 @@ wait_for() {
 # demo key.
 serve() {
   [ $# -gt 0 ] || set -- --port 0 --dynamodb-port 0
-  cargo build --quiet --locked --package workspacectl
+  cargo build --quiet --locked --package workspace-local
   start cargo serve "$@"
   served=$log
   wait_for 30 grep -q '^curl' "$served"

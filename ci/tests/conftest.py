@@ -10,11 +10,11 @@ import pytest
 
 
 class Service:
-    """`workspacectl serve` on free ports. WORKSPACECTL is the compiled program."""
+    """`cargo serve` on free ports. SERVE and WORKSPACECTL are the compiled programs."""
 
     def __init__(self, *options):
         ports = ["--port", "0", "--dynamodb-port", "0"]
-        command = [os.environ["WORKSPACECTL"], "serve", *ports, "--json", *options]
+        command = [os.environ["SERVE"], *ports, "--json", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         addresses = json.loads(self.process.stdout.readline())
         self.url, self.dynamodb, self.key = (addresses[name] for name in ("url", "dynamodb", "key"))

@@ -7,4 +7,3 @@ pub(crate) mod list;
 pub mod orgs;
 pub mod remove;
 pub(crate) mod restore;
-pub(crate) mod serve;

@@ -8,9 +8,7 @@ pub mod deployment;
 mod errors;
 pub mod export;
 mod index;
-mod interruptions;
 mod output;
-mod page;
 mod progress;
 mod query;
 mod records;
@@ -39,25 +37,24 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    commands::{doctor, keys, list, orgs, remove, restore, serve},
+    commands::{doctor, keys, list, orgs, remove, restore},
     deployment::variable,
     output::escape,
     session::Session,
     usage::UsageError,
 };
 
-/// Run workspace-management locally, register organizations, and manage API keys.
+/// Register organizations, issue API keys, and look after the records of workspace-management.
 ///
 /// Most commands need a deployment, chosen in this order:
 ///
 ///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
 ///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
 ///      for the Lambda function
-///   3. the local service of `serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
+///   3. the service of `cargo serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
 ///      or http://127.0.0.1:8000
 ///
-/// For 1 and 2, set a region and credentials as for the AWS CLI. `serve` and
-/// `completions` ignore the deployment.
+/// For 1 and 2, set a region and credentials as for the AWS CLI.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 pub struct Cli {
@@ -87,7 +84,6 @@ Exit codes:
   2  invalid command line
 
 Examples:
-  workspacectl serve
   workspacectl orgs create globex
   workspacectl keys create --org globex --label ci --expires 90d
   workspacectl list teams --org acme --project apollo
@@ -101,9 +97,6 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the whole service locally, with a demo organization and an API key
-    #[command(after_help = serve::EXAMPLES)]
-    Serve(serve::Options),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -141,17 +134,9 @@ pub async fn run() -> ExitCode {
     };
     start_log(cli.verbose);
     let verbose = cli.verbose;
-    let has_stack = cli.stack.is_some();
     let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
     let session = Session::new(stack, cli.json, cli.utc);
-    let result = match cli.command {
-        // The variable does not concern `serve`, the option is a mistake.
-        Command::Serve(_) if has_stack => {
-            Err(UsageError("serve runs locally: remove --stack".to_owned()).into())
-        }
-        command => run_command(command, &session).await,
-    };
-    let Err(error) = result else {
+    let Err(error) = run_command(cli.command, &session).await else {
         return ExitCode::SUCCESS;
     };
     report(&error, &session, verbose);
@@ -219,7 +204,6 @@ fn report(error: &anyhow::Error, session: &Session, verbose: bool) {
 
 async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> {
     match command {
-        Command::Serve(options) => serve::run(options, session.json).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);

@@ -1,7 +1,7 @@
 //! Records as the current version writes them, for tests that do not create them with a request.
-//! The record of an API key is [`key_record`](crate::demo::key_record).
 
 use serde_json::{Value, json};
+use workspace_management::api_key::{ApiKey, KeyRecord};
 
 /// When the records were created: RFC 3339 in UTC, with milliseconds.
 pub const CREATED_AT: &str = "2026-01-01T00:00:00.000Z";
@@ -24,6 +24,16 @@ pub fn disabled_organization(org: &str) -> Value {
     record["disabled_by"] = json!("setup");
     record["state_id"] = json!(RANDOM_ID);
     record
+}
+
+/// The record of an API key that does not expire and may call every operation. It belongs to an
+/// organization of this module.
+///
+/// # Panics
+/// If the key is malformed.
+pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
+    let key = ApiKey::parse(key).expect("a well-formed API key");
+    KeyRecord::new(key, organization, REQUEST_ID, label, CREATED_AT)
 }
 
 /// A team of a project. The name should be the one from which the id is derived.

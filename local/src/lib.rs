@@ -1,8 +1,9 @@
-//! The environment of the service on one machine. `workspacectl serve`, the tests and the
-//! benchmarks use it; the function does not depend on it.
+//! The environment of the service on one machine. `cargo serve` is this package's program. The tests
+//! and the benchmark use the library; the function does not depend on it.
 //!
 //! | module | contains |
 //! |---|---|
+//! | [`serve`] | `cargo serve`: the whole service, with a page that shows what it stores |
 //! | [`tables`] | creates the tables of `template.yaml` |
 //! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
 //! | [`gateway`] | API Gateway: the event of an HTTP request, and routes that call the service |
@@ -18,7 +19,11 @@
 //! use std::time::{Duration, SystemTime};
 //!
 //! use lambda_runtime::{Context, LambdaEvent};
-//! use workspace_local::{//!     demo::DEMO_ORGANIZATION, //!     dynamodb::{DynamoDb, http_client}, //!     events, fixtures, //!};
+//! use workspace_local::{
+//!     demo::DEMO_ORGANIZATION,
+//!     dynamodb::{DynamoDb, http_client},
+//!     events, fixtures,
+//! };
 //! use workspace_management::{
 //!     auth::AnonymousOperations,
 //!     operation::Operation,
@@ -46,11 +51,15 @@
 //! # anyhow::Ok(())
 //! ```
 
+mod data_file;
 pub mod demo;
 pub mod dynamodb;
 pub mod events;
 pub mod fixtures;
 pub mod gateway;
+mod options;
+mod page;
 pub mod runtime_api;
+pub mod serve;
 pub mod server;
 pub mod tables;

@@ -15,9 +15,9 @@ use proptest::{
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
-    demo::{DEMO_KEY, key_record},
+    demo::DEMO_KEY,
     dynamodb::{DynamoDb, http_client},
-    fixtures,
+    fixtures::{self, key_record},
 };
 use workspace_management::{operation::Operation, service::Service, store::Table};
 use workspace_records::{

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use tempfile::TempPath;
 
 use super::{is_at, private_file};
-use crate::{interruptions::interruption, usage::UsageError};
+use crate::usage::UsageError;
 
 /// A new file. It is removed if the command fails or is interrupted.
 pub struct CompleteExport {
@@ -132,4 +132,29 @@ fn remove_when_interrupted(partial: &Partial) -> io::Result<()> {
         process::exit(code)
     });
     Ok(())
+}
+
+/// Waits for a signal. From now on, none ends the process by itself. Returns the exit code of a process
+/// that it ends, which is 128 and the signal.
+#[cfg(unix)]
+fn interruption() -> io::Result<impl Future<Output = i32>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => 130,
+            _ = terminated.recv() => 143,
+        }
+    })
+}
+
+/// The same for Ctrl-C.
+#[cfg(windows)]
+fn interruption() -> io::Result<impl Future<Output = i32>> {
+    let mut interrupted = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupted.recv().await;
+        130
+    })
 }

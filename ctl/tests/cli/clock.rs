@@ -1,7 +1,7 @@
 //! The clock of this machine differs from DynamoDB's.
 
 use serde_json::json;
-use workspace_local::{demo::key_record, fixtures};
+use workspace_local::fixtures::{self, key_record};
 use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{assert_fails, network::Network, text, words, workspacectl};

@@ -97,7 +97,7 @@ fn a_missing_table_has_a_hint() {
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")
         .env("ORGANIZATIONS_TABLE", "NoTable")
-        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url)
         .output()
         .unwrap();
     assert_fails(&output, "cannot read NoTable");

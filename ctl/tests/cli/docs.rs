@@ -8,11 +8,13 @@ use std::{
     thread,
 };
 
+use clap::Parser as _;
 use pulldown_cmark::{
-    BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd,
+    BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options as Markdown, Parser, Tag, TagEnd,
 };
+use workspace_local::serve::Options;
 
-use crate::{server::Server, text};
+use crate::{server::Server, text, words};
 
 /// A Markdown file.
 struct Document {
@@ -52,8 +54,8 @@ fn documents() -> Vec<Document> {
     documents
 }
 
-fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_GFM | Options::ENABLE_TASKLISTS
+fn options() -> Markdown {
+    Markdown::ENABLE_TABLES | Markdown::ENABLE_GFM | Markdown::ENABLE_TASKLISTS
 }
 
 #[track_caller]
@@ -164,7 +166,8 @@ fn anchors(markdown: &str) -> Vec<String> {
 /// of the repository. Describes the failure if there is one.
 fn bash(mode: &str, commands: &str, dynamodb: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
-    let (work, failures) = (folder.path().join("work"), folder.path().join("failures"));
+    let [work, failures, serves] =
+        ["work", "failures", "serves"].map(|name| folder.path().join(name));
     fs::create_dir_all(work.join("target")).unwrap();
     for entry in fs::read_dir(root()).unwrap() {
         let name = entry.unwrap().file_name();
@@ -181,10 +184,15 @@ fn bash(mode: &str, commands: &str, dynamodb: &str) -> Option<String> {
         .env("MODE", mode)
         .env("WORKSPACECTL", env!("CARGO_BIN_EXE_workspacectl"))
         .env("FAILURES", &failures)
+        .env("SERVES", &serves)
         .env("AWS_ENDPOINT_URL_DYNAMODB", dynamodb)
         .current_dir(work)
         .output()
         .unwrap();
+    for line in fs::read_to_string(serves).unwrap_or_default().lines() {
+        let parsed = Options::try_parse_from(words(line));
+        assert!(parsed.is_ok(), "cargo {line}: {:?}", parsed.err());
+    }
     let failures = fs::read_to_string(failures).unwrap_or_default();
     let printed = [output.stdout, output.stderr].concat();
     let is_successful = output.status.success() && failures.is_empty();
@@ -213,10 +221,10 @@ fn commands_run() {
             format!("echo '# {place}'\nset -euo pipefail\n{text}\n[ ! -s \"$FAILURES\" ]\n")
         });
         let mut script: String = script.collect();
-        for (port, url) in [("3000", &server.url), ("8000", &server.dynamodb)] {
+        for (port, url) in [("3000", &server.url), ("8000", &server.dynamodb_url)] {
             script = script.replace(&format!("http://127.0.0.1:{port}"), url);
         }
-        let failure = bash("run", &script, &server.dynamodb);
+        let failure = bash("run", &script, &server.dynamodb_url);
         failure.map(|failure| format!("{}: {failure}", document.name))
     };
     let documents = documents();

@@ -10,7 +10,6 @@ fail() {
 # anything. An invalid command line fails earlier, with 2.
 parse() {
   local error code=0
-  [[ " $* " != *" serve "* ]] || set -- "$@" --help
   error=$(
     unset "${!AWS_@}"
     AWS_EC2_METADATA_DISABLED=true TEAMS_TABLE=none "$WORKSPACECTL" "$@" 2>&1 >/dev/null
@@ -21,7 +20,6 @@ parse() {
 workspacectl() {
   case "$MODE $* " in
     check*) parse "$@"; echo placeholder ;;
-    *" serve "*) parse "$@" ;;
     *) WORKSPACECTL_WAIT=0 "$WORKSPACECTL" "$@" || fail "workspacectl $*: exit code $?" ;;
   esac
 }
@@ -29,7 +27,7 @@ workspacectl() {
 # Has the aliases in .cargo/config.toml.
 cargo() {
   case $MODE,$1 in
-    *,serve) workspacectl "$@" ;;
+    *,serve) printf '%s\n' "$*" >>"$SERVES" ;;
     *,ctl) workspacectl "${@:2}" ;;
     run,*) fail 'cargo cannot run here: mark the block as `sh needs=cargo`' ;;
   esac

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use workspace_local::demo::{DEMO_KEY, key_record};
+use workspace_local::{demo::DEMO_KEY, fixtures::key_record};
 use workspace_management::store::Table;
 
 use crate::{
@@ -60,7 +60,7 @@ fn a_local_service_passes_every_check() {
     );
     find(&checks, &format!("API {}", server.url));
     let notes = String::from_utf8(output.stderr).unwrap();
-    let dynamodb = &server.dynamodb;
+    let dynamodb = &server.dynamodb_url;
     assert_eq!(notes, format!("checking local DynamoDB at {dynamodb}\n"));
 
     // The API at the default address is another one's.
@@ -75,7 +75,8 @@ fn an_api_that_does_not_read_its_tables_fails() {
     let network = Network::new();
     let denied = network.listen(|action, _| action != "dynamodb:BatchGetItem");
     let wrong = [Table::KEYS, Table::ORGANIZATIONS];
-    let [keys, organizations] = wrong.map(|table| network.serve_api(&server.dynamodb, Some(table)));
+    let [keys, organizations] =
+        wrong.map(|table| network.serve_api(&server.dynamodb_url, Some(table)));
     let rows = [
         (keys, "responds with 500"),
         (organizations, "responds with 500"),
@@ -177,7 +178,7 @@ fn a_table_that_differs_from_the_template_fails() {
         command.env(table.variable, "OrganizationsTable");
     }
     let output = command
-        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url)
         .env("AWS_REGION", "us-east-1")
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")

@@ -18,8 +18,8 @@ fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot
         .iter()
         .map(|table| format!("{}={}", table.variable, table.logical_id));
     let local = [
-        format!("AWS_ENDPOINT_URL_DYNAMODB={}", server.dynamodb),
-        format!("AWS_ENDPOINT_URL_DYNAMODB_STREAMS={}", server.dynamodb),
+        format!("AWS_ENDPOINT_URL_DYNAMODB={}", server.dynamodb_url),
+        format!("AWS_ENDPOINT_URL_DYNAMODB_STREAMS={}", server.dynamodb_url),
         "AWS_REGION=us-east-1".to_owned(),
         "AWS_DEFAULT_REGION=us-east-1".to_owned(),
         "AWS_ACCESS_KEY_ID=local".to_owned(),

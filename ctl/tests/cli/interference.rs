@@ -3,7 +3,7 @@
 use std::{fs, process::Output, sync::Mutex};
 
 use serde_json::{Value, json};
-use workspace_local::{demo::key_record, fixtures};
+use workspace_local::fixtures::{self, key_record};
 use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{assert_fails, network::Network};

@@ -90,7 +90,7 @@ fn a_key_that_cannot_be_printed_is_revoked_or_not_created() {
             let script = format!("exec \"$0\" keys {command} {redirection}");
             let output = Command::new("/bin/sh")
                 .args(["-c", &script, env!("CARGO_BIN_EXE_workspacectl")])
-                .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb)
+                .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url)
                 .output();
             assert_fails(&output.unwrap(), "standard output is closed or /dev/null");
         }

@@ -16,8 +16,8 @@ use std::{
 use clap::CommandFactory as _;
 use serde_json::{Value, json};
 use workspace_local::{
-    demo::{DEMO_KEY, key_record},
-    fixtures,
+    demo::DEMO_KEY,
+    fixtures::{self, key_record},
     tables::create_missing,
 };
 use workspace_management::store::{Table, TableNames};

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::Value;
-use workspace_local::demo::key_record;
+use workspace_local::fixtures::key_record;
 use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{

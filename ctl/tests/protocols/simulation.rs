@@ -40,7 +40,11 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-use workspace_local::{demo::key_record, dynamodb::http_client, fixtures, gateway::http_event};
+use workspace_local::{
+    dynamodb::http_client,
+    fixtures::{self, key_record},
+    gateway::http_event,
+};
 use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousOperations,

@@ -16,8 +16,8 @@ use fastrand::Rng;
 use serde_json::json;
 use tokio::time::sleep;
 use workspace_local::{
-    demo::key_record,
     dynamodb::{DynamoDb, is_read},
+    fixtures::key_record,
 };
 use workspace_management::{api_key::ApiKey, store::Table};
 

@@ -44,9 +44,10 @@ use aws_sdk_dynamodb::{
 use lambda_http::{Context, LambdaEvent};
 use serde_json::{Value, json, value::to_raw_value};
 use workspace_local::{
-    demo::{DEMO_KEY, DEMO_ORGANIZATION, key_record},
+    demo::{DEMO_KEY, DEMO_ORGANIZATION},
     dynamodb::DynamoDb,
-    events, fixtures,
+    events,
+    fixtures::{self, key_record},
     gateway::http_event,
     server::Access,
     tables::create_missing,

@@ -9,10 +9,10 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
-use workspace_local::demo::key_record;
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
     operation::Operation,
+    store::timestamp,
 };
 
 use super::{
@@ -110,7 +110,9 @@ impl NewKey {
             .and_then(|()| getrandom::fill(secret.as_flattened_mut()))
             .context("the operating system provides no random numbers")?;
         let key = ApiKey::generate(id, secret);
-        let mut record = key_record(&key, org, label);
+        let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
+        let now = timestamp(SystemTime::now());
+        let mut record = KeyRecord::new(parsed, org, "", label, &now);
         record.org_request_id = None; // known when it is stored
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());

@@ -1,4 +1,4 @@
-//! The page of `serve`: what each operation needs, next to the stored records. The program embeds its
+//! The page of `cargo serve`: what each operation needs, next to the stored records. The program embeds its
 //! files, so the page works offline. `docs/decisions.md` explains why it is not a viewer of OpenAPI.
 
 mod records;
@@ -14,11 +14,9 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use workspace_local::{demo::DEMO_KEY, dynamodb::DynamoDb};
-
-use crate::{deployment::Deployment, errors};
 
 use self::records::Records;
+use crate::{demo::DEMO_KEY, dynamodb::DynamoDb};
 
 const OPENAPI: &str = include_str!("../../openapi.yaml");
 
@@ -29,13 +27,8 @@ const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The routes of the page, which shows the records of the deployment. `anonymous_allowed` says whether
-/// some operations need no key.
-pub(crate) fn routes(
-    deployment: Deployment,
-    dynamodb: DynamoDb,
-    anonymous_allowed: bool,
-) -> Result<Router> {
+/// The routes of the page. `anonymous_allowed` says whether some operations need no key.
+pub(crate) fn routes(dynamodb: DynamoDb, anonymous_allowed: bool) -> Result<Router> {
     let openapi = OPENAPI.replacen(OPENAPI_SERVER, "- url: /", 1);
     // Not `serde_json::Value`, which would sort the operations.
     let contract: yaml_serde::Value =
@@ -74,7 +67,7 @@ pub(crate) fn routes(
         .route("/stored", get(newest))
         .route("/stored/{kind}", get(all_of_kind))
         .route("/stored/by/{request_id}", get(stored_by))
-        .with_state(Arc::new(Records::new(deployment, dynamodb)));
+        .with_state(Arc::new(Records::new(dynamodb)));
     for (path, content_type, text) in files {
         let respond = move || async move { ([(header::CONTENT_TYPE, content_type)], text) };
         routes = routes.route(path, get(respond));
@@ -141,5 +134,5 @@ async fn stored_by(
 }
 
 fn failure(error: &anyhow::Error) -> Response {
-    (StatusCode::BAD_GATEWAY, errors::describe(error)).into_response()
+    (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response()
 }

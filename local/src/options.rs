@@ -1,4 +1,4 @@
-//! The options of `serve`.
+//! The options of `cargo serve`.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -6,7 +6,10 @@ use std::{
 };
 
 use axum::http::uri::Authority;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{
+    Parser,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use workspace_management::auth::AnonymousOperations;
 
 /// The default address to listen on.
@@ -15,41 +18,56 @@ const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The default number of seconds for which keys are cached.
 const KEY_CACHE: u64 = 60;
 
-/// Where to listen, who may send requests, and where to keep the data.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+const EXAMPLES: &str = "\
+Examples:
+  cargo serve
+  cargo serve --data data.sqlite --key-cache 0
+  cargo serve --anonymous denied --cors http://localhost:5173 --open
+  cargo serve --port 3001 --dynamodb-port 8001
+  AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8001 cargo ctl list teams";
+
+/// Run the whole service locally, with a demo organization and an API key
+#[derive(Debug, Parser)]
+#[command(name = "serve", bin_name = "cargo serve", version, after_help = EXAMPLES)]
+pub struct Options {
     /// The IP address to listen on, for the API and DynamoDB
     #[arg(long, default_value_t = HOST, value_name = "ADDRESS")]
-    pub(super) host: IpAddr,
+    pub(crate) host: IpAddr,
     /// The port of the API, or 0 for a free one
     #[arg(long, default_value_t = 3000)]
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// The port of DynamoDB, or 0 for a free one
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
-    pub(super) dynamodb_port: u16,
+    pub(crate) dynamodb_port: u16,
     /// How long the service caches API keys, like the template's KeyCacheSeconds
     #[arg(long, value_name = "SECONDS", default_value_t = KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=3600))]
-    pub(super) key_cache: u64,
+    pub(crate) key_cache: u64,
     /// Whether operations with an optional API key accept callers without one, like the template's
     /// AnonymousOperations
     #[arg(long, value_name = "POLICY", default_value = "allowed", value_parser = anonymous_parser())]
-    pub(super) anonymous: AnonymousOperations,
+    pub(crate) anonymous: AnonymousOperations,
     /// Respond with 429 to more than this number of requests per second, as API Gateway does
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) rate_limit: Option<u32>,
+    pub(crate) rate_limit: Option<u32>,
     /// Allow the pages of an origin, such as http://localhost:5173, to call the API
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
-    pub(super) cors: Option<String>,
+    pub(crate) cors: Option<String>,
     /// Accept requests for another host name than localhost, such as host.docker.internal for
     /// containers. Can be repeated
     #[arg(long = "allow-host", value_name = "NAME", value_parser = host_name)]
-    pub(super) allowed_hosts: Vec<String>,
+    pub(crate) allowed_hosts: Vec<String>,
     /// Keep the data in this SQLite file [default: in memory]
     #[arg(long, value_name = "FILE")]
-    pub(super) data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     /// Open the page in a browser
     #[arg(long)]
-    pub(super) open: bool,
+    pub open: bool,
+    /// Print the addresses and requests as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show library warnings
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 fn anonymous_parser() -> impl TypedValueParser<Value = AnonymousOperations> {
@@ -86,7 +104,7 @@ fn host_name(text: &str) -> Result<String, &'static str> {
 
 impl Options {
     /// The settings that are not the default, as options. The ports are printed anyway.
-    pub(super) fn settings(&self) -> Vec<String> {
+    pub(crate) fn settings(&self) -> Vec<String> {
         let mut settings = Vec::new();
         if self.host != HOST {
             settings.push(format!("--host {}", self.host));

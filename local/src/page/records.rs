@@ -11,22 +11,20 @@ use anyhow::{Context as _, Result};
 use axum::http::HeaderValue;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
-use workspace_local::dynamodb::{Changes, DynamoDb};
 use workspace_management::store::Table;
-use workspace_records::columns::{columns, key_columns, kinds};
-
-use crate::{
-    deployment::Deployment,
-    query::{Query, Scope},
-    records::{primary_key, text_of, to_json},
+use workspace_records::{
+    columns::{columns, key_columns, kinds},
+    item::{primary_key, text, to_json},
+    local::table_names,
 };
+
+use crate::dynamodb::{Changes, DynamoDb};
 
 /// How many records of each kind the page shows.
 const NEWEST: usize = 20;
 
 /// The stored records of every kind.
 pub(crate) struct Records {
-    deployment: Deployment,
     dynamodb: DynamoDb,
     state: Mutex<State>,
 }
@@ -55,9 +53,8 @@ struct Kind {
 }
 
 impl Records {
-    pub(crate) fn new(deployment: Deployment, dynamodb: DynamoDb) -> Self {
+    pub(crate) fn new(dynamodb: DynamoDb) -> Self {
         Self {
-            deployment,
             dynamodb,
             state: Mutex::default(),
         }
@@ -97,7 +94,7 @@ impl Records {
         };
         let is_selected = |record: &&Value| {
             let mut attributes = attributes.iter();
-            attributes.all(|(name, value)| text_of(record, name) == value)
+            attributes.all(|(name, value)| text(record, name) == value)
         };
         let selected = kind.records.values().filter(is_selected);
         Ok(Some(kind.view(selected, usize::MAX)))
@@ -108,7 +105,7 @@ impl Records {
         let state = self.state().await?;
         let is_by_request = |record: &&Value| {
             ["request_id", "updated_request_id"]
-                .map(|name| text_of(record, name))
+                .map(|name| text(record, name))
                 .contains(&request_id)
         };
         let kinds = state.kinds.iter();
@@ -127,7 +124,7 @@ impl Records {
             *state = State::default();
             let mut read = Vec::new();
             for table in kinds() {
-                read.push(Kind::read(table, &self.deployment, &self.dynamodb).await?);
+                read.push(Kind::read(table, &self.dynamodb).await?);
             }
             state.kinds = read;
         }
@@ -149,14 +146,16 @@ impl State {
 
 impl Kind {
     /// Reads all records of a table.
-    async fn read(table: Table, deployment: &Deployment, dynamodb: &DynamoDb) -> Result<Self> {
+    async fn read(table: Table, dynamodb: &DynamoDb) -> Result<Self> {
         // Before the records are read, so that no change is missed.
         let changes = dynamodb.follow(table).ok();
+        let scan = dynamodb.client().scan();
+        let scan = scan.table_name(table_names().name(table)).into_paginator();
+        let mut items = scan.items().send();
         let mut records = BTreeMap::new();
-        let mut query = Query::new(table, Scope::All);
-        while let Some(items) = query.next(deployment).await? {
-            let entries = items.into_iter().map(to_json);
-            records.extend(entries.map(|record| (primary_key(table, &record), record)));
+        while let Some(item) = items.next().await {
+            let record = to_json(item?);
+            records.insert(primary_key(table, &record), record);
         }
         Ok(Self {
             table,
@@ -202,8 +201,8 @@ impl Kind {
 
 /// When a record was last changed. Timestamps of one format are sorted like times.
 fn changed_at(record: &Value) -> &str {
-    match text_of(record, "updated_at") {
-        "" => text_of(record, "created_at"),
+    match text(record, "updated_at") {
+        "" => text(record, "created_at"),
         updated_at => updated_at,
     }
 }

@@ -1,0 +1,259 @@
+//! The whole service on this machine: an embedded DynamoDB with the demo organization, the API and a
+//! page.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Write as _},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use axum::Router;
+use serde_json::json;
+use tokio::net::TcpListener;
+use workspace_management::{
+    api_key::ApiKey,
+    auth::AnonymousOperations,
+    service::Service,
+    store::{Store, Table},
+};
+use workspace_records::local::{self, sdk_config, table_names};
+
+pub use crate::options::Options;
+use crate::{
+    data_file,
+    demo::{DEMO_KEY, DEMO_ORGANIZATION, store_demo},
+    dynamodb::DynamoDb,
+    events, gateway, page,
+    server::{self, Access},
+};
+
+/// A service that runs in the background, until the runtime ends.
+pub struct LocalService {
+    /// The address of the API and the page.
+    pub url: String,
+    /// The address of DynamoDB.
+    pub dynamodb_url: String,
+    dynamodb: DynamoDb,
+    /// The lock of the data file, if there is one.
+    _lock: Option<File>,
+}
+
+impl LocalService {
+    /// Starts the service.
+    ///
+    /// # Errors
+    /// If an address or the data file is in use, or cannot be used.
+    pub async fn start(options: &Options) -> Result<Self> {
+        let api_listener = listen(options.host, options.port, "--port").await?;
+        let dynamodb_listener =
+            listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
+        let url = url(api_listener.local_addr()?);
+        let dynamodb_url = self::url(dynamodb_listener.local_addr()?);
+        let (dynamodb, lock) = match &options.data {
+            None => {
+                let dynamodb = DynamoDb::with_tables().await?;
+                store_demo(&dynamodb.client(), &table_names()).await?;
+                (dynamodb, None)
+            }
+            Some(file) => {
+                let (dynamodb, lock) = data_file::open(file).await?;
+                (dynamodb, Some(lock))
+            }
+        };
+        let access = Access {
+            hosts: options.allowed_hosts.clone(),
+            ..Access::default()
+        };
+        let served = dynamodb.clone().serve(dynamodb_listener, access.clone());
+        tokio::spawn(served);
+        let access = Access {
+            has_pages: true,
+            origin: options.cors.clone(),
+            ..access
+        };
+        let routes = routes(options, &dynamodb_url, dynamodb.clone())?;
+        tokio::spawn(server::serve(api_listener, routes, access));
+        Ok(Self {
+            url,
+            dynamodb_url,
+            dynamodb,
+            _lock: lock,
+        })
+    }
+
+    /// A `curl` command for each operation.
+    ///
+    /// # Errors
+    /// If a file in `events/` is not the event of an HTTP API.
+    pub fn requests(&self, options: &Options) -> Result<Vec<String>> {
+        let default_key = match options.anonymous {
+            AnonymousOperations::Allowed => None,
+            AnonymousOperations::Denied => Some(DEMO_KEY),
+        };
+        events::all()
+            .map(|(_, event)| events::curl(event, &self.url, default_key))
+            .collect()
+    }
+
+    /// Prints where the service listens, and a request for each operation, to standard output. Prints
+    /// what differs from the defaults to standard error.
+    ///
+    /// # Errors
+    /// If standard output is closed.
+    pub async fn print(&self, options: &Options) -> Result<()> {
+        let requests = self.requests(options)?;
+        let mut out = io::stdout().lock();
+        if options.json {
+            let addresses = json!({
+                "url": self.url,
+                "dynamodb": self.dynamodb_url,
+                "key": DEMO_KEY,
+                "requests": requests,
+            });
+            writeln!(out, "{addresses}")?;
+            return Ok(());
+        }
+        writeln!(out, "listening on {}", self.url)?;
+        writeln!(out, "dynamodb on {}", self.dynamodb_url)?;
+        writeln!(out, "key: {DEMO_KEY}")?;
+        for request in requests {
+            writeln!(out, "{request}")?;
+        }
+        for note in self.notes(options).await? {
+            eprintln!("{note}");
+        }
+        let check = doctor(&self.url, &self.dynamodb_url);
+        eprintln!("to check the service: {check}");
+        let url = &self.url;
+        eprintln!("paste these requests into a shell, or open {url} in a browser");
+        Ok(())
+    }
+
+    /// What differs from the defaults.
+    async fn notes(&self, options: &Options) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        let settings = options.settings();
+        if !settings.is_empty() {
+            notes.push(format!("settings: {}", settings.join(" ")));
+        }
+        if !options.host.is_loopback() {
+            notes.push(
+                "other machines can connect: DynamoDB accepts every request, without credentials"
+                    .to_owned(),
+            );
+        }
+        if self.dynamodb_url != local::DYNAMODB {
+            let url = &self.dynamodb_url;
+            notes.push(format!(
+                "for `cargo ctl`: export AWS_ENDPOINT_URL_DYNAMODB={url}"
+            ));
+        }
+        let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
+        if self.has(Table::KEYS, key.id, "revoked_at").await? {
+            notes.push(format!(
+                "the demo key is revoked: issue another with `cargo ctl keys create --org {DEMO_ORGANIZATION}`"
+            ));
+        }
+        let acme = DEMO_ORGANIZATION;
+        if self.has(Table::ORGANIZATIONS, acme, "disabled_at").await? {
+            notes.push(format!(
+                "the organization {acme} is disabled: enable it with `cargo ctl orgs enable {acme}`"
+            ));
+        }
+        Ok(notes)
+    }
+
+    /// Whether the record with a key has an attribute.
+    async fn has(&self, table: Table, key: &str, attribute: &str) -> Result<bool> {
+        let get = self.dynamodb.client().get_item();
+        let get = get.table_name(table_names().name(table));
+        let response = get.set_key(Some(table.item_key(&[key]))).send().await?;
+        let record = response.item.unwrap_or_default();
+        Ok(record.contains_key(attribute))
+    }
+}
+
+/// The routes of the API and the page.
+fn routes(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Result<Router> {
+    let key_cache = Duration::from_secs(options.key_cache);
+    let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
+    let service = Service::new(store, options.anonymous);
+    let api = gateway::routes(
+        Arc::new(service),
+        options.cors.as_deref(),
+        options.rate_limit,
+    )?;
+    let anonymous_allowed = options.anonymous == AnonymousOperations::Allowed;
+    Ok(api.merge(page::routes(dynamodb, anonymous_allowed)?))
+}
+
+/// The command that checks the service.
+fn doctor(api_url: &str, dynamodb_url: &str) -> String {
+    match (api_url, dynamodb_url) {
+        (local::API, local::DYNAMODB) => "cargo ctl doctor".to_owned(),
+        (_, local::DYNAMODB) => format!("cargo ctl doctor --url '{api_url}'"),
+        _ => {
+            format!("AWS_ENDPOINT_URL_DYNAMODB='{dynamodb_url}' cargo ctl doctor --url '{api_url}'")
+        }
+    }
+}
+
+async fn listen(host: IpAddr, port: u16, option: &str) -> Result<TcpListener> {
+    let address = SocketAddr::new(host, port);
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow!("{address} is in use: choose another port with {option}"),
+        _ => anyhow!("cannot listen on {address}: {error}"),
+    })
+}
+
+/// The URL of a listener for clients on this machine.
+fn url(mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{address}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_doctor_command_names_the_addresses_that_are_not_the_defaults() {
+        let cases = [
+            (local::API, local::DYNAMODB, "cargo ctl doctor"),
+            (
+                "http://[::1]:1",
+                local::DYNAMODB,
+                "cargo ctl doctor --url 'http://[::1]:1'",
+            ),
+            (
+                local::API,
+                "http://[::1]:2",
+                "AWS_ENDPOINT_URL_DYNAMODB='http://[::1]:2' cargo ctl doctor --url 'http://127.0.0.1:3000'",
+            ),
+        ];
+        for (api, dynamodb, expected) in cases {
+            assert_eq!(doctor(api, dynamodb), expected);
+        }
+    }
+
+    #[test]
+    fn a_listener_on_all_addresses_is_reached_on_the_loopback_address() {
+        let cases = [
+            ("0.0.0.0:3000", "http://127.0.0.1:3000"),
+            ("[::]:3000", "http://[::1]:3000"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(url(address.parse().expect("an address")), expected);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The test kit.
+
+pub mod server;

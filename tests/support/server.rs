@@ -1,0 +1,220 @@
+//! The service of `cargo serve`, in the process of the test.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use clap::Parser as _;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use ureq::Agent;
+use workspace_local::{
+    events,
+    serve::{LocalService, Options},
+};
+use workspace_management::store::Table;
+use workspace_records::schemas;
+
+/// How long a response may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A service on free ports.
+pub struct Server {
+    pub url: String,
+    /// The address of DynamoDB.
+    pub dynamodb_url: String,
+    /// The `curl` commands that `cargo serve` prints.
+    pub curls: Vec<String>,
+    agent: Agent,
+    /// Ends the service when it is dropped.
+    _runtime: Runtime,
+}
+
+/// An HTTP response.
+pub struct Response {
+    pub status: u16,
+    pub headers: ureq::http::HeaderMap,
+    pub body: String,
+}
+
+impl Server {
+    /// Starts the service with options of `cargo serve`.
+    pub fn start(arguments: &[&str]) -> Self {
+        let ports = ["serve", "--port", "0", "--dynamodb-port", "0"];
+        let options = Options::parse_from(ports.iter().chain(arguments));
+        let runtime = Runtime::new().unwrap();
+        let service = runtime.block_on(LocalService::start(&options)).unwrap();
+        Self {
+            curls: service.requests(&options).unwrap(),
+            url: service.url,
+            dynamodb_url: service.dynamodb_url,
+            agent: agent(),
+            _runtime: runtime,
+        }
+    }
+
+    /// Sends a GET request.
+    pub fn get(&self, path: &str) -> Response {
+        let response = self.agent.get(format!("{}{path}", self.url)).call();
+        read(response.unwrap())
+    }
+
+    /// Sends a GET request for a response other than the one with this version.
+    pub fn get_if_none_match(&self, path: &str, etag: &str) -> Response {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        read(request.header("if-none-match", etag).call().unwrap())
+    }
+
+    /// Sends a POST request, with this `authorization` header if there is one.
+    pub fn post(&self, path: &str, authorization: Option<&str>, body: &str) -> Response {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        read(request.content_type("*/*").send(body).unwrap())
+    }
+
+    /// Creates a data store and returns the status.
+    pub fn create_data_store(&self, org: &str, key: &str, name: &str) -> u16 {
+        create_data_store(&self.agent, &self.url, org, key, name).unwrap()
+    }
+
+    /// Sends the requests of `events/`, one for each operation.
+    pub fn respond_to_events(&self) -> impl Iterator<Item = Response> {
+        events::all().map(|(_, event)| {
+            let event: Value = serde_json::from_str(event).unwrap();
+            let member = |value: &'static str| event.pointer(value).and_then(Value::as_str);
+            let body = STANDARD.decode(member("/body").unwrap()).unwrap();
+            let body = String::from_utf8(body).unwrap();
+            let authorization = member("/headers/authorization");
+            self.post(member("/rawPath").unwrap(), authorization, &body)
+        })
+    }
+
+    /// Sends the requests of `events/`, which must succeed.
+    #[track_caller]
+    pub fn send_events(&self) {
+        for response in self.respond_to_events() {
+            assert_eq!(response.status, 204, "{}", response.body);
+        }
+    }
+
+    /// Sends a request to DynamoDB. It must succeed.
+    #[track_caller]
+    pub fn dynamodb(&self, action: &str, request: &Value) -> Value {
+        dynamodb(&self.agent, &self.dynamodb_url, action, request)
+    }
+
+    /// Replaces a table by one that has no index.
+    pub fn recreate_without_index(&self, table: &str) {
+        self.copy_table(table, "copy");
+        self.dynamodb("DeleteTable", &json!({ "TableName": table }));
+        self.copy_table("copy", table);
+    }
+
+    /// Creates a table with the records of another one, as a restore of a backup does.
+    pub fn copy_table(&self, from: &str, to: &str) {
+        let table = &self.dynamodb("DescribeTable", &json!({ "TableName": from }))["Table"];
+        let key = table["KeySchema"].as_array().unwrap();
+        let is_key = |attribute: &&Value| {
+            let mut key = key.iter();
+            key.any(|key| key["AttributeName"] == attribute["AttributeName"])
+        };
+        let attributes = table["AttributeDefinitions"].as_array().unwrap().iter();
+        let attributes: Vec<_> = attributes.filter(is_key).collect();
+        self.dynamodb(
+            "CreateTable",
+            &json!({
+                "TableName": to, "KeySchema": key, "AttributeDefinitions": attributes,
+                "BillingMode": "PAY_PER_REQUEST",
+            }),
+        );
+        let items = self.dynamodb("Scan", &json!({ "TableName": from }));
+        for item in items["Items"].as_array().unwrap() {
+            self.dynamodb("PutItem", &json!({ "TableName": to, "Item": item }));
+        }
+    }
+
+    /// The records of every table that has a schema: the first megabyte of each. They must validate.
+    pub fn valid_records(&self) -> Vec<(Table, Value)> {
+        let mut records = Vec::new();
+        for table in schemas::tables() {
+            for record in self.records_of(table) {
+                assert_eq!(schemas::errors(table, &record), [""; 0]);
+                records.push((table, record));
+            }
+        }
+        records
+    }
+
+    /// The records of a table: the first megabyte.
+    pub fn records_of(&self, table: Table) -> Vec<Value> {
+        let found = self.dynamodb("Scan", &json!({ "TableName": table.logical_id }));
+        let items: Vec<serde_dynamo::Item> =
+            serde_json::from_value(found["Items"].clone()).unwrap();
+        let records = items.into_iter().map(serde_dynamo::from_item);
+        records.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The number of records in a table.
+    pub fn count(&self, table: &str) -> u64 {
+        let items = self.dynamodb("Scan", &json!({ "TableName": table }));
+        items["Count"].as_u64().unwrap()
+    }
+
+    pub fn delete_item(&self, table: &str, key: Value) {
+        self.dynamodb("DeleteItem", &json!({ "TableName": table, "Key": key }));
+    }
+
+    /// Changes an item as another program does. The expression can use `:value`, unless it is null.
+    pub fn update_item(&self, table: &str, key: Value, expression: &str, value: Value) {
+        let mut update = json!({ "TableName": table, "Key": key, "UpdateExpression": expression });
+        if !value.is_null() {
+            update["ExpressionAttributeValues"] = json!({ ":value": value });
+        }
+        self.dynamodb("UpdateItem", &update);
+    }
+}
+
+/// Sends a request to a DynamoDB. It must succeed.
+#[track_caller]
+pub fn dynamodb(agent: &Agent, url: &str, action: &str, request: &Value) -> Value {
+    let response = agent
+        .post(url)
+        .header("x-amz-target", format!("DynamoDB_20120810.{action}"))
+        .content_type("application/x-amz-json-1.0")
+        .send(request.to_string());
+    let response = read(response.unwrap());
+    assert_eq!(response.status, 200, "{action}: {}", response.body);
+    serde_json::from_str(&response.body).unwrap()
+}
+
+/// An HTTP client that returns responses of every status.
+pub fn agent() -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(TIMEOUT));
+    config.build().into()
+}
+
+/// Creates a data store and returns the status, or an error if the connection fails.
+pub fn create_data_store(
+    agent: &Agent,
+    url: &str,
+    org: &str,
+    key: &str,
+    name: &str,
+) -> Result<u16, ureq::Error> {
+    let response = agent
+        .post(format!("{url}/api/v1/org/{org}/dataStores/create"))
+        .header("authorization", format!("Bearer {key}"))
+        .send(json!({ "dataStoreName": name }).to_string())?;
+    Ok(response.status().as_u16())
+}
+
+fn read(mut response: ureq::http::Response<ureq::Body>) -> Response {
+    Response {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        body: response.body_mut().read_to_string().unwrap(),
+    }
+}

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Returns the value of an environment variable. `None` if it is empty or not set.
-type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The configuration of the function. An empty variable counts as not set.
 pub struct Config {
@@ -66,8 +66,7 @@ fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
     let region = lookup("AWS_REGION").or_else(|| lookup("AWS_DEFAULT_REGION"));
     Ok(ClientConfig {
         region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
-        endpoint_url: url(lookup, "AWS_ENDPOINT_URL_DYNAMODB")?
-            .map_or_else(|| url(lookup, "AWS_ENDPOINT_URL"), |url| Ok(Some(url)))?,
+        endpoint_url: endpoint_url(lookup)?,
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
         certificates: lookup("AWS_CA_BUNDLE").or_else(|| lookup("SSL_CERT_FILE")),
@@ -78,16 +77,25 @@ fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
     })
 }
 
-fn url(lookup: Lookup, name: &str) -> Result<Option<String>, BoxError> {
-    match lookup(name) {
-        Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-            Err(format!("{name} must be an http or https URL, not {url:?}.").into())
+/// The address of DynamoDB, if a variable sets one instead of the region's.
+///
+/// # Errors
+/// If it is not a URL, with a sentence that names the variable.
+pub fn endpoint_url(lookup: Lookup) -> Result<Option<String>, BoxError> {
+    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
+        match lookup(name) {
+            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
+            }
+            Some(url) => return Ok(Some(url)),
+            None => {}
         }
-        url => Ok(url),
     }
+    Ok(None)
 }
 
-fn variable(name: &str) -> Option<String> {
+/// The value of an environment variable that is not empty.
+pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 

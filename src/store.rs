@@ -41,6 +41,7 @@ use cache::Cache;
 pub use retry::{AdditionalRetries, FailedCondition, failed_conditions};
 pub use tables::{Table, TableNames};
 pub(crate) use write::Update;
+pub use write::insert_item;
 
 /// The maximum time for which the parent of records, an organization or a team, is cached. It can
 /// accept requests for this long after it was disabled or marked for removal.
@@ -73,10 +74,13 @@ pub(crate) enum OrganizationState {
     Disabled,
 }
 
+/// The attribute of an organization's record that disables the organization, whatever its value is.
+pub const DISABLED_AT: &str = "disabled_at";
+
 impl OrganizationState {
     fn of(item: Option<Item>) -> Self {
         match item {
-            Some(item) if !item.contains_key("disabled_at") => {
+            Some(item) if !item.contains_key(DISABLED_AT) => {
                 let request_id = item.get("request_id").and_then(|id| id.as_s().ok());
                 Self::Enabled(request_id.map(|id| id.as_str().into()))
             }

@@ -1,28 +1,25 @@
-//! The client for DynamoDB, and which failures it retries.
+//! The client for DynamoDB: how it connects, and which failures it retries.
 
-use std::{
-    error::Error as StdError,
-    fmt, io, iter,
-    sync::OnceLock,
-    time::{Duration, SystemTime},
-};
+use std::{error::Error as StdError, io, iter, sync::LazyLock, time::Duration};
 
 use aws_sdk_dynamodb::{
     Client,
     config::{
-        Builder, ConfigBag, Intercept, RuntimeComponents,
-        interceptors::{BeforeDeserializationInterceptorContextRef, InterceptorContext},
+        Builder,
+        interceptors::InterceptorContext,
         retry::{ClassifyRetry, RetryAction, RetryConfig},
     },
-    error::BoxError,
 };
+use aws_smithy_http_client::{Connector, proxy::ProxyConfig, tls::TrustStore};
 use aws_smithy_runtime_api::client::{
-    orchestrator::OrchestratorError, retries::classifiers::RetryClassifierPriority,
+    http::HttpConnectorSettings, orchestrator::OrchestratorError,
+    retries::classifiers::RetryClassifierPriority,
 };
-use aws_smithy_types::{DateTime, date_time::Format};
-use workspace_management::store::AdditionalRetries;
-
-use crate::output::humanize;
+use rustls_native_certs::load_native_certs;
+use workspace_management::store::{
+    AdditionalRetries,
+    client::{AMAZON_ROOTS, https_connector},
+};
 
 /// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
 /// other writers and throttling.
@@ -31,79 +28,32 @@ const MAX_ATTEMPTS: u32 = 10;
 /// The maximum wait before the second attempt. It doubles for each further attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
-/// The differences between the clocks above which a command warns and fails.
-const CLOCK_WARNING: Duration = Duration::from_secs(5);
-const CLOCK_FAILURE: Duration = Duration::from_secs(300);
-
-/// A client that checks the clock, and also retries what the function retries, such as conflicts of
-/// transactions.
+/// A client that also retries what the function retries, such as conflicts of transactions.
 pub(crate) fn client(config: Builder) -> Client {
     let retries = RetryConfig::standard()
         .with_max_attempts(MAX_ATTEMPTS)
         .with_initial_backoff(INITIAL_BACKOFF);
     let config = config
-        .interceptor(ClockCheck::default())
         .retry_config(retries)
         .retry_classifier(AdditionalRetries)
         .retry_classifier(RefusedConnections);
     Client::from_conf(config.build())
 }
 
-/// Compares the local clock with the `Date` of the first response of DynamoDB. Every command reads
-/// before it writes, so nothing is written with a wrong clock.
-#[derive(Debug, Default)]
-struct ClockCheck(OnceLock<()>);
-
-impl Intercept for ClockCheck {
-    fn name(&self) -> &'static str {
-        "clock check"
-    }
-
-    fn read_before_deserialization(
-        &self,
-        context: &BeforeDeserializationInterceptorContextRef<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let date = context.response().headers().get("date");
-        let date = date.and_then(|date| DateTime::from_str(date, Format::HttpDate).ok());
-        let date = date.and_then(|date| SystemTime::try_from(date).ok());
-        let (Some(date), Ok(())) = (date, self.0.set(())) else {
-            return Ok(());
-        };
-        let (difference, direction) = match date.duration_since(SystemTime::now()) {
-            Ok(behind) => (behind, "behind"),
-            // The header has whole seconds.
-            Err(ahead) => (
-                ahead.duration().saturating_sub(Duration::from_secs(1)),
-                "ahead of",
-            ),
-        };
-        let text = humanize(difference);
-        let error = WrongClock(format!(
-            "this machine's clock is {text} {direction} DynamoDB's: set it"
-        ));
-        if difference > CLOCK_FAILURE {
-            return Err(error.into());
-        }
-        if difference > CLOCK_WARNING {
-            eprintln!("warning: {error}");
-        }
-        Ok(())
-    }
+/// Connects as the SDK does by default, through the proxy that the environment names. There are two
+/// differences: the TLS library is the function's, because the SDK's takes half a minute to compile,
+/// and Amazon's root certificates are trusted if the system has none, as in small containers.
+pub(crate) fn connector(settings: Option<HttpConnectorSettings>) -> Connector {
+    // Loading them takes a while on some systems, and the SDK makes several connectors.
+    static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
+    let trust_store = if *HAS_ROOTS {
+        TrustStore::default()
+    } else {
+        TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
+    };
+    let connector = https_connector(trust_store, Some(ProxyConfig::from_env()), settings);
+    connector.expect("valid root certificates")
 }
-
-/// What is wrong with the clock.
-#[derive(Debug)]
-pub(crate) struct WrongClock(String);
-
-impl fmt::Display for WrongClock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl StdError for WrongClock {}
 
 /// Does not retry a refused connection: an operator wants to know at once that nothing listens.
 #[derive(Debug)]
@@ -113,9 +63,10 @@ impl ClassifyRetry for RefusedConnections {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = context.output_or_error().and_then(Result::err);
         let error = error.and_then(OrchestratorError::as_connector_error);
-        match error.is_some_and(|error| is_refused(error)) {
-            true => RetryAction::RetryForbidden,
-            false => RetryAction::NoActionIndicated,
+        if error.is_some_and(|error| is_refused(error)) {
+            RetryAction::RetryForbidden
+        } else {
+            RetryAction::NoActionIndicated
         }
     }
 

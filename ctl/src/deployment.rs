@@ -1,22 +1,23 @@
 //! A deployment: the names of its tables, and how to reach them and the API.
 
-use std::{collections::HashMap, env, sync::LazyLock};
+use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
 use aws_sdk_dynamodb::Client;
-use aws_smithy_http_client::{
-    Builder as HttpClientBuilder, Connector,
-    proxy::ProxyConfig,
-    tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
+use aws_smithy_http_client::Builder as HttpClientBuilder;
+use workspace_management::{
+    config::{self, variable},
+    store::{Table, TableNames},
 };
-use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
-use rustls_native_certs::load_native_certs;
-use workspace_management::store::{Table, TableNames, client::AMAZON_ROOTS};
 use workspace_records::local::{DYNAMODB, sdk_config, table_names};
 
-use crate::{client::client, records, usage::UsageError};
+use crate::{
+    client::{client, connector},
+    errors::Response as _,
+    usage::UsageError,
+};
 
 /// A deployment.
 pub struct Deployment {
@@ -85,12 +86,6 @@ impl Deployment {
         }
     }
 
-    /// Sends a read, so that the clock is checked before a command that would begin with a write.
-    pub(crate) async fn check_clock(&self) -> Result<()> {
-        let organization = records::get(self, Table::ORGANIZATIONS, &["acme"]).await;
-        organization.map(drop)
-    }
-
     /// Whether the tables are on AWS and should therefore have backups and deletion protection.
     pub(crate) fn is_on_aws(&self) -> bool {
         self.sts.is_some()
@@ -117,7 +112,7 @@ impl Stack {
             .send();
         let mut resources = HashMap::new();
         while let Some(resource) = pages.next().await {
-            let resource = resource.with_context(|| format!("cannot read the stack {name}"))?;
+            let resource = resource.or_fail(|| format!("cannot read the stack {name}"))?;
             if let (Some(logical_id), Some(physical_id)) =
                 (resource.logical_resource_id, resource.physical_resource_id)
             {
@@ -146,45 +141,26 @@ impl Stack {
     pub(crate) async fn describe(&self) -> Result<StackDescription> {
         let client = aws_sdk_cloudformation::Client::new(&self.config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
-        let response = response.with_context(|| format!("cannot read the stack {}", self.name))?;
+        let response = response.or_fail(|| format!("cannot read the stack {}", self.name))?;
         let mut stacks = response.stacks.into_iter().flatten();
         stacks.next().context("CloudFormation returned no stack")
     }
 }
 
-/// An environment variable that is not empty.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
-}
-
 /// The address of DynamoDB, if the environment sets one.
-fn endpoint() -> Result<Option<String>> {
-    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
-        let Some(url) = variable(name) else { continue };
-        if !["http://", "https://"]
-            .iter()
-            .any(|scheme| url.starts_with(scheme))
-        {
-            return Err(UsageError(format!(
-                "{name} is {url:?}: set it to a URL such as {DYNAMODB}, or remove it"
-            ))
-            .into());
-        }
-        return Ok(Some(url));
-    }
-    Ok(None)
+fn endpoint() -> Result<Option<String>, UsageError> {
+    config::endpoint_url(&variable).map_err(|error| UsageError(error.to_string()))
 }
 
 /// Rejects a DynamoDB that is not where the stack is. The stack's tables do not exist there, or are
 /// those of another deployment.
-fn check_endpoints() -> Result<()> {
+fn check_endpoints() -> Result<(), UsageError> {
     let has_one_for_all = variable("AWS_ENDPOINT_URL").is_some()
         || variable("AWS_ENDPOINT_URL_CLOUDFORMATION").is_some();
     match variable("AWS_ENDPOINT_URL_DYNAMODB") {
         Some(url) if !has_one_for_all => Err(UsageError(format!(
             "AWS_ENDPOINT_URL_DYNAMODB is {url}, but the stack is on AWS: run `unset AWS_ENDPOINT_URL_DYNAMODB`, or do not name a stack"
-        ))
-        .into()),
+        ))),
         _ => Ok(()),
     }
 }
@@ -195,7 +171,7 @@ fn check_endpoints() -> Result<()> {
 /// If no region is configured.
 async fn aws_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()
-        .build_with_connector_fn(|settings, _| https_connector(settings.cloned()));
+        .build_with_connector_fn(|settings, _| connector(settings.cloned()));
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http_client)
         .load()
@@ -204,23 +180,4 @@ async fn aws_config() -> Result<SdkConfig> {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
     Ok(config)
-}
-
-/// Connects as the SDK does by default, through the proxy that the environment names. There are two
-/// differences: the TLS library is the function's, because the SDK's takes half a minute to compile,
-/// and Amazon's root certificates are trusted if the system has none, as in small containers.
-pub(crate) fn https_connector(settings: Option<HttpConnectorSettings>) -> Connector {
-    // Loading them takes a while on some systems, and the SDK makes several connectors.
-    static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
-    let trust_store = match *HAS_ROOTS {
-        true => TrustStore::default(),
-        false => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
-    };
-    let tls = TlsContext::builder().with_trust_store(trust_store).build();
-    let mut connector = Connector::builder()
-        .tls_provider(Provider::rustls(CryptoMode::Ring))
-        .tls_context(tls.expect("a trust store"))
-        .proxy_config(ProxyConfig::from_env());
-    connector.set_connector_settings(settings);
-    connector.build()
 }

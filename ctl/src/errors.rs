@@ -1,155 +1,143 @@
-//! How an error is presented to the operator.
+//! Failed requests to AWS or to a local DynamoDB, and what an operator reads about them.
 
-use std::error::Error;
+use std::{error::Error as StdError, fmt, iter};
 
+use anyhow::{Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
-use aws_sdk_dynamodb::types::error::ResourceNotFoundException;
-use aws_sdk_sns::types::error::AuthorizationErrorException;
-use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_types::error::ErrorMetadata;
+use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
-use crate::client::WrongClock;
-
-/// How the SDK's error of a request begins. Below it are the SDK's layers.
-const SDK_ERRORS: [&str; 5] = [
-    "construction failure",
-    TIMED_OUT,
-    "dispatch failure",
-    "response error",
-    SERVICE_ERROR,
-];
-
-const TIMED_OUT: &str = "request has timed out";
-
-const SERVICE_ERROR: &str = "service error";
-
-const NO_PERMISSION: &str =
-    "Your AWS identity lacks a permission. ctl/permissions.json lists those of each command.";
-
-/// The error in one line: what the command could not do, and why. Without the SDK's layers, which
-/// can contain whole requests.
-pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let mut parts = Vec::new();
-    for cause in error.chain() {
-        let part = cause.to_string();
-        if is_of_sdk(cause, &part) {
-            parts.push(sdk_failure(error));
-            break;
-        }
-        parts.push(part);
-    }
-    parts.join(": ")
+/// A request that failed.
+#[derive(Debug)]
+pub(crate) struct RequestError {
+    failure: Failure,
+    /// All causes that the SDK knows. They can contain whole requests.
+    causes: String,
 }
 
-/// Whether an error was caused by a request to AWS or to a local DynamoDB.
+#[derive(Debug)]
+enum Failure {
+    NoCredentials,
+    /// The connection failed, for this reason.
+    NoConnection(String),
+    TimedOut,
+    /// AWS responded with an error.
+    Rejected {
+        code: String,
+        message: String,
+    },
+    /// Something other than AWS or DynamoDB responded.
+    OtherService,
+}
+
+impl<E, R> From<SdkError<E, R>> for RequestError
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+    R: fmt::Debug + 'static,
+{
+    fn from(error: SdkError<E, R>) -> Self {
+        let causes = DisplayErrorContext(&error).to_string();
+        let chain = || iter::successors(Some(&error as &dyn StdError), |cause| (*cause).source());
+        let failure = if chain().any(|cause| cause.is::<CredentialsError>()) {
+            Failure::NoCredentials
+        } else {
+            match &error {
+                SdkError::TimeoutError(_) => Failure::TimedOut,
+                SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
+                    // The causes between are layers of the HTTP client.
+                    let root = chain().last().map(ToString::to_string);
+                    Failure::NoConnection(root.unwrap_or_default())
+                }
+                SdkError::ServiceError(error) => match error.err().code() {
+                    Some(code) => Failure::Rejected {
+                        code: code.to_owned(),
+                        message: error.err().message().unwrap_or("no message").to_owned(),
+                    },
+                    None => Failure::OtherService,
+                },
+                _ => Failure::OtherService,
+            }
+        };
+        Self { failure, causes }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.failure {
+            Failure::NoCredentials => formatter.write_str("no AWS credentials"),
+            Failure::NoConnection(reason) => formatter.write_str(reason),
+            Failure::TimedOut => formatter.write_str("no response in time"),
+            Failure::Rejected { code, message } => write!(formatter, "{code}: {message}"),
+            Failure::OtherService => {
+                formatter.write_str("the response is not one of AWS or DynamoDB")
+            }
+        }
+    }
+}
+
+impl StdError for RequestError {}
+
+/// The result of a request.
+pub(crate) trait Response<T> {
+    /// Says what failed, such as `cannot read the stack`.
+    fn or_fail(self, what: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E> Response<T> for Result<T, E>
+where
+    RequestError: From<E>,
+{
+    fn or_fail(self, what: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(RequestError::from).with_context(what)
+    }
+}
+
+/// An error for the operator: what the command could not do, and why. `verbose` adds all causes of a
+/// failed request.
+pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
+    match error.downcast_ref::<RequestError>() {
+        Some(failed) if verbose => format!("{error:#}: {}", failed.causes),
+        _ => format!("{error:#}"),
+    }
+}
+
+/// Whether a request to AWS or to a local DynamoDB failed.
 pub(crate) fn is_failed_request(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| is_of_sdk(cause, &cause.to_string()))
-}
-
-fn is_of_sdk(cause: &(dyn Error + 'static), text: &str) -> bool {
-    SDK_ERRORS.contains(&text) || cause.is::<ConnectorError>() || cause.is::<ErrorMetadata>()
-}
-
-/// Why a request failed.
-fn sdk_failure(error: &anyhow::Error) -> String {
-    for cause in error.chain() {
-        if let Some(error) = cause.downcast_ref::<WrongClock>() {
-            return error.to_string();
-        }
-        if is_connection_failure(cause) {
-            // The causes between are layers of the HTTP client.
-            return error.root_cause().to_string();
-        }
-        if cause.is::<CredentialsError>() {
-            return "no AWS credentials".to_owned();
-        }
-        if let Some(error) = cause.downcast_ref::<ErrorMetadata>()
-            && let Some(code) = error.code()
-        {
-            return format!("{code}: {}", error.message().unwrap_or("no message"));
-        }
-    }
-    let has_layer = |layer: &str| error.chain().any(|cause| cause.to_string() == layer);
-    let root = error.root_cause();
-    let text = root.to_string();
-    // An exception that the SDK knows, with its code and message, such as `Exception: message`. Other
-    // texts are from the parser.
-    let is_code = text
-        .split(':')
-        .next()
-        .is_some_and(|code| !code.contains(' '));
-    if has_layer(SERVICE_ERROR) && !root.is::<ErrorMetadata>() && is_code {
-        return text;
-    }
-    match has_layer(TIMED_OUT) {
-        true => "no response in time".to_owned(),
-        false => "the response is not one of AWS or DynamoDB".to_owned(),
-    }
-}
-
-fn is_connection_failure(cause: &(dyn Error + 'static)) -> bool {
-    let error = cause.downcast_ref::<ConnectorError>();
-    error.is_some_and(|error| error.is_io() || error.is_timeout())
+    error.is::<RequestError>()
 }
 
 /// What to do about an error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    error.chain().find_map(|cause| {
-        if cause.is::<CredentialsError>() {
+    let code = match &error.downcast_ref::<RequestError>()?.failure {
+        Failure::NoCredentials => {
             return Some(
                 "No valid AWS credentials were found. Set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`.",
             );
         }
-        if cause.is::<ResourceNotFoundException>() {
-            return Some(
-                "A table does not exist. Check --stack, AWS_REGION and AWS_PROFILE, then run `workspacectl doctor`.",
-            );
-        }
-        if is_connection_failure(cause) {
+        Failure::NoConnection(_) => {
             return Some(
                 "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, AWS_ENDPOINT_URL_DYNAMODB must be the address that it prints.",
             );
         }
-        if cause.is::<AuthorizationErrorException>() {
-            return Some(NO_PERMISSION);
-        }
-        let Some(code) = cause.downcast_ref::<ErrorMetadata>()?.code() else {
+        Failure::OtherService => {
             return Some(
                 "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile.",
             );
-        };
-        match code {
-            "ExpiredToken" | "ExpiredTokenException" => {
-                Some("The AWS credentials have expired. Sign in again.")
-            }
-            "AccessDenied" | "AccessDeniedException" => Some(NO_PERMISSION),
-            _ => None,
         }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use anyhow::anyhow;
-
-    use super::*;
-
-    #[test]
-    fn an_aws_error_shows_its_message_and_a_hint_for_its_code() {
-        for (code, expected) in [
-            ("AccessDeniedException", "lacks a permission"),
-            ("ExpiredToken", "expired"),
-            ("ValidationException", ""),
-        ] {
-            let error = ErrorMetadata::builder().code(code).message("No.").build();
-            let error = anyhow!(error).context("cannot read TeamsTable");
-            let text = format!("cannot read TeamsTable: {code}: No.");
-            assert_eq!(describe(&error), text);
-            let hint = hint(&error).unwrap_or_default();
-            assert!(hint.contains(expected), "{hint}");
-            assert_eq!(hint.is_empty(), expected.is_empty(), "{hint}");
+        Failure::TimedOut => return None,
+        Failure::Rejected { code, .. } => code.as_str(),
+    };
+    match code {
+        "ResourceNotFoundException" => Some(
+            "A table does not exist. Check --stack, AWS_REGION and AWS_PROFILE, then run `workspacectl doctor`.",
+        ),
+        "ExpiredToken" | "ExpiredTokenException" => {
+            Some("The AWS credentials have expired. Sign in again.")
         }
+        // SNS calls it `AuthorizationError`.
+        "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => Some(
+            "Your AWS identity lacks a permission. ctl/permissions.json has those for reading and for operating.",
+        ),
+        _ => None,
     }
 }

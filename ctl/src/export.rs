@@ -1,46 +1,148 @@
 //! The files that `orgs export`, `orgs erase` and `remove` write, and `restore` reads: JSON Lines, one
 //! `{"record", "table"}` per line.
 
-mod appended;
-mod complete;
-
 use std::{
     fs::{self, File, OpenOptions},
-    path::Path,
+    io::{self, BufWriter, ErrorKind, Write},
+    path::{Path, PathBuf},
 };
 
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
+use tempfile::TempPath;
 use workspace_management::store::Table;
 
-pub use self::{appended::AppendedExport, complete::CompleteExport};
-use crate::output::escape_json;
+use crate::{text::escape_json, usage::UsageError};
 
-/// A record as a line. The digest of a key is left out, and so are the marks of an erasure: nothing can
-/// be restored to an organization that is being erased.
-pub(crate) fn line(table: Table, mut record: Value) -> String {
-    if let Some(attributes) = record.as_object_mut() {
-        attributes.retain(|name, _| name != "secret_sha256" && !name.starts_with("erasing_"));
+/// A new file, which only its owner can read, because records can be personal data.
+pub struct Export {
+    path: PathBuf,
+    out: BufWriter<Box<dyn Write + Send>>,
+    /// The file, unless it is a device or a pipe.
+    file: Option<File>,
+    /// The path that is deleted if the command fails.
+    temporary: Option<TempPath>,
+}
+
+impl Export {
+    /// Creates a file to which removals write before they delete. It is deleted if nothing is written.
+    ///
+    /// # Errors
+    /// If it exists, so that an undo restores only its own removal, or cannot be written.
+    pub fn create(path: &Path) -> Result<Self> {
+        Self::open(path, path.to_owned())
     }
-    escape_json(&json!({ "table": table.noun, "record": record }).to_string())
-}
 
-/// A file that only its owner can read, because records can be personal data.
-pub(crate) fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Whether a path still names an open file, which another program can have moved or deleted.
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        #[cfg(unix)]
-        (Ok(open), Ok(named)) => {
-            use std::os::unix::fs::MetadataExt as _;
-            (open.dev(), open.ino()) == (named.dev(), named.ino())
+    /// Creates a file that is `FILE.partial` until it is complete. A device or a pipe is written as it
+    /// is.
+    ///
+    /// # Errors
+    /// If one of the files exists, or it cannot be written.
+    pub(crate) fn create_partial(path: &Path) -> Result<Self> {
+        let is_device = fs::metadata(path).is_ok_and(|existing| !existing.is_file());
+        if is_device {
+            let file = File::create(path);
+            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            return Ok(Self::to_device(path, Box::new(file)));
         }
-        (_, named) => named.is_ok(),
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(exists(path).into());
+        }
+        Self::open(path, path.with_added_extension("partial"))
     }
+
+    /// Writes to standard output.
+    pub(crate) fn to_stdout() -> Self {
+        Self::to_device(Path::new("standard output"), Box::new(io::stdout()))
+    }
+
+    fn to_device(path: &Path, device: Box<dyn Write + Send>) -> Self {
+        Self {
+            path: path.to_owned(),
+            out: BufWriter::new(device),
+            file: None,
+            temporary: None,
+        }
+    }
+
+    fn open(path: &Path, temporary: PathBuf) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = match options.open(&temporary) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let message = if temporary == path {
+                    exists(path)
+                } else {
+                    let name = temporary.display();
+                    UsageError(format!(
+                        "another run is writing {name}, or was interrupted: choose another file, or delete it"
+                    ))
+                };
+                return Err(message.into());
+            }
+            opened => opened.with_context(|| format!("cannot write {}", temporary.display()))?,
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            out: BufWriter::new(Box::new(file.try_clone()?)),
+            file: Some(file),
+            temporary: Some(TempPath::try_from_path(temporary)?),
+        })
+    }
+
+    /// Writes a record, without the digest of a key and the marks of removals and erasures.
+    pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
+        if let Some(attributes) = record.as_object_mut() {
+            attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
+        }
+        let line = json!({ "table": table.noun, "record": record }).to_string();
+        writeln!(self.out, "{}", escape_json(&line)).with_context(|| self.failure())
+    }
+
+    /// Keeps what was written, so that it can be deleted from the tables.
+    pub(crate) fn keep(&mut self) -> Result<()> {
+        self.sync()?;
+        if let Some(temporary) = self.temporary.take() {
+            temporary.keep()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the file its name, and never replaces another file.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.sync()?;
+        let Some(partial) = self.temporary.take() else {
+            return Ok(());
+        };
+        match partial.persist_noclobber(&self.path) {
+            Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
+                bail!("{}", exists(&self.path))
+            }
+            persisted => persisted.with_context(|| self.failure()),
+        }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.out.flush().with_context(|| self.failure())?;
+        if let Some(file) = &self.file {
+            file.sync_all().with_context(|| self.failure())?;
+        }
+        Ok(())
+    }
+
+    fn failure(&self) -> String {
+        format!("cannot write {}", self.path.display())
+    }
+}
+
+/// Whether an attribute marks a record that is being removed or erased.
+pub(crate) fn is_mark(name: &str) -> bool {
+    name.starts_with("removing_") || name.starts_with("erasing_")
+}
+
+fn exists(path: &Path) -> UsageError {
+    let name = path.display();
+    UsageError(format!("{name} exists: choose another file"))
 }

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
+use workspace_records::item::{primary_key, text};
 
 use crate::{
     deployment::Deployment,
     query::{Query, Scope},
-    records::{key, text_of},
 };
 
 /// The partition keys of an organization's teams or members, sorted.
@@ -28,8 +28,8 @@ pub(crate) async fn partitions_of(
         .iter()
         .filter(|team| project.is_none_or(|project| is_in(project, team)));
     let partitions = teams.map(|team| match table {
-        Table::TEAM_MEMBERS => key(Table::TEAMS, team).join("#"),
-        _ => text_of(team, "project").to_owned(),
+        Table::TEAM_MEMBERS => primary_key(Table::TEAMS, team).join("#"),
+        _ => text(team, "project").to_owned(),
     });
     Ok(sorted(partitions))
 }
@@ -46,7 +46,7 @@ pub(crate) async fn teams_of(
         .index("by_user")
         .sort_key_prefix("team", format!("{org}#"));
     let members = query.run(deployment).await?.records;
-    let teams = members.iter().map(|member| text_of(member, "team"));
+    let teams = members.iter().map(|member| text(member, "team"));
     Ok(sorted(teams.map(str::to_owned)))
 }
 

@@ -3,7 +3,6 @@
 
 mod client;
 pub mod commands;
-mod confirmation;
 pub mod deployment;
 mod errors;
 pub mod export;
@@ -11,9 +10,8 @@ mod index;
 mod output;
 mod progress;
 mod query;
-mod records;
 pub mod session;
-mod similar;
+mod text;
 mod usage;
 pub mod wait;
 mod write;
@@ -36,11 +34,12 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
+use workspace_management::config::variable;
+
 use crate::{
     commands::{doctor, keys, list, orgs, remove, restore},
-    deployment::variable,
-    output::escape,
     session::Session,
+    text::escape,
     usage::UsageError,
 };
 
@@ -66,6 +65,9 @@ pub struct Cli {
     /// Print dates instead of ages in tables
     #[arg(long, global = true)]
     utc: bool,
+    /// Do not ask for confirmation
+    #[arg(long, global = true)]
+    yes: bool,
     /// Show all causes of an error, and library warnings
     #[arg(long, global = true)]
     verbose: bool,
@@ -135,15 +137,15 @@ pub async fn run() -> ExitCode {
     start_log(cli.verbose);
     let verbose = cli.verbose;
     let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
-    let session = Session::new(stack, cli.json, cli.utc);
+    let session = Session::new(stack, cli.json, cli.utc, cli.yes);
     let Err(error) = run_command(cli.command, &session).await else {
         return ExitCode::SUCCESS;
     };
-    report(&error, &session, verbose);
-    match error.is::<UsageError>() {
-        true => ExitCode::from(2),
-        false => ExitCode::FAILURE,
+    if output::is_closed_pipe(&error) {
+        return ExitCode::SUCCESS;
     }
+    report(&error, &session, verbose);
+    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
 /// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument
@@ -168,16 +170,13 @@ fn report_usage(mut error: clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Logs to standard error. By default, libraries log nothing: they warn about causes that the error
+/// With `verbose`, logs the warnings of libraries to standard error: about causes that the error
 /// contains, and about every failed condition.
 fn start_log(verbose: bool) {
-    let libraries = match verbose {
-        true => LevelFilter::WARN,
-        false => LevelFilter::OFF,
-    };
-    let levels = Targets::new()
-        .with_default(libraries)
-        .with_target("workspace_management", LevelFilter::INFO);
+    if !verbose {
+        return;
+    }
+    let levels = Targets::new().with_default(LevelFilter::WARN);
     let log = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
@@ -187,10 +186,7 @@ fn start_log(verbose: bool) {
 
 /// Prints an error, and what to do about it.
 fn report(error: &anyhow::Error, session: &Session, verbose: bool) {
-    let mut text = match verbose {
-        true => format!("{error:#}"),
-        false => errors::describe(error),
-    };
+    let mut text = errors::describe(error, verbose);
     if let Some(deployment) = session.deployment_name()
         && errors::is_failed_request(error)
     {

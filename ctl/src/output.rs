@@ -2,24 +2,29 @@
 
 use std::{
     io::{self, Write as _},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use anyhow::Result;
 use comfy_table::{ContentArrangement, Row, Table, presets::NOTHING};
 use console::Term;
 use serde_json::{Value, json};
-pub(crate) use workspace_management::values::escape;
-use workspace_management::values::is_escaped;
 
-use crate::{query::Page, session::Session};
+use crate::{
+    query::Page,
+    session::Session,
+    text::{escape, escape_json, humanize},
+};
 
-/// Prints a line. If the reader closed the pipe, the process exits with 0.
+/// Prints a line.
 pub(crate) fn print(line: &str) -> Result<()> {
-    match write_line(line) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        written => Ok(written?),
-    }
+    Ok(write_line(line)?)
+}
+
+/// Whether a command failed only because the reader of its output closed the pipe, as `head` does.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn print_json(value: &Value) -> Result<()> {
@@ -35,9 +40,10 @@ pub(crate) fn write_line(line: &str) -> io::Result<()> {
 
 /// Prints a record as JSON, or else the line, which a script can use without parsing it.
 pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
-    match json {
-        true => print_json(record),
-        false => print(line),
+    if json {
+        print_json(record)
+    } else {
+        print(line)
     }
 }
 
@@ -124,74 +130,19 @@ fn relative_time(text: &str, now: SystemTime) -> Option<String> {
     })
 }
 
-/// A duration, rounded to its largest whole unit.
-pub(crate) fn humanize(duration: Duration) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (86_400, "day"),
-        (3_600, "hour"),
-        (60, "minute"),
-        (1, "second"),
-    ];
-    let seconds = (duration + Duration::from_millis(500)).as_secs();
-    let (length, unit) = UNITS
-        .into_iter()
-        .find(|(length, _)| seconds >= *length)
-        .unwrap_or(UNITS[3]);
-    counted((seconds + length / 2) / length, unit)
-}
-
-/// A number of things, such as `1 record` or `2 records`.
-pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
-    let count = count.try_into().unwrap_or(u64::MAX);
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
-}
-
-/// JSON in which the characters of [`escape`] are escaped as JSON escapes them. They only occur in
-/// strings, except for the line breaks between its lines.
-pub(crate) fn escape_json(json: &str) -> String {
-    let escaped = |character: char| match is_escaped(character) && character != '\n' {
-        true => {
-            let mut units = [0; 2];
-            let units = character.encode_utf16(&mut units).iter();
-            units.map(|unit| format!("\\u{unit:04x}")).collect()
-        }
-        false => character.to_string(),
-    };
-    json.chars().map(escaped).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_rounded_to_its_largest_unit() {
-        let rows = [
-            (499, "0 seconds"),
-            (500, "1 second"),
-            (59_499, "59 seconds"),
-            (59_500, "1 minute"),
-            (89_000, "1 minute"),
-            (90_000, "2 minutes"),
-            (86_399_000, "24 hours"),
-            (86_400_000, "1 day"),
-            (90 * 86_400_000, "90 days"),
-        ];
-        for (milliseconds, text) in rows {
-            assert_eq!(humanize(Duration::from_millis(milliseconds)), text);
-        }
-    }
-
-    #[test]
     fn a_time_is_shown_relative_to_now() {
         let now = humantime::parse_rfc3339("2026-03-10T12:00:00Z").expect("a time");
-        let rows = [
+        let cases = [
             ("2026-03-07T12:00:00.250Z", Some("3 days ago")),
             ("2026-03-10T13:00:00Z", Some("in 1 hour")),
             ("soon", None),
         ];
-        for (text, relative) in rows {
+        for (text, relative) in cases {
             assert_eq!(relative_time(text, now).as_deref(), relative, "{text}");
         }
     }

@@ -1,19 +1,38 @@
-//! Reads a table: all of it, a partition, or a page.
+//! Reads a record, or a table: all of it, a partition, or a page.
 
 use std::{collections::HashMap, num::NonZeroUsize};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
+use workspace_records::item::{primary_key, to_json};
 
 use crate::{
     deployment::Deployment,
+    errors::{RequestError, Response as _},
     progress::Counter,
-    records::{primary_key, to_json},
     usage::UsageError,
 };
+
+/// The record with a primary key, read with strong consistency.
+pub(crate) async fn get(
+    deployment: &Deployment,
+    table: Table,
+    key: &[&str],
+) -> Result<Option<Value>> {
+    let name = deployment.tables.name(table);
+    let request = deployment
+        .client
+        .get_item()
+        .consistent_read(true)
+        .table_name(name)
+        .set_key(Some(table.item_key(key)));
+    let response = request.send().await;
+    let response = response.or_fail(|| format!("cannot read {} in {name}", key.join(" ")))?;
+    Ok(response.item.map(to_json))
+}
 
 /// Which records to read.
 pub(crate) enum Scope {
@@ -39,15 +58,12 @@ impl Scope {
             ["org"] => Self::partition(table.primary_key[0], org),
             // Not the index of the keys, because it can lack a key that was just created.
             ["key"] => Self::Filter("#name = :value", "org_id", org.to_owned()),
-            _ => Self::partitions_of(table, org),
+            _ => {
+                // With the `#`, because another organization's id can begin with this one.
+                let prefix = format!("{org}#");
+                Self::Filter("begins_with(#name, :value)", table.primary_key[0], prefix)
+            }
         }
-    }
-
-    /// The records whose partition key begins with these ids. Reads the whole table.
-    pub(crate) fn partitions_of(table: Table, ids: &str) -> Self {
-        // With the `#`, because another organization's id can begin with this one.
-        let prefix = format!("{ids}#");
-        Self::Filter("begins_with(#name, :value)", table.primary_key[0], prefix)
     }
 }
 
@@ -160,14 +176,12 @@ impl Query {
             items.extend(found);
         }
         counter.finish();
-        let last_key = match self.is_finished() {
-            true => None,
+        let mut last_key = None;
+        if !self.is_finished() {
             // At the end of a partition, there is no key of the last request.
-            false => {
-                let last = || items.last().map(|item| self.key(item));
-                self.after.clone().or_else(last)
-            }
-        };
+            let last = || items.last().map(|item| self.key(item));
+            last_key = self.after.clone().or_else(last);
+        }
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
             records.sort_by_cached_key(|record| primary_key(self.table, record));
@@ -205,8 +219,8 @@ impl Query {
             return Ok(None);
         }
         let name = deployment.tables.name(self.table);
-        let request = self.request(deployment, name).await;
-        let (items, last_key) = request.with_context(|| format!("cannot read {name}"))?;
+        let response = self.request(deployment, name).await;
+        let (items, last_key) = response.or_fail(|| format!("cannot read {name}"))?;
         self.after = last_key;
         if self.after.is_none() {
             match &mut self.scope {
@@ -229,7 +243,7 @@ impl Query {
         &self,
         deployment: &Deployment,
         name: &str,
-    ) -> Result<(Vec<Item>, Option<Item>)> {
+    ) -> Result<(Vec<Item>, Option<Item>), RequestError> {
         let limit = self.limit.and_then(|limit| limit.try_into().ok());
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let Scope::Partitions(key, values) = &self.scope else {

@@ -1,10 +1,13 @@
 //! What every command on a deployment starts from.
 
-use anyhow::{Context as _, Result};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use anyhow::{Context as _, Result, bail};
 use gethostname::gethostname;
 use tokio::sync::OnceCell;
+use workspace_management::config::variable;
 
-use crate::deployment::{Deployment, variable};
+use crate::{deployment::Deployment, errors::Response as _, text::escape, usage::UsageError};
 
 /// The global options, and the deployment once a command has asked for it. A command checks its own
 /// arguments first, so that a mistyped one is reported without contacting anything.
@@ -13,16 +16,19 @@ pub(crate) struct Session {
     pub(crate) json: bool,
     /// Whether tables show times as stored, in UTC, and not how long ago they were.
     pub(crate) utc: bool,
+    /// Whether to do what cannot be undone without asking.
+    yes: bool,
     /// The CloudFormation stack that the operator named.
     stack: Option<String>,
     deployment: OnceCell<Deployment>,
 }
 
 impl Session {
-    pub(crate) fn new(stack: Option<String>, json: bool, utc: bool) -> Self {
+    pub(crate) fn new(stack: Option<String>, json: bool, utc: bool, yes: bool) -> Self {
         Self {
             json,
             utc,
+            yes,
             stack,
             deployment: OnceCell::new(),
         }
@@ -39,6 +45,36 @@ impl Session {
         self.deployment
             .get()
             .map(|deployment| deployment.name.as_str())
+    }
+
+    /// Checks that the command can ask for a confirmation, before it does anything.
+    ///
+    /// # Errors
+    /// If it would have to ask, and there is no terminal.
+    pub(crate) fn check_confirmation(&self) -> Result<(), UsageError> {
+        if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Ok(());
+        }
+        let message = "this cannot be undone: confirm it with --yes, or run it on a terminal";
+        Err(UsageError(message.to_owned()))
+    }
+
+    /// Asks the operator to type a word, unless the command line has `--yes`. Escapes both texts.
+    pub(crate) fn confirm(&self, question: &str, word: &str) -> Result<()> {
+        let question = escape(question);
+        if self.yes {
+            eprintln!("{question}");
+            return Ok(());
+        }
+        let shown = escape(word);
+        eprint!("{question} This cannot be undone. Type {shown} to confirm: ");
+        io::stderr().flush()?;
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        if line.trim() != word {
+            bail!("nothing was changed, because it was not confirmed");
+        }
+        Ok(())
     }
 }
 
@@ -57,7 +93,8 @@ impl Operator {
         let name = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;
-                let identity = identity.context("cannot find out your AWS identity")?;
+                let identity =
+                    identity.or_fail(|| "cannot find out your AWS identity".to_owned())?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
             None => format!("{}@{}", user(), gethostname().to_string_lossy()),

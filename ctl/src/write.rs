@@ -1,87 +1,217 @@
 //! Conditional writes: of one record, and of many records in transactions.
 
-mod condition;
+use std::collections::HashMap;
 
-use anyhow::{Context as _, Result};
-use aws_sdk_dynamodb::types::{
-    Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+use anyhow::Result;
+use aws_sdk_dynamodb::{
+    error::ProvideErrorMetadata as _,
+    operation::delete_item::DeleteItemError,
+    types::{
+        AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
+        TransactWriteItem, Update,
+    },
 };
 use serde_json::Value;
 use workspace_management::store::{FailedCondition, Item, Table, failed_conditions};
+use workspace_records::item::to_json;
 
-pub(crate) use self::condition::{Condition, Deletion, Values};
-use crate::{
-    deployment::Deployment, export::AppendedExport, progress::Counter, query::Query,
-    records::to_json,
-};
+use crate::{deployment::Deployment, errors::Response as _, progress::Counter, query::Query};
 
 /// The maximum number of actions in a transaction of DynamoDB.
-pub(crate) const MAX_ACTIONS: usize = 100;
+const MAX_ACTIONS: usize = 100;
 
-/// The action of a transaction that stores a record, which must not exist.
-pub(crate) fn put(
-    deployment: &Deployment,
+/// The values of an expression: the names of their placeholders, without the colon, and their text.
+type Values<'a> = &'a [(&'static str, &'a str)];
+
+/// A condition on the record with a primary key.
+pub(crate) struct Condition {
     table: Table,
-    record: &Value,
-) -> Result<TransactWriteItem> {
-    let put = Put::builder()
-        .table_name(deployment.tables.name(table))
-        .set_item(Some(serde_dynamo::to_item(record)?))
-        .condition_expression(format!("attribute_not_exists({})", last_of_key(table)))
-        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-        .build()?;
-    Ok(TransactWriteItem::builder().put(put).build())
+    key: Item,
+    expression: String,
+    values: Vec<(&'static str, String)>,
 }
 
-/// The attribute of a primary key that conditions name: the last one, because DynamoDB reserves the
-/// name `project`.
-fn last_of_key(table: Table) -> &'static str {
-    table.primary_key.last().copied().unwrap_or_default()
-}
+impl Condition {
+    /// No condition yet.
+    pub(crate) fn new(table: Table, key: &[&str]) -> Self {
+        Self {
+            table,
+            key: table.item_key(key),
+            expression: String::new(),
+            values: vec![],
+        }
+    }
 
-/// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was
-/// written.
-pub(crate) async fn transact(
-    deployment: &Deployment,
-    actions: Vec<TransactWriteItem>,
-) -> Result<Vec<FailedCondition>> {
-    let sent = deployment
-        .client
-        .transact_write_items()
-        .set_transact_items(Some(actions))
-        .send()
-        .await;
-    let Err(error) = sent else {
-        return Ok(vec![]);
-    };
-    let failed = error.as_service_error().map(failed_conditions);
-    match failed.filter(|failed| !failed.is_empty()) {
-        Some(failed) => Ok(failed),
-        None => Err(error.into()),
+    /// Adds an expression that must also hold.
+    pub(crate) fn and(mut self, expression: &str, values: Values<'_>) -> Self {
+        if !self.expression.is_empty() {
+            self.expression += " AND ";
+        }
+        self.expression += expression;
+        let values = values
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        self.values.extend(values);
+        self
+    }
+
+    /// Adds that these attributes are as in a record that was read: the same string, or absent. An
+    /// attribute that is not a string, which only other programs write, never is.
+    pub(crate) fn and_unchanged(self, record: &Value, names: &[&'static str]) -> Self {
+        names
+            .iter()
+            .fold(self, |condition, name| match record.get(*name) {
+                Some(value) => {
+                    let text = value.as_str().unwrap_or_default();
+                    condition.and(&format!("{name} = :{name}"), &[(name, text)])
+                }
+                None => condition.and(&format!("attribute_not_exists({name})"), &[]),
+            })
+    }
+
+    /// The condition as an action of a transaction, which it cancels if it fails.
+    pub(crate) fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
+        let check = ConditionCheck::builder()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.key.clone()))
+            .condition_expression(&self.expression)
+            .set_expression_attribute_values(self.placeholders(&[]))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()?;
+        Ok(TransactWriteItem::builder().condition_check(check).build())
+    }
+
+    /// An update of the record as an action of a transaction, which it cancels if the condition fails.
+    pub(crate) fn update_action(
+        &self,
+        deployment: &Deployment,
+        expression: &str,
+        values: Values<'_>,
+    ) -> Result<TransactWriteItem> {
+        let update = Update::builder()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.key.clone()))
+            .update_expression(expression)
+            .condition_expression(&self.expression)
+            .set_expression_attribute_values(self.placeholders(values))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()?;
+        Ok(TransactWriteItem::builder().update(update).build())
+    }
+
+    /// Updates the record. Returns its new attributes, or `None` if the condition fails.
+    pub(crate) async fn update(
+        &self,
+        deployment: &Deployment,
+        expression: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Value>> {
+        let updated = deployment
+            .client
+            .update_item()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.key.clone()))
+            .update_expression(expression)
+            .condition_expression(&self.expression)
+            .set_expression_attribute_values(self.placeholders(values))
+            .return_values(ReturnValue::AllNew)
+            .send()
+            .await;
+        match updated {
+            Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
+            updated => {
+                let updated = updated.or_fail(|| self.failure("update", deployment))?;
+                Ok(updated.attributes.map(to_json))
+            }
+        }
+    }
+
+    /// Deletes the record. Returns false if the condition fails because the record has changed, and
+    /// true if the record is gone: an attempt whose response was lost can have deleted it.
+    pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
+        let deleted = deployment
+            .client
+            .delete_item()
+            .table_name(deployment.tables.name(self.table))
+            .set_key(Some(self.key.clone()))
+            .condition_expression(&self.expression)
+            .set_expression_attribute_values(self.placeholders(&[]))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .send()
+            .await;
+        if let Err(error) = &deleted
+            && let Some(DeleteItemError::ConditionalCheckFailedException(failure)) =
+                error.as_service_error()
+        {
+            return Ok(failure.item().is_none_or(HashMap::is_empty));
+        }
+        deleted.or_fail(|| self.failure("delete", deployment))?;
+        Ok(true)
+    }
+
+    /// The values of the condition and of an update, or `None`, because DynamoDB rejects an empty map.
+    fn placeholders(&self, update: Values<'_>) -> Option<Item> {
+        let own = self
+            .values
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
+        let values = own.chain(update.iter().copied());
+        let values: Item = values
+            .map(|(name, value)| (format!(":{name}"), AttributeValue::S(value.to_owned())))
+            .collect();
+        (!values.is_empty()).then_some(values)
+    }
+
+    fn failure(&self, verb: &str, deployment: &Deployment) -> String {
+        let mut key = Vec::new();
+        for name in self.table.primary_key {
+            key.extend(self.key[*name].as_s().ok().cloned());
+        }
+        let (key, name) = (key.join(" "), deployment.tables.name(self.table));
+        format!("cannot {verb} {key} in {name}")
     }
 }
 
-/// Deletes what queries find, until they find nothing, and then the record of the condition, which
-/// every transaction checks. Appends what it finds to the export before. Returns how many records were
-/// found and deleted, and whether this run deleted the record of the condition, or another run has.
+/// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was
+/// written. `what` says what failed otherwise.
+pub(crate) async fn transact(
+    deployment: &Deployment,
+    actions: Vec<TransactWriteItem>,
+    what: impl FnOnce() -> String,
+) -> Result<Vec<FailedCondition>> {
+    let request = deployment.client.transact_write_items();
+    let sent = request.set_transact_items(Some(actions)).send().await;
+    if let Err(error) = &sent
+        && let Some(error) = error.as_service_error()
+    {
+        let failed = failed_conditions(error);
+        if !failed.is_empty() {
+            return Ok(failed);
+        }
+    }
+    sent.or_fail(what)?;
+    Ok(vec![])
+}
+
+/// Deletes what queries find, until they find nothing, and then the marked record. The condition, which
+/// every transaction checks, is that the record still has this mark. If the record does not, another
+/// run has finished, and nothing is left to delete. Returns how many of the found records were deleted.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    condition: &Condition<'_>,
+    marked: &Condition,
     queries: impl Fn() -> Vec<Query>,
-    mut export: Option<&mut AppendedExport>,
-) -> Result<(usize, bool)> {
+) -> Result<usize> {
     let mut counter = Counter::new("records deleted");
     loop {
         let mut found = 0;
         for mut query in queries() {
             while let Some(items) = query.next(deployment).await? {
-                let keys: Vec<_> = items.iter().map(|item| query.key(item)).collect();
-                found += keys.len();
-                if let Some(export) = &mut export {
-                    export.append(query.table(), items.into_iter().map(to_json))?;
-                }
-                if !delete_keys(deployment, condition, query.table(), keys, &mut counter).await? {
-                    return Ok((counter.finish(), false));
+                found += items.len();
+                for items in items.chunks(MAX_ACTIONS - 1) {
+                    if !delete_items(deployment, marked, &query, items).await? {
+                        return Ok(counter.finish());
+                    }
+                    counter.add(items.len());
                 }
             }
         }
@@ -89,90 +219,25 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    let is_last = condition.delete(deployment).await? == Deletion::Done;
-    Ok((counter.finish(), is_last))
+    marked.delete(deployment).await?;
+    Ok(counter.finish())
 }
 
-/// Deletes records in transactions that also check a condition. Returns false if it failed: then the
-/// rest is not deleted.
-async fn delete_keys(
+/// Deletes items in a transaction that also checks a condition. Returns false if the condition failed.
+async fn delete_items(
     deployment: &Deployment,
-    condition: &Condition<'_>,
-    table: Table,
-    keys: Vec<Item>,
-    counter: &mut Counter,
+    condition: &Condition,
+    query: &Query,
+    items: &[Item],
 ) -> Result<bool> {
-    for keys in keys.chunks(MAX_ACTIONS - 1) {
-        let mut actions = vec![condition.check(deployment)?];
-        for key in keys {
-            let delete = Delete::builder()
-                .table_name(deployment.tables.name(table))
-                .set_key(Some(key.clone()))
-                .build()?;
-            actions.push(TransactWriteItem::builder().delete(delete).build());
-        }
-        let failed = transact(deployment, actions).await;
-        let name = deployment.tables.name(table);
-        let failed = failed.with_context(|| format!("cannot delete records in {name}"))?;
-        if !failed.is_empty() {
-            return Ok(false);
-        }
-        counter.add(keys.len());
+    let name = deployment.tables.name(query.table());
+    let mut actions = vec![condition.check(deployment)?];
+    for item in items {
+        let delete = Delete::builder().table_name(name);
+        let delete = delete.set_key(Some(query.key(item))).build()?;
+        actions.push(TransactWriteItem::builder().delete(delete).build());
     }
-    Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use aws_sdk_dynamodb::{Client, config::http::HttpRequest};
-    use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
-    use workspace_local::{
-        dynamodb::{DynamoDb, http_client},
-        fixtures,
-    };
-    use workspace_records::local::sdk_config;
-
-    use super::*;
-
-    /// Loses the first response to every request, so that the SDK sends it again.
-    #[derive(Debug)]
-    struct Lossy(DynamoDb);
-
-    impl HttpConnector for Lossy {
-        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-            drop(self.0.handle(&request));
-            HttpConnectorFuture::ready(Ok(self.0.handle(&request)))
-        }
-    }
-
-    #[tokio::test]
-    async fn a_write_whose_response_is_lost_has_the_outcome_of_its_first_attempt() {
-        let dynamodb = DynamoDb::with_tables().await.expect("a DynamoDB");
-        let network = http_client(Lossy(dynamodb.clone()));
-        let config = sdk_config("http://dynamodb").http_client(network);
-        let mut deployment = Deployment::local("http://dynamodb");
-        deployment.client = Client::from_conf(config.build());
-        let team = fixtures::team("acme", "apollo", "docs", "Docs");
-        let action = put(&deployment, Table::TEAMS, &team).expect("an action");
-        let condition = Condition::unchanged(Table::TEAMS, &team, &["created_at"]);
-
-        let failed = transact(&deployment, vec![action]).await;
-        assert!(failed.is_ok_and(|failed| failed.is_empty()));
-        assert_eq!(dynamodb.records(Table::TEAMS).len(), 1);
-        let mut other = team.clone();
-        other["created_at"] = "2026-02-02T00:00:00.000Z".into();
-        for (stored, expected) in [
-            (&other, Deletion::Changed),
-            (&team, Deletion::Done),
-            (&team, Deletion::Missing),
-        ] {
-            if expected != Deletion::Missing {
-                dynamodb.put(Table::TEAMS, stored);
-            }
-            let deletion = condition.delete(&deployment).await;
-            assert!(deletion.is_ok_and(|deletion| deletion == expected));
-            let count = dynamodb.records(Table::TEAMS).len();
-            assert_eq!(count, usize::from(expected == Deletion::Changed));
-        }
-    }
+    let what = || format!("cannot delete records in {name}");
+    let failed = transact(deployment, actions, what).await?;
+    Ok(failed.is_empty())
 }

@@ -9,7 +9,7 @@ pub const CREATED_AT: &str = "2026-01-01T00:00:00.000Z";
 /// The `request_id` of the records.
 pub const REQUEST_ID: &str = "setup";
 
-/// The id of an operator's run or of a mark: 16 hexadecimal digits.
+/// The id of a mark: 16 hexadecimal digits.
 pub const RANDOM_ID: &str = "00000000000000a1";
 
 /// An enabled organization.
@@ -22,7 +22,6 @@ pub fn disabled_organization(org: &str) -> Value {
     let mut record = organization(org);
     record["disabled_at"] = json!(CREATED_AT);
     record["disabled_by"] = json!("setup");
-    record["state_id"] = json!(RANDOM_ID);
     record
 }
 

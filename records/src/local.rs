@@ -2,12 +2,10 @@
 
 use std::convert::Infallible;
 
+use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
-use aws_smithy_http_client::{
-    Builder as HttpClientBuilder,
-    tls::{Provider, rustls_provider::CryptoMode},
-};
-use workspace_management::store::TableNames;
+use aws_smithy_http_client::{Builder as HttpClientBuilder, tls::TrustStore};
+use workspace_management::store::{TableNames, client::https_connector};
 
 /// The default address of DynamoDB with `cargo serve`.
 pub const DYNAMODB: &str = "http://127.0.0.1:8000";
@@ -19,9 +17,11 @@ pub const API: &str = "http://127.0.0.1:3000";
 pub fn sdk_config(endpoint: &str) -> Builder {
     let http_client = HttpClientBuilder::new();
     // Without TLS, the client does not have to parse the system's root certificates.
-    let http_client = if endpoint.starts_with("https:") {
-        let provider = Provider::rustls(CryptoMode::Ring);
-        http_client.tls_provider(provider).build_https()
+    let http_client: SharedHttpClient = if endpoint.starts_with("https:") {
+        http_client.build_with_connector_fn(|settings, _| {
+            let connector = https_connector(TrustStore::default(), None, settings.cloned());
+            connector.expect("the system's root certificates")
+        })
     } else {
         http_client.build_http()
     };

@@ -13,6 +13,7 @@ use aws_config::{
 use aws_sdk_dynamodb::config::{Builder, Credentials, http::HttpRequest};
 use aws_smithy_http_client::{
     Connector,
+    proxy::ProxyConfig,
     tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::http::{
@@ -111,7 +112,27 @@ async fn preconnect(connector: &SharedHttpConnector, url: &str) {
 }
 
 /// HTTP over TLS with `ring`, which is smaller than aws-lc and starts without gathering entropy.
-/// Outside the public regions and GovCloud, it trusts the system's root certificates.
+///
+/// # Errors
+/// If a root certificate is malformed.
+pub fn https_connector(
+    trust_store: TrustStore,
+    proxy: Option<ProxyConfig>,
+    settings: Option<HttpConnectorSettings>,
+) -> Result<Connector, BoxError> {
+    let tls = TlsContext::builder()
+        .with_trust_store(trust_store)
+        .build()?;
+    let mut connector = Connector::builder()
+        .tls_provider(Provider::rustls(CryptoMode::Ring))
+        .tls_context(tls);
+    connector.set_connector_settings(settings);
+    connector.set_proxy_config(proxy);
+    Ok(connector.build())
+}
+
+/// How the function connects. Outside the public regions and GovCloud, it trusts the system's root
+/// certificates.
 fn connector(region: &Region, certificates: Option<&str>) -> Result<SharedHttpConnector, BoxError> {
     let trust_store = match certificates {
         Some(file) => {
@@ -122,15 +143,7 @@ fn connector(region: &Region, certificates: Option<&str>) -> Result<SharedHttpCo
         None => TrustStore::default(),
     };
     let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT);
-    let connector = Connector::builder()
-        .connector_settings(settings.build())
-        .tls_provider(Provider::rustls(CryptoMode::Ring))
-        .tls_context(
-            TlsContext::builder()
-                .with_trust_store(trust_store)
-                .build()?,
-        )
-        .build();
+    let connector = https_connector(trust_store, None, Some(settings.build()))?;
     Ok(SharedHttpConnector::new(connector))
 }
 

@@ -1,12 +1,14 @@
 //! Writes records. DynamoDB returns the existing record if the condition of a write fails.
 
 use aws_sdk_dynamodb::{
+    Client,
+    error::SdkError,
     operation::{put_item::PutItemError, update_item::UpdateItemError},
     types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update as UpdateAction},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{FailedCondition, Item, Store, Table, from_item, retry::failed_conditions};
+use super::{FailedCondition, Item, Store, Table, TableNames, from_item, retry::failed_conditions};
 use crate::error::{Error, Result};
 
 /// An update of a record, as DynamoDB's expressions.
@@ -22,6 +24,36 @@ pub(crate) struct Update {
     pub(crate) reserved_names: &'static [(&'static str, &'static str)],
 }
 
+/// Stores an item unless one with its primary key exists. Returns the existing item, or `None`.
+///
+/// # Errors
+/// If DynamoDB rejects the item, or cannot be reached.
+pub async fn insert_item(
+    client: &Client,
+    tables: &TableNames,
+    table: Table,
+    item: Item,
+) -> Result<Option<Item>, SdkError<PutItemError>> {
+    let inserted = client
+        .put_item()
+        .table_name(tables.name(table))
+        .set_item(Some(item))
+        .condition_expression("attribute_not_exists(#key)")
+        .expression_attribute_names("#key", table.primary_key[0])
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        .send()
+        .await;
+    let Err(error) = inserted else {
+        return Ok(None);
+    };
+    match error.as_service_error() {
+        Some(PutItemError::ConditionalCheckFailedException(failure)) => {
+            Ok(Some(failure.item.clone().unwrap_or_default()))
+        }
+        _ => Err(error),
+    }
+}
+
 impl Store {
     /// Writes a record unless one with its key exists. Returns the existing record, or `None`.
     /// After a lost response, the existing record can be the one that this call wrote. Sends one
@@ -32,26 +64,8 @@ impl Store {
         record: &R,
     ) -> Result<Option<R>> {
         let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let result = self
-            .client
-            .put_item()
-            .table_name(self.tables.name(table))
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#key)")
-            .expression_attribute_names("#key", table.primary_key[0])
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .send()
-            .await;
-        let Err(error) = result else {
-            return Ok(None);
-        };
-        match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(failure)) => match failure.item() {
-                Some(existing) => from_item(existing.clone()).map(Some),
-                None => Err(Error::internal("DynamoDB returned no item")),
-            },
-            _ => Err(error.into()),
-        }
+        let existing = insert_item(&self.client, &self.tables, table, item).await?;
+        existing.map(from_item).transpose()
     }
 
     /// Applies an update to 1 to 100 records, all or none, in one request. Returns the records

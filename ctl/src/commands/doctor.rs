@@ -19,10 +19,11 @@ use workspace_records::{
 use crate::{
     commands::keys::{expires_within, to_display},
     deployment::Deployment,
-    errors,
-    output::{counted, humanize, print_records},
+    errors::{self, Response as _},
+    output::print_records,
     query::{Query, Scope},
     session::Session,
+    text::{counted, humanize},
     usage::UsageError,
 };
 
@@ -72,8 +73,8 @@ impl Outcome {
         let (status, detail) = match self {
             Self::Ok(detail) => ("ok", detail.clone()),
             Self::Warning(detail) => ("warning", detail.clone()),
-            Self::Skipped(error) => ("skipped", errors::describe(error)),
-            Self::Failed(error) => ("failed", errors::describe(error)),
+            Self::Skipped(error) => ("skipped", errors::describe(error, false)),
+            Self::Failed(error) => ("failed", errors::describe(error, false)),
         };
         json!({ "status": status, "check": check, "detail": detail })
     }
@@ -171,7 +172,7 @@ async fn check_keys(deployment: &Deployment) -> Outcome {
         Err(error) => return Outcome::Skipped(error),
     };
     let now = SystemTime::now();
-    let is_urgent = |key: &Value| expires_within(key, SOON, now) && key["replaced_by"].is_null();
+    let is_urgent = |key: &Value| expires_within(key, SOON, now) && key["replaced_at"].is_null();
     let count = keys.filter(is_urgent).count();
     let time = humanize(SOON);
     match count {
@@ -191,10 +192,8 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .table_name(name)
         .send()
         .await;
-    let description = response
-        .context("cannot describe the table")?
-        .table
-        .context("DynamoDB returned no description")?;
+    let response = response.or_fail(|| "cannot describe the table".to_owned())?;
+    let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
     if deployment.is_on_aws() {
         if description.deletion_protection_enabled != Some(true) {
@@ -206,8 +205,8 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
             .table_name(name)
             .send()
             .await;
+        let backups = backups.or_fail(|| "cannot describe the backups".to_owned())?;
         let recovery = backups
-            .context("cannot describe the backups")?
             .continuous_backups_description
             .and_then(|backups| backups.point_in_time_recovery_description)
             .and_then(|recovery| recovery.point_in_time_recovery_status);

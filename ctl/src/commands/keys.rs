@@ -1,18 +1,17 @@
 //! `keys`: the API keys. A key is printed only when it is created; only the SHA-256 hash of its
 //! secret is stored.
 
-mod all;
 mod arguments;
 mod create;
 mod list;
-mod record;
 mod revoke;
 mod rotate;
+mod stored;
 
 use anyhow::Result;
 
-pub use self::{create::NewKey, record::insert};
-pub(crate) use self::{list::expires_within, record::to_display};
+pub use self::{create::NewKey, stored::insert};
+pub(crate) use self::{list::expires_within, stored::to_display};
 
 use crate::session::Session;
 
@@ -22,7 +21,6 @@ Examples:
   workspacectl keys list --org globex --expiring 14d
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d
   workspacectl keys revoke - < leaked-keys.txt
-  workspacectl keys rotate --all --org globex
   workspacectl keys check - < keys.txt";
 
 /// Creates, lists, checks, rotates or revokes API keys.
@@ -36,24 +34,21 @@ pub(crate) enum Command {
     List(list::Options),
     /// Show what API keys may do and until when, without printing the keys
     #[command(after_help = list::CHECK_EXAMPLES)]
-    Check {
-        #[arg(value_name = "KEY|ID|-", help = arguments::KEYS_HELP)]
-        key: String,
-    },
+    Check(arguments::Keys),
     /// Replace API keys with others for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),
     /// Revoke API keys. Running functions may cache and accept them for up to KeyCacheSeconds
     #[command(after_help = revoke::EXAMPLES)]
-    Revoke(arguments::KeySelection),
+    Revoke(revoke::Options),
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,
         Command::List(options) => list::run(options, session).await,
-        Command::Check { key } => list::check(&key, session).await,
+        Command::Check(keys) => list::check(&keys, session).await,
         Command::Rotate(options) => rotate::run(options, session).await,
-        Command::Revoke(keys) => revoke::run(&keys, session).await,
+        Command::Revoke(options) => revoke::run(options, session).await,
     }
 }

@@ -6,14 +6,12 @@ use workspace_management::store::Table;
 use workspace_records::columns::{columns, kinds};
 
 use crate::{
-    commands::orgs,
+    commands::orgs::organization::Organization,
     deployment::Deployment,
     index::{partitions_of, teams_of},
     output::print_page,
-    query::{Page, PageOptions, Query, Scope},
-    records::get,
+    query::{Page, PageOptions, Query, Scope, get},
     session::Session,
-    similar,
     usage::{UsageError, identifier, kind_parser},
 };
 
@@ -38,8 +36,7 @@ pub(crate) struct Options {
     project: Option<String>,
     #[arg(long, requires = "project", help = scope_help("team", "team"), value_parser = identifier)]
     team: Option<String>,
-    /// Only memberships of this user in the organization (members). Reads all members to name similar
-    /// ids
+    /// Only memberships of this user in the organization (members)
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
@@ -78,17 +75,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     if page.records.is_empty() {
         if let Some(org) = &org {
-            orgs::record::find(deployment, org).await?;
+            Organization::find(deployment, org).await?;
         }
         eprintln!("there are no such {}", table.noun);
     }
     let columns = columns(table, &page.records);
-    print_page(&page, &columns, session)?;
-    if let (Some(user), Some(org)) = (&options.user, &org) {
-        let teams = partitions_of(deployment, table, org, None).await?;
-        similar::report(deployment, teams, user, !page.records.is_empty()).await?;
-    }
-    Ok(())
+    print_page(&page, &columns, session)
 }
 
 /// The memberships of a user in the teams of an organization.
@@ -119,20 +111,19 @@ fn identifiers(table: Table, values: [Option<String>; 3]) -> Result<Vec<String>,
     Ok(values)
 }
 
-/// The scope that identifiers select. Only teams and their members are found in an index: other
-/// records of projects can exist without a team.
+/// The scope that identifiers select. The teams of an organization or a project, and their members, are
+/// found in an index.
 async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Result<Scope> {
     Ok(match values {
         [] => Scope::All,
         _ if values.len() == table.partition.len() => {
             Scope::partition(table.primary_key[0], &values.join("#"))
         }
-        [org, rest @ ..] if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) => {
+        [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             let partitions = partitions_of(deployment, table, org, project).await?;
             Scope::Partitions(table.primary_key[0], partitions)
         }
-        _ => Scope::partitions_of(table, &values.join("#")),
     })
 }
 

@@ -3,15 +3,15 @@
 mod create;
 pub mod erase;
 mod export;
-pub mod record;
+pub mod organization;
 pub mod state;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
+use self::organization::Organization;
 use crate::{
-    confirmation::Confirmation,
     deployment::Deployment,
     index::partitions_of,
     output::{print_page, print_records},
@@ -57,8 +57,6 @@ pub(crate) enum Command {
         no_wait: bool,
         #[command(flatten)]
         wait: Wait,
-        #[command(flatten)]
-        _yes: Confirmation,
     },
     /// Accept requests for a disabled organization again
     #[command(after_help = state::ENABLE_EXAMPLES)]
@@ -108,14 +106,14 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let query = Query::new(Table::ORGANIZATIONS, Scope::All).page(page);
             let mut page = query.run(session.deployment().await?).await?;
             for organization in &mut page.records {
-                record::add_state(organization);
+                *organization = Organization::from(organization.take()).into_display();
             }
             print_page(&page, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
-            let mut organization = record::find(deployment, &org).await?;
-            record::add_state(&mut organization);
+            let organization = Organization::find(deployment, &org).await?;
+            let mut organization = organization.into_display();
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
             print_records(&[organization], &COLUMNS, session)?;
@@ -125,13 +123,11 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             }
             Ok(())
         }
-        Command::Disable {
-            org, no_wait, wait, ..
-        } => {
+        Command::Disable { org, no_wait, wait } => {
             let wait = (!no_wait).then_some(wait);
-            state::run(&org, "disabled", wait, session).await
+            state::disable(&org, wait, session).await
         }
-        Command::Enable { org } => state::run(&org, "enabled", None, session).await,
+        Command::Enable { org } => state::enable(&org, session).await,
         Command::Export(options) => export::run(options, session).await,
         Command::Erase(options) => erase::run(options, session).await,
     }

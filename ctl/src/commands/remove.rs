@@ -1,7 +1,7 @@
 //! `remove`: records that the operations have stored. The API cannot remove anything.
 
-pub mod person;
-mod record;
+pub mod all_teams;
+mod single;
 pub mod team;
 
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
 
-use self::record::Target;
-use crate::{confirmation::Confirmation, session::Session, usage::identifier, wait::Wait};
+use self::{single::Target, team::Team};
+use crate::{session::Session, usage::identifier, wait::Wait};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -24,11 +24,9 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Append the records to this file before they are deleted: `restore` copies them back
+    /// Write the records to this new file before they are deleted: `restore` copies them back
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
-    #[command(flatten)]
-    confirmation: Confirmation,
     #[command(subcommand)]
     command: Command,
 }
@@ -50,7 +48,7 @@ pub(crate) enum Command {
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
         all_teams: bool,
-        /// The user's id, exactly as it was added. Similar ids are named, and not removed
+        /// The user's id, exactly as it was added
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
     },
@@ -133,15 +131,16 @@ pub(crate) struct Project {
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let (export, confirmation) = (options.export.as_deref(), options.confirmation);
+    let export = options.export.as_deref();
     let target = match options.command {
         Command::Team {
             project: Project { org, project },
             team,
             wait,
         } => {
-            let team = team::target(&format!("{org}#{project}"), &team);
-            return team::run(&team, wait, confirmation, export, session).await;
+            let project = format!("{org}#{project}");
+            let (project, id) = (&*project, &*team);
+            return team::run(Team { project, id }, wait, export, session).await;
         }
         Command::Member {
             org,
@@ -156,7 +155,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
                 key: [format!("{}#{project}#{team}", org.org), user],
             },
             // With --all-teams.
-            _ => return person::run(&org.org, &user, confirmation, export, session).await,
+            _ => return all_teams::run(&org.org, &user, export, session).await,
         },
         Command::Model {
             org,
@@ -185,5 +184,5 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             key: [org, project],
         },
     };
-    record::run(&target, export, session).await
+    single::run(&target, export, session).await
 }

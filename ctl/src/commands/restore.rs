@@ -1,24 +1,25 @@
-//! `restore`: copies records back from a restored table or an export. It never overwrites a record.
+//! `restore`: copies missing records back from a restored table or an export. It never overwrites a
+//! record.
 //!
-//! It reads its source twice: first to check every record, then to copy them.
+//! 1. Read the source once, and check every record in the scope. If one is invalid, nothing is written.
+//! 2. Copy organizations, then teams, then the rest, each record on the condition that none exists with
+//!    its primary key.
 
 mod copy;
-mod parent;
-mod record;
+mod parents;
 mod report;
-mod scope;
 mod source;
 
-use std::collections::HashMap;
-
 use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 use workspace_management::store::Table;
+use workspace_records::item::text;
 
-use self::{copy::Restore, parent::Parents, report::Report, scope::Scope, source::Source};
+use self::{copy::Restore, report::Report, source::Source};
 use crate::{
-    output::counted,
     session::{Operator, Session},
-    usage::UsageError,
+    text::counted,
+    usage::{UsageError, identifier, kind_parser},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -27,7 +28,7 @@ Examples:
   workspacectl restore --from globex.jsonl
   workspacectl restore --from globex.jsonl --org globex --project apollo --team docs
   workspacectl restore --from TeamsTable-restored --to teams --all-orgs
-  workspacectl restore --from KeysTable-restored --to keys --org globex --keys";
+  workspacectl restore --from KeysTable-restored --to keys --org globex";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -38,50 +39,95 @@ pub(crate) struct Options {
     scope: Scope,
     /// Write nothing. Print a line for each record: its kind, its key, and `copied`, `exists`,
     /// `differs` or `skipped`, separated by tabs. Without this option, the command prints the lines
-    /// of the records that it skips or that differ, and of the keys that can be used again
+    /// of the records that it skips or that differ
     #[arg(long)]
     dry_run: bool,
-    /// Also copy records that are older than their organization or team. By default, they are
-    /// skipped, because they belonged to an earlier one with this id
-    #[arg(long)]
-    force_older: bool,
+}
+
+/// Which records to restore.
+#[derive(Debug, clap::Args)]
+struct Scope {
+    /// The kind of the records. Required for a table; each line of a file names its kind
+    #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
+    to: Option<Table>,
+    /// Only records of this organization. A table requires this option or --all-orgs, and so does a
+    /// file with records of more than one organization
+    #[arg(long, value_parser = identifier)]
+    org: Option<String>,
+    /// The records of all organizations
+    #[arg(long, conflicts_with = "org")]
+    all_orgs: bool,
+    /// Only teams, members and the logging instance of this project
+    #[arg(long, requires = "org", value_parser = identifier)]
+    project: Option<String>,
+    /// Only this team and its members
+    #[arg(long, requires = "project", value_parser = identifier)]
+    team: Option<String>,
+}
+
+impl Scope {
+    fn contains(&self, table: Table, record: &Value) -> bool {
+        let has = |name: &str, wanted: &Option<String>| {
+            let is_wanted = |wanted: &String| text(record, name) == wanted;
+            wanted.as_ref().is_none_or(is_wanted)
+        };
+        self.to.is_none_or(|kind| kind == table)
+            && has("org_id", &self.org)
+            && has("project_id", &self.project)
+            && has("team_id", &self.team)
+    }
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
-    if scope.to == Some(Table::KEYS) && !scope.keys {
-        let message = "keys are only restored with --keys, because they become usable";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    let file = Source::open(from, scope)?;
+    let file = source::open(from, scope)?;
     let deployment = session.deployment().await?;
-    let source = match file {
-        Some(file) => file,
-        None => Source::download(from, scope, deployment).await?,
-    };
-    let contents = source.inspect().context("nothing was restored")?;
-    if contents.keys_left_out > 0 {
-        let keys = counted(contents.keys_left_out, "key");
-        eprintln!("{keys} left out: keys need --keys, and their hashes, which exports omit");
+    let mut source = match file {
+        Some(file) => Source::read_file(from, file, scope),
+        None => Source::scan_table(from, scope, deployment).await,
     }
-    if contents.records == 0 {
+    .context("nothing was restored")?;
+    source.check_organizations(from, scope)?;
+    if source.keys_without_hash > 0 {
+        let keys = counted(source.keys_without_hash, "key");
+        eprintln!("{keys} left out, because exports omit the hashes of keys: create new keys");
+    }
+    if source.records.is_empty() {
         bail!("nothing was restored: {from} has no such records");
     }
-    deployment.check_clock().await?;
-    let mut restore = Restore {
-        deployment,
-        operator: Operator::of(deployment).await?,
-        parents: Parents {
-            deployment,
-            organizations: contents.organizations,
-            force_older: options.force_older,
-            cache: HashMap::new(),
-            planned: HashMap::new(),
-        },
-        report: Report::new(options.dry_run, session.json),
-    };
-    let copied = restore.run(&source).await;
-    eprintln!("{}", restore.report.summary());
+    if source
+        .records
+        .iter()
+        .any(|(table, _)| *table == Table::KEYS)
+    {
+        eprintln!("note: keys that were revoked since the backup work again: revoke them");
+    }
+    let report = Report::new(options.dry_run, session.json);
+    let operator = Operator::of(deployment).await?;
+    let records = std::mem::take(&mut source.records);
+    let restore = Restore::new(deployment, operator, source, report);
+    let copied = restore.run(records).await;
+    eprintln!("{}", restore.report().summary());
     copied?;
-    restore.report.check()
+    restore.report().check()
+}
+
+impl Source {
+    /// Checks that the records in the scope belong to one organization, unless the scope says otherwise.
+    fn check_organizations(&self, from: &str, scope: &Scope) -> Result<(), UsageError> {
+        if scope.org.is_some() || scope.all_orgs {
+            return Ok(());
+        }
+        let mut orgs = self
+            .records
+            .iter()
+            .map(|(_, record)| text(record, "org_id"));
+        let first = orgs.next().unwrap_or_default();
+        match orgs.find(|org| *org != first) {
+            None => Ok(()),
+            Some(other) => Err(UsageError(format!(
+                "{from} has records of {first} and {other}: choose one with --org, or use --all-orgs"
+            ))),
+        }
+    }
 }

@@ -130,7 +130,7 @@ fn an_endpoint_that_is_not_a_url_is_a_usage_error() {
         .unwrap();
     assert_usage_error(
         &output,
-        "AWS_ENDPOINT_URL_DYNAMODB is \"nonsense\": set it to a URL",
+        "AWS_ENDPOINT_URL_DYNAMODB must be an http or https URL, not \"nonsense\"",
     );
 }
 

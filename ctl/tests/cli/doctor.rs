@@ -32,7 +32,7 @@ fn find<'a>(checks: &'a [Value], name: &str) -> (&'a str, &'a str) {
 #[test]
 fn a_stack_passes_every_check() {
     let network = Network::with_api();
-    let replaced = expiring_key(Some("other"));
+    let replaced = expiring_key(Some("2026-01-01T00:00:00.000Z"));
     network.dynamodb.put(Table::KEYS, replaced);
 
     let (code, checks) = check_stack(&network, &["--strict"]);
@@ -148,11 +148,11 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
 }
 
 /// An API key that expires soon.
-fn expiring_key(replaced_by: Option<&str>) -> Value {
+fn expiring_key(replaced_at: Option<&str>) -> Value {
     let end = SystemTime::now() + Duration::from_secs(13 * 86_400);
     let mut key = json!(key_record(DEMO_KEY, "acme", "ci"));
     key["expires_at"] = json!(humantime::format_rfc3339_seconds(end).to_string());
-    key["replaced_by"] = json!(replaced_by);
+    key["replaced_at"] = json!(replaced_at);
     key
 }
 

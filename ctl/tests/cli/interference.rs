@@ -1,6 +1,6 @@
 //! What another operator changes after a command has read it, and before the command writes.
 
-use std::{fs, process::Output, sync::Mutex};
+use std::{process::Output, sync::Mutex};
 
 use serde_json::{Value, json};
 use workspace_local::fixtures::{self, key_record};
@@ -41,39 +41,6 @@ fn disabled() -> Record {
     (Table::ORGANIZATIONS, record)
 }
 
-/// Each condition of a restore's transaction fails if what it checks has changed since it was read.
-#[test]
-fn a_restore_checks_what_a_record_belongs_to_when_it_writes() {
-    let mut member = fixtures::member("acme", "apollo", "docs", "ada");
-    member["created_at"] = json!("2026-02-01T00:00:00.000Z");
-    let member = json!({ "table": "members", "record": member });
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), member.to_string()).unwrap();
-    let restore = format!("restore --from {}", file.path().display());
-    let mut removed = fixtures::team("acme", "apollo", "docs", "Docs");
-    removed["removing_id"] = json!(fixtures::RANDOM_ID);
-    let other = organization("created_at", "2026-03-01T00:00:00.000Z");
-    for (change, copied) in [
-        (None, 1),
-        (Some((Table::TEAMS, removed)), 0),
-        (Some(organization("erasing_id", fixtures::RANDOM_ID)), 0),
-        (Some(other), 0),
-        // It may be disabled.
-        (Some(disabled()), 1),
-    ] {
-        let network = Network::with_team(&[]);
-        let output = run(&network, change.as_ref(), &restore);
-        let skipped = "members\tacme#apollo#docs ada\tskipped: its organization or team changed \
-            meanwhile: run the command again\n";
-        let printed = if copied == 1 { "" } else { skipped };
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(stdout, printed, "{change:?}");
-        assert_eq!(output.status.success(), copied == 1, "{change:?}");
-        let members = network.dynamodb.records(Table::TEAM_MEMBERS);
-        assert_eq!(members.len(), copied, "{change:?}");
-    }
-}
-
 /// A key that is created just before its organization is disabled is stored before, or not at all. It
 /// does not belong to an organization that was registered after the command had read the erased one.
 #[test]
@@ -105,63 +72,44 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     }
 }
 
-/// A run that replaces all keys finds those that are created after it has read them.
+/// The command deletes the record that it has read, and no other.
 #[test]
-fn all_keys_includes_those_that_are_created_meanwhile() {
-    let keys = [1, 2].map(|id| ApiKey::generate([id; 8], [[7; 16]; 2]));
-    let [first, second] = keys.map(|key| key_record(&key, "acme", "test"));
-    for (command, expected) in [
-        ("rotate", "replaced 2 keys of acme"),
-        ("revoke", "revoked 2 keys"),
-    ] {
-        let network = Network::with_team(&[]);
-        network.dynamodb.put(Table::KEYS, &first);
-        let created = (Table::KEYS, json!(second));
-        let all = format!("keys {command} --all --org acme --yes");
-        let output = run(&network, Some(&created), &all);
-        assert!(output.status.success(), "{output:?}");
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains(expected), "{message}");
-    }
+fn a_record_that_changes_before_it_is_removed_stays() {
+    let network = Network::with_team(&[]);
+    let mut model = fixtures::model("acme", "chat", "gpt-4o");
+    network.dynamodb.put(Table::MODELS, &model);
+    model["request_id"] = json!("another");
+    let change = (Table::MODELS, model);
+    let remove = "remove model --org acme --type chat gpt-4o";
+    let output = run(&network, Some(&change), remove);
+    assert_fails(&output, "has changed since it was read");
+    assert_eq!(network.dynamodb.records(Table::MODELS).len(), 1);
 }
 
-/// Other programs may write nulls. Commands replace them, or compare them as they are.
+/// Otherwise the command would take its own failed condition for another run that has finished.
 #[test]
-fn records_that_other_programs_have_changed_are_changed_and_removed() {
-    let acme = fixtures::organization("acme");
-    let mut disabled_by_hand = acme.clone();
-    disabled_by_hand["disabled_at"] = json!(fixtures::CREATED_AT);
-    let team = fixtures::team("acme", "apollo", "docs", "Docs");
-    let member = fixtures::member("acme", "apollo", "docs", "ada");
-    let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
-    let key = json!(key_record(&key, "acme", "test"));
-    let revoke = format!("keys revoke {}", key["key_id"].as_str().unwrap());
-    let [acme, disabled_by_hand] =
-        [acme, disabled_by_hand].map(|record| (Table::ORGANIZATIONS, record));
-    let member = (Table::TEAM_MEMBERS, member);
-    let (team, key) = ((Table::TEAMS, team), (Table::KEYS, key));
-    let remove_member = "remove member --org acme --project apollo --team docs ada";
-    let erase = "orgs erase acme --without-export --wait 0 --yes";
-    for (line, (table, record), name) in [
-        ("orgs disable acme --no-wait", &acme, "state_id"),
-        ("orgs enable acme", &disabled(), "state_id"),
-        (&revoke, &key, "revoked_at"),
-        ("keys revoke --all --org acme --yes", &key, "revoked_at"),
-        (remove_member, &member, "created_at"),
-        (REMOVE_TEAM, &team, "removing_id"),
-        (erase, &disabled_by_hand, "erasing_id"),
+fn a_mark_of_another_program_stops_the_command() {
+    for (line, (table, mut record), mark) in [
+        (
+            REMOVE_TEAM,
+            (
+                Table::TEAMS,
+                fixtures::team("acme", "apollo", "docs", "Docs"),
+            ),
+            "removing_id",
+        ),
+        (
+            "orgs erase acme --without-export --wait 0 --yes",
+            disabled(),
+            "erasing_id",
+        ),
     ] {
-        let network = Network::with_team(&[]);
-        let mut record = record.clone();
-        record[name] = json!(null);
-        network.dynamodb.put(*table, record);
-        let output = run(&network, None, line);
-        assert!(output.status.success(), "{line}: {output:?}");
-        let records = network.dynamodb.records(*table);
-        let is_changed = records.iter().all(|record| record[name].is_string());
-        assert!(is_changed, "{line}: {records:?}");
-        let is_removal = line.starts_with("remove") || line == erase;
-        assert_eq!(records.is_empty(), is_removal, "{line}: {records:?}");
+        let network = Network::with_team(&["ada"]);
+        record[mark] = json!(null);
+        network.dynamodb.put(table, record);
+        let output = network.run(line, |_, _| true);
+        assert_fails(&output, "another program has marked");
+        assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
     }
 }
 

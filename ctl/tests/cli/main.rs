@@ -1,7 +1,6 @@
 //! `workspacectl` as an operator runs it: a process, its output and its exit code.
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
 
-mod clock;
 mod deployments;
 mod docs;
 mod doctor;
@@ -10,14 +9,15 @@ mod exports;
 mod help;
 mod interference;
 mod keys;
+mod kills;
 mod list;
 mod network;
 mod orgs;
 mod permissions;
-mod records;
 mod remove;
 mod restore;
 mod rotation;
+mod schemas;
 mod server;
 mod terminals;
 

@@ -174,7 +174,7 @@ fn an_export_can_be_written_to_a_pipe() {
     let output = export("/dev/stdout");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(lines(&String::from_utf8(output.stdout).unwrap()).len(), 2);
-    assert_fails(&export("/dev/full"), "cannot write the export");
+    assert_fails(&export("/dev/full"), "cannot write /dev/full");
     assert_fails(&export(folder.path().to_str().unwrap()), "cannot write");
 
     assert!(!fs::metadata("/dev/full").unwrap().is_file());
@@ -196,7 +196,7 @@ fn an_organization_is_erased_completely_and_others_stay() {
     server.run(&words("orgs disable acme --wait 0"));
     let export = server.run(&["orgs", "export", "acme"]);
     let failed = server.output(&[&erase[..], &[&*unwritable]].concat());
-    assert_fails(&failed, "missing/export.jsonl: No such file");
+    assert_fails(&failed, "missing/export.jsonl.partial: No such file");
     // Nothing was marked.
     assert_eq!(server.run(&["orgs", "export", "acme"]), export);
     let shown = server.records(&["orgs", "show", "acme"]);
@@ -212,4 +212,23 @@ fn an_organization_is_erased_completely_and_others_stay() {
     assert_eq!(server.create_data_store("acme", &server.key, "a"), 401);
     server.run(&["orgs", "create", "acme"]);
     assert_eq!(lines(&server.run(&["orgs", "export", "acme"])).len(), 1);
+}
+
+/// `restore` compares the times of records with that of their organization.
+#[test]
+fn no_organization_is_registered_with_a_wrong_clock() {
+    for (behind, error) in [
+        (25 * 3_600, "clock is 1 day ahead of DynamoDB's"),
+        (-600, "clock is 10 minutes behind DynamoDB's"),
+        (240, ""),
+    ] {
+        let mut network = Network::new();
+        network.behind = behind;
+        let output = network.run("orgs create globex", |_, _| true);
+        let count = network.dynamodb.records(Table::ORGANIZATIONS).len();
+        assert_eq!(count, usize::from(error.is_empty()));
+        if !error.is_empty() {
+            assert_fails(&output, error);
+        }
+    }
 }

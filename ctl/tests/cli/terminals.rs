@@ -60,13 +60,12 @@ fn no_command_prints_text_of_records_unescaped() {
         "keys list --org acme",
         "keys check acmeDemoKey1",
         "list members --org acme --user ada",
-        "list members --org acme --user Ada",
         "list members --limit 1",
     ];
     let writes = [
         "keys rotate acmeDemoKey1",
         "keys create --org acme --json --label a\u{202e}b",
-        "remove member --org acme --project apollo --team research-team Ada",
+        "remove member --org acme --project apollo --team research-team ada --json",
         "remove member --org acme --all-teams ada --yes --json",
         "remove team --org acme --project apollo research-team --wait 0 --yes",
         "remove voice --org acme bot-7 --json",

@@ -10,10 +10,10 @@
 
 mod network;
 mod organizations;
-mod people;
 mod registrations;
 mod tables;
 mod teams;
+mod users;
 mod weakness;
 
 use std::{
@@ -144,6 +144,11 @@ impl World {
         self.started.elapsed()
     }
 
+    /// The same as a time.
+    fn time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + self.now()
+    }
+
     /// Whether clients go on sending requests.
     fn is_running(&self) -> bool {
         !self.is_finished.load(Ordering::Relaxed)
@@ -215,7 +220,7 @@ impl World {
         let body = request.body.to_string();
         let mut event = http_event("POST", &request.path, &headers, Some(body.as_bytes()));
         event["requestContext"]["requestId"] = json!(request_id);
-        let received_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + began;
+        let received_at = self.time();
         let mut context = Context::default();
         let deadline = (received_at + TIMEOUT).duration_since(SystemTime::UNIX_EPOCH);
         context.deadline = deadline.expect("a time").as_millis() as u64;

@@ -11,7 +11,7 @@ use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{commands::keys::NewKey, deployment::https_connector, output::humanize};
+use crate::{client::connector, commands::keys::NewKey, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -73,7 +73,7 @@ fn has_no_key(problem: &Value) -> bool {
 /// Sends a request. Returns the status, the `x-request-id` and the body of the response.
 async fn send(request: HttpRequest) -> Result<(u16, Option<String>, Vec<u8>)> {
     let connector = if request.uri().starts_with("https:") {
-        https_connector(None)
+        connector(None)
     } else {
         Connector::builder().build_http()
     };
@@ -103,7 +103,7 @@ mod tests {
         let (unknown, none) = ("This API key is not accepted.", "No API key was sent.");
         judge(401, Some("id"), &unauthenticated(unknown)).expect("the 401 for an unknown key");
         let gateway = json!({ "message": "Internal Server Error" });
-        let rows = [
+        let cases = [
             (401, Some("id"), unauthenticated(none), "authorization"),
             (401, None, unauthenticated(unknown), "check the URL"),
             (
@@ -125,7 +125,7 @@ mod tests {
                 "check the URL",
             ),
         ];
-        for (status, request_id, body, text) in rows {
+        for (status, request_id, body, text) in cases {
             let error = judge(status, request_id, &body).expect_err("a failure");
             let error = error.to_string();
             let expected = format!("responds with {status}");

@@ -1,11 +1,11 @@
 //! Checks what only a stack has.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use aws_sdk_cloudformation::types::Stack as Description;
 use workspace_management::store::{Table, TableNames};
 
 use super::Outcome;
-use crate::deployment::Stack;
+use crate::{deployment::Stack, errors::Response as _};
 
 pub(super) fn output(description: &Description, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
@@ -21,7 +21,7 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
         .function_name(stack.resource("Function")?)
         .send()
         .await
-        .context("cannot read the configuration of the function")?;
+        .or_fail(|| "cannot read the configuration of the function".to_owned())?;
     let environment = configuration.environment;
     let variables = environment.and_then(|environment| environment.variables);
     let variables = variables.unwrap_or_default();
@@ -67,7 +67,8 @@ pub(super) async fn check_recipients(stack: &Stack, description: &Description) -
         .send();
     let (mut confirmed, mut pending) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
-        match subscription.context("cannot list the subscriptions of the topic") {
+        let what = || "cannot list the subscriptions of the topic".to_owned();
+        match subscription.or_fail(what) {
             // Instead of an ARN, others have `PendingConfirmation` or `Deleted`.
             Ok(subscription) => match subscription.subscription_arn {
                 Some(arn) if arn.starts_with("arn:") => confirmed += 1,

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::json;
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
     operation::Operation,
@@ -17,12 +17,13 @@ use workspace_management::{
 
 use super::{
     arguments::{Expiry, expiry, label},
-    record,
+    stored::{self, StoredKey},
 };
 use crate::{
     deployment::Deployment,
-    output::{escape, escape_json, humanize, write_line},
+    output::write_line,
     session::{Operator, Session},
+    text::{escape, escape_json, humanize},
     usage::identifier,
 };
 
@@ -55,7 +56,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
     let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
-    record::insert(deployment, &mut new, &operator).await?;
+    stored::insert(deployment, &mut new, None, &operator).await?;
     new.print(deployment, &operator, session.json).await
 }
 
@@ -86,12 +87,7 @@ fn operation_parser() -> PossibleValuesParser {
 pub struct NewKey {
     /// The text form.
     pub key: String,
-    pub(crate) record: KeyRecord,
-    /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
-    /// until the key expires, but not the time for which it was issued.
-    pub(crate) issued_for: Option<u64>,
-    /// The record of the key that it replaces, as it was read.
-    pub(crate) replaces: Option<Value>,
+    pub(crate) stored: StoredKey,
 }
 
 impl NewKey {
@@ -111,58 +107,42 @@ impl NewKey {
             .context("the operating system provides no random numbers")?;
         let key = ApiKey::generate(id, secret);
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
-        let now = timestamp(SystemTime::now());
-        let mut record = KeyRecord::new(parsed, org, "", label, &now);
-        record.org_request_id = None; // known when it is stored
+        let now = SystemTime::now();
+        // The registration is known when the key is stored.
+        let mut record = KeyRecord::new(parsed, org, "", label, &timestamp(now));
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
-        let valid_for = expires_at.map(|at| at.duration_since(SystemTime::now()));
-        let valid_for = valid_for.transpose().unwrap_or_default();
-        Ok(Self {
-            key,
+        let valid_for = expires_at.and_then(|at| at.duration_since(now).ok());
+        let stored = StoredKey {
             record,
+            last_four: Some(key[key.len() - 4..].to_owned()),
+            created_by: None,
+            request_id: None,
             issued_for: valid_for.map(|time| (time + Duration::from_millis(500)).as_secs()),
             replaces: None,
-        })
-    }
-
-    /// The item to store: the record, and the attributes that the function does not read.
-    pub(crate) fn item(&self, operator: &Operator) -> Result<Value> {
-        let mut item = serde_json::to_value(&self.record)?;
-        // The last four characters belong to the checksum and not to the secret.
-        item["last_four"] = json!(self.key[self.key.len() - 4..]);
-        item["created_by"] = json!(operator.name);
-        item["request_id"] = json!(operator.run_id);
-        if let Some(seconds) = self.issued_for {
-            item["issued_for"] = json!(seconds);
-        }
-        if let Some(old) = &self.replaces {
-            item["replaces"] = old["key_id"].clone();
-        }
-        Ok(item)
+            replaced_by: None,
+        };
+        Ok(Self { key, stored })
     }
 
     /// Prints the key. Revokes it if it cannot be printed, because then no one knows it.
-    pub(crate) async fn print(
+    pub(super) async fn print(
         &self,
         deployment: &Deployment,
         operator: &Operator,
         json: bool,
     ) -> Result<()> {
-        let text = match json {
-            true => {
-                let mut record = record::to_display(self.item(operator)?);
-                record["key"] = json!(self.key);
-                // One line, so that the keys of a rotation of all keys can be read one by one.
-                escape_json(&record.to_string())
-            }
-            false => {
-                eprintln!("{}", escape(&self.summary()));
-                self.key.clone()
-            }
+        let text = if json {
+            let mut record = stored::to_display(serde_json::to_value(&self.stored)?);
+            record["key"] = json!(self.key);
+            // One line, so that the keys of a rotation of several keys can be read one by one.
+            escape_json(&record.to_string())
+        } else {
+            eprintln!("{}", escape(&self.summary()));
+            self.key.clone()
         };
         if let Err(error) = write_line(&text) {
-            record::revoke(deployment, &self.record.key_id, operator).await?;
+            stored::revoke(deployment, &self.stored.record.key_id, operator).await?;
             bail!("cannot print the key, so it was revoked: {error}");
         }
         Ok(())
@@ -170,15 +150,15 @@ impl NewKey {
 
     /// What the key is for, until when it is valid, and what it may do.
     fn summary(&self) -> String {
-        let KeyRecord { key_id, org_id, .. } = &self.record;
-        let end = match (&self.record.expires_at, self.issued_for) {
+        let KeyRecord { key_id, org_id, .. } = &self.stored.record;
+        let end = match (&self.stored.record.expires_at, self.stored.issued_for) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.record.operations {
+        let operations = match &self.stored.record.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

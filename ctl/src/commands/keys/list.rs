@@ -7,11 +7,11 @@ use serde_json::Value;
 use workspace_management::store::Table;
 
 use super::{
-    arguments::{duration, key_ids},
-    record::{find_all, to_display},
+    arguments::{Keys, duration, key_ids},
+    stored::{find_all, to_display},
 };
 use crate::{
-    commands::orgs,
+    commands::orgs::organization::Organization,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
@@ -68,7 +68,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     let mut page = query.page(options.page).run(deployment).await?;
     if let Some(org) = options.org.filter(|_| page.records.is_empty()) {
-        orgs::record::find(deployment, &org).await?;
+        Organization::find(deployment, &org).await?;
     }
     page.records = page.records.into_iter().map(to_display).collect();
     if let Some(state) = options.state {
@@ -82,8 +82,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Shows keys. Does not compare their secrets, which the service does.
-pub(crate) async fn check(key: &str, session: &Session) -> Result<()> {
-    let ids = key_ids(key)?;
+pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
+    let ids = key_ids(&keys.keys)?;
     let keys = find_all(session.deployment().await?, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_display).collect();
     print_records(&keys, &COLUMNS, session)

@@ -4,16 +4,16 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
+use workspace_records::item::text;
 
-use super::{
-    all,
-    arguments::{KeySelection, Selected},
-    record,
-};
+use super::{arguments::key_ids, stored};
 use crate::{
-    output::{counted, escape_json, print, print_records},
-    records::text_of,
+    commands::orgs::organization::{Organization, State},
+    deployment::Deployment,
+    output::{print, print_records},
     session::{Operator, Session},
+    text::{counted, escape_json},
+    usage::identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -22,41 +22,75 @@ Examples:
   workspacectl keys revoke - < leaked-keys.txt
   workspacectl keys revoke --all --org globex";
 
-pub(crate) async fn run(keys: &KeySelection, session: &Session) -> Result<()> {
-    let selected = keys.selected()?;
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Keys or their ids, or `-` to read them from standard input, one per line
+    #[arg(
+        value_name = "KEY|ID|-",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    keys: Vec<String>,
+    /// Revoke all keys of the organization in --org
+    #[arg(long, requires = "org")]
+    all: bool,
+    /// The organization whose keys --all revokes
+    #[arg(long, requires = "all", value_parser = identifier)]
+    org: Option<String>,
+}
+
+pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    match &options.org {
+        Some(org) => revoke_all(org, session).await,
+        None => revoke_some(&options.keys, session).await,
+    }
+}
+
+async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
+    let ids = key_ids(keys)?;
     let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
-    let mut revoked = Vec::new();
-    let mut revoke = async |key: Value| {
-        let key = record::revoke(deployment, text_of(&key, "key_id"), &operator).await;
-        let key = key.context("not all keys were revoked, run the command again")?;
-        revoked.push(record::to_display(key));
-        Ok(())
-    };
-    match &selected {
-        Selected::Keys(ids) => {
-            for key in record::find_all(deployment, ids).await? {
-                revoke(key).await?;
-            }
-        }
-        Selected::AllOf(org) => {
-            // The local clock may be wrong, so keys that seem to be expired are revoked too.
-            let is_selected = |key: &Value| !key["revoked_at"].is_string();
-            let confirmation = (keys.confirmation, "revoked");
-            all::change(deployment, org, confirmation, is_selected, revoke).await?;
-        }
-    }
-    let until = record::accepted_until(SystemTime::now());
-    eprintln!("revoked {}{until}", counted(revoked.len(), "key"));
-    if let Selected::AllOf(_) = selected {
-        let columns = ["key_id", "label", "state", "revoked_at"];
-        return print_records(&revoked, &columns, session);
-    }
-    for key in revoked {
-        match session.json {
-            true => print(&escape_json(&key.to_string()))?,
-            false => print(text_of(&key, "key_id"))?,
+    let keys = stored::find_all(deployment, &ids).await?;
+    for key in revoke(deployment, keys).await? {
+        if session.json {
+            print(&escape_json(&key.to_string()))?;
+        } else {
+            print(text(&key, "key_id"))?;
         }
     }
     Ok(())
+}
+
+/// Revokes the keys that one read of the whole table finds. While an organization is disabled, it gets
+/// no new keys, so these are all.
+async fn revoke_all(org: &str, session: &Session) -> Result<()> {
+    session.check_confirmation()?;
+    let deployment = session.deployment().await?;
+    let organization = Organization::find(deployment, org).await?;
+    if organization.state() == State::Enabled {
+        eprintln!(
+            "note: {org} is enabled, so a key that is created at the same time can be missed: run `workspacectl orgs disable {org}` first"
+        );
+    }
+    let mut keys = stored::of(deployment, org).await?;
+    // The local clock may be wrong, so keys that seem to be expired are revoked too.
+    keys.retain(|key| key.get("revoked_at").is_none());
+    let count = counted(keys.len(), "key");
+    session.confirm(&format!("{count} of {org} will be revoked."), org)?;
+    let revoked = revoke(deployment, keys).await?;
+    let columns = ["key_id", "label", "state", "revoked_at"];
+    print_records(&revoked, &columns, session)
+}
+
+/// Revokes keys, and returns their records for output.
+async fn revoke(deployment: &Deployment, keys: Vec<Value>) -> Result<Vec<Value>> {
+    let operator = Operator::of(deployment).await?;
+    let mut revoked = Vec::new();
+    for key in keys {
+        let key = stored::revoke(deployment, text(&key, "key_id"), &operator).await;
+        let key = key.context("not all keys were revoked, run the command again")?;
+        revoked.push(stored::to_display(key));
+    }
+    let until = stored::accepted_until(SystemTime::now());
+    eprintln!("revoked {}{until}", counted(revoked.len(), "key"));
+    Ok(revoked)
 }

@@ -1,39 +1,37 @@
-//! `keys rotate`.
+//! `keys rotate`: replaces a key by a new one, in an order in which a client always has a valid key.
+//!
+//! 1. Store the new key, and its id in the old key.
+//! 2. Print the new key.
+//! 3. Let the old key expire at the end of the overlap.
 
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::{Value, json};
-use workspace_management::{
-    api_key::KeyRecord,
-    store::{Table, timestamp},
-};
+use workspace_management::store::{Table, timestamp};
 
 use super::{
-    all,
-    arguments::{Expiry, KeySelection, Selected, expiry, overlap},
+    arguments::{Expiry, Keys, expiry, key_ids, overlap},
     create::{NewKey, check_output},
-    record,
+    stored::{self, StoredKey},
 };
 use crate::{
     deployment::Deployment,
-    output::{counted, escape},
-    records::{has, text_of},
+    query,
     session::{Operator, Session},
-    write::{Condition, transact},
+    text::escape,
+    write::Condition,
 };
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys rotate 0fzzzxjylrx3
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d --expires 90d
-  workspacectl keys rotate --all --org globex --json > new-keys.jsonl
-  workspacectl keys rotate --all --org globex --continue 64f1c0d2a3b49e58 --json >> new-keys.jsonl";
+  workspacectl keys rotate - --json < ids.txt > new-keys.jsonl";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    keys: KeySelection,
+    keys: Keys,
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = overlap)]
     overlap: Duration,
@@ -41,190 +39,118 @@ pub(crate) struct Options {
     /// the old key was, counted from now]
     #[arg(long, value_name = "WHEN", value_parser = expiry)]
     expires: Option<Expiry>,
-    /// Replace a key that was already replaced. Its earlier replacement does not change
-    #[arg(long, conflicts_with = "all")]
-    again: bool,
-    /// Continue this interrupted run of --all, and do not replace the keys that it created
-    #[arg(long = "continue", value_name = "RUN", requires = "all")]
-    run: Option<String>,
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let selected = options.keys.selected()?;
-    let expires = options.expires.map(|expiry| expiry.time(SystemTime::now()));
-    expires.transpose()?;
+    let ids = key_ids(&options.keys.keys)?;
+    if let Some(expires) = options.expires {
+        expires.time(SystemTime::now())?;
+    }
     check_output()?;
     let deployment = session.deployment().await?;
-    let mut operator = Operator::of(deployment).await?;
-    if let Some(run) = &options.run {
-        operator.run_id.clone_from(run);
-    }
-    let rotation = Rotation {
-        deployment,
-        operator: &operator,
-        options: &options,
-        json: session.json,
-    };
-    match selected {
-        Selected::Keys(ids) => {
-            let keys = record::find_all(deployment, &ids).await?;
-            keys.iter().try_for_each(|key| check(key, options.again))?;
-            for key in keys {
-                rotation.replace(key).await?;
-            }
-            Ok(())
+    let operator = Operator::of(deployment).await?;
+    let mut keys = Vec::new();
+    for record in stored::find_all(deployment, &ids).await? {
+        let key = stored::parse(&record)?;
+        if !key.record.is_valid_at(SystemTime::now()) {
+            let id = &key.record.key_id;
+            bail!(
+                "the key {id} is revoked or expired: create a new one with `workspacectl keys create`"
+            );
         }
-        Selected::AllOf(org) => rotation.replace_all(org).await,
+        keys.push(key);
     }
-}
-
-/// Checks that a key can be replaced.
-fn check(key: &Value, again: bool) -> Result<()> {
-    let (id, new) = (text_of(key, "key_id"), text_of(key, "replaced_by"));
-    if !record::is_active(key) {
-        bail!(
-            "the key {id} is revoked or expired: create a new one with `workspacectl keys create`"
-        );
+    let mut refusals = Vec::new();
+    for key in keys {
+        match refusal(deployment, &key).await? {
+            Some(refusal) => refusals.push(refusal),
+            None => rotate(deployment, &operator, &key, &options, session.json).await?,
+        }
     }
-    if has(key, "replaced_by") && !again {
-        bail!(
-            "the key {id} was already replaced by {new}: use that key or, if no one has it, revoke it, and run this command with --again"
-        );
+    if !refusals.is_empty() {
+        bail!(refusals.join("; "));
     }
     Ok(())
 }
 
-/// Whether a key was replaced, and its replacement was printed.
-fn is_retired(key: &Value) -> bool {
-    has(key, "replaced_at")
-}
-
-/// The active keys that an interrupted run has created, and may not have printed.
-fn unprinted(keys: &[Value], org: &str, run: &str) -> Result<Vec<String>> {
-    let created = keys.iter().filter(|key| key["request_id"] == run);
-    if created.clone().next().is_none() {
-        bail!(
-            "no key of {org} was created by a run {run}: check the id, or leave out --continue to replace all keys"
-        );
-    }
-    let is_printed = |new: &Value| {
-        let mut keys = keys.iter();
-        keys.any(|old| is_retired(old) && old["replaced_by"] == new["key_id"])
+/// Why a key is not replaced: it was replaced before, and the replacement can still be used.
+async fn refusal(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
+    let Some(new) = &key.replaced_by else {
+        return Ok(None);
     };
-    let unprinted = created.filter(|key| record::is_active(key) && !is_printed(key));
-    Ok(unprinted
-        .map(|key| text_of(key, "key_id").to_owned())
-        .collect())
+    let replacement = query::get(deployment, Table::KEYS, &[new]).await?;
+    let can_be_used = replacement.is_some_and(|record| record.get("revoked_at").is_none());
+    Ok(can_be_used.then(|| {
+        let id = &key.record.key_id;
+        format!(
+            "the key {id} was already replaced by {new}: use that key or, if no one has it, revoke it, and run this command again"
+        )
+    }))
 }
 
-/// What all keys of a command have in common.
-struct Rotation<'a> {
-    deployment: &'a Deployment,
-    /// Its run is the one that this command continues, if there is one.
-    operator: &'a Operator,
-    options: &'a Options,
+/// Replaces a key.
+async fn rotate(
+    deployment: &Deployment,
+    operator: &Operator,
+    old: &StoredKey,
+    options: &Options,
     json: bool,
+) -> Result<()> {
+    let id = &old.record.key_id;
+    let expires = options.expires.map_or_else(|| issued_for(old), Ok)?;
+    let expires_at = expires.time(SystemTime::now())?;
+    let operations = old.record.operations.clone();
+    let mut new = NewKey::generate(
+        &old.record.org_id,
+        &old.record.label,
+        operations,
+        expires_at,
+    )?;
+    new.stored.replaces = Some(id.clone());
+    let inserted = stored::insert(deployment, &mut new, Some(old), operator).await;
+    inserted.with_context(|| format!("cannot replace the key {id}"))?;
+    new.print(deployment, operator, json).await?;
+    let expired = expire(deployment, operator, old, &new, options.overlap).await;
+    expired.context("both keys stay valid until you revoke one with `workspacectl keys revoke`")
 }
 
-impl Rotation<'_> {
-    /// Replaces all active keys of an organization that the run did not create. One that was already
-    /// replaced only expires at the end of the overlap.
-    async fn replace_all(&self, org: &str) -> Result<()> {
-        let run = self.operator.run_id.as_str();
-        let mut left = vec![];
-        if self.options.run.is_some() {
-            left = unprinted(&record::of(self.deployment, org).await?, org, run)?;
-        }
-        eprintln!(
-            "this is run {run}: if it is interrupted, repeat the command with --continue {run}"
-        );
-        let mut count = 0;
-        let confirmation = (self.options.keys.confirmation, "replaced");
-        let is_selected = |key: &Value| {
-            let is_done = key["request_id"] == run || (is_retired(key) && self.ends_before(key));
-            record::is_active(key) && !is_done
-        };
-        let change = async |key: Value| {
-            if is_retired(&key) {
-                return self.retire(&key).await;
-            }
-            count += 1;
-            self.replace(key).await
-        };
-        all::change(self.deployment, org, confirmation, is_selected, change).await?;
-        eprintln!("replaced {} of {org}", counted(count, "key"));
-        if !left.is_empty() {
-            bail!(
-                "the interrupted run created keys that it may not have printed: revoke {} if you do not have them",
-                left.join(", ")
-            );
-        }
-        Ok(())
-    }
-
-    async fn replace(&self, mut item: Value) -> Result<()> {
-        let old: KeyRecord = serde_json::from_value(item.clone())?;
-        let expiry = self.options.expires.map_or_else(|| issued_for(&item), Ok)?;
-        let expires_at = expiry.time(SystemTime::now())?;
-        let mut new = NewKey::generate(&old.org_id, &old.label, old.operations, expires_at)?;
-        new.replaces = Some(item.clone());
-        let inserted = record::insert(self.deployment, &mut new, self.operator).await;
-        inserted.with_context(|| format!("cannot replace the key {}", old.key_id))?;
-        // Lets the old key expire only after the new one was printed.
-        new.print(self.deployment, self.operator, self.json).await?;
-        if has(&item, "replaced_by") {
-            eprintln!(
-                "the key {}, which replaced {} before, does not change: revoke it if no one has it",
-                escape(text_of(&item, "replaced_by")),
-                old.key_id
-            );
-        }
-        item["replaced_by"] = json!(new.record.key_id);
-        let advice = "both keys stay valid until you revoke one with `workspacectl keys revoke`";
-        self.retire(&item).await.context(advice)
-    }
-
-    /// Lets a key, which must not have changed, expire at the end of the overlap.
-    async fn retire(&self, key: &Value) -> Result<()> {
-        let (id, now) = (text_of(key, "key_id"), SystemTime::now());
-        let condition = Condition::unchanged(Table::KEYS, key, &["expires_at", "replaced_by"]);
-        let end = match self.ends_before(key) {
-            true => text_of(key, "expires_at").to_owned(),
-            false => humantime::format_rfc3339_seconds(now + self.options.overlap).to_string(),
-        };
-        let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
-        let values = [
-            ("at", end.clone()),
-            ("now", timestamp(now)),
-            ("who", self.operator.name.clone()),
-        ];
-        let action = condition.update_action(self.deployment, expression, &values)?;
-        let failed = transact(self.deployment, vec![action]).await;
-        let failed = failed.with_context(|| format!("cannot update the key {id}"))?;
-        if !failed.is_empty() {
-            bail!("another command has changed the key {id}");
-        }
-        let until = record::accepted_until(now + self.options.overlap);
-        eprintln!("the key {id} is valid until {}{until}", escape(&end));
-        Ok(())
-    }
-
-    /// Whether a key expires before the end of the overlap.
-    fn ends_before(&self, key: &Value) -> bool {
-        let expires_at = humantime::parse_rfc3339(text_of(key, "expires_at"));
-        expires_at.is_ok_and(|at| at <= SystemTime::now() + self.options.overlap)
-    }
+/// Lets a replaced key expire at the end of the overlap, unless it expires before.
+async fn expire(
+    deployment: &Deployment,
+    operator: &Operator,
+    old: &StoredKey,
+    new: &NewKey,
+    overlap: Duration,
+) -> Result<()> {
+    let (id, now) = (&old.record.key_id, SystemTime::now());
+    let end = now + overlap;
+    let expires_at = match &old.record.expires_at {
+        Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
+        _ => humantime::format_rfc3339_seconds(end).to_string(),
+    };
+    let by_new = [("new", new.stored.record.key_id.as_str())];
+    let condition = Condition::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
+    let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
+    let now = timestamp(now);
+    let values = [
+        ("at", &*expires_at),
+        ("now", &*now),
+        ("who", &*operator.name),
+    ];
+    let updated = condition.update(deployment, expression, &values).await?;
+    updated.with_context(|| format!("another command has changed the key {id}"))?;
+    let until = stored::accepted_until(end);
+    eprintln!("the key {id} is valid until {}{until}", escape(&expires_at));
+    Ok(())
 }
 
-/// The time for which a key was issued. A rotation shortens the time until it expires.
-fn issued_for(item: &Value) -> Result<Expiry> {
-    Ok(
-        match (item["issued_for"].as_u64(), item["expires_at"].as_str()) {
-            (Some(seconds), _) => Expiry::After(Duration::from_secs(seconds)),
-            (None, Some(at)) if !has(item, "replaced_by") => {
-                Expiry::At(humantime::parse_rfc3339(at)?)
-            }
-            _ => Expiry::Never,
-        },
-    )
+/// The time for which a key was issued.
+fn issued_for(key: &StoredKey) -> Result<Expiry> {
+    Ok(match (key.issued_for, &key.record.expires_at) {
+        (Some(seconds), _) => Expiry::After(Duration::from_secs(seconds)),
+        // Another program has set its end.
+        (None, Some(at)) if key.replaced_by.is_none() => Expiry::At(humantime::parse_rfc3339(at)?),
+        // It never expired, until it was replaced.
+        (None, _) => Expiry::Never,
+    })
 }

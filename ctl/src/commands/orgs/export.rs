@@ -1,24 +1,21 @@
-//! `orgs export`: all records of an organization as JSON Lines, one `{"table", "record"}` per line.
-//! The records of keys have no digests, so a key cannot be restored from an export.
+//! `orgs export`: all records of an organization. The records of keys have no digests, so a key cannot
+//! be restored from an export.
 
-use std::{
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use workspace_management::store::Table;
+use workspace_records::item::to_json;
 
-use super::record;
+use super::organization::Organization;
 use crate::{
     deployment::Deployment,
-    export::{CompleteExport, line},
+    export::Export,
     index::partitions_of,
-    output::counted,
     progress::Counter,
     query::{Query, Scope},
-    records::to_json,
     session::Session,
+    text::counted,
     usage::identifier,
 };
 
@@ -39,28 +36,21 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, out } = options;
-    let file = out.filter(|file| file != Path::new("-"));
-    let export = file.as_deref().map(CompleteExport::create).transpose()?;
-    let deployment = session.deployment().await?;
-    record::find(deployment, &org).await?;
-    let count = match export {
-        Some(mut export) => {
-            let count = write(deployment, &org, Reads::Indexed, &mut export.out).await?;
-            export.finish()?;
-            count
-        }
-        None => {
-            let mut out = BufWriter::new(io::stdout());
-            write(deployment, &org, Reads::Indexed, &mut out).await?
-        }
+    let mut export = match out.filter(|file| file != Path::new("-")) {
+        Some(file) => Export::create_partial(&file)?,
+        None => Export::to_stdout(),
     };
+    let deployment = session.deployment().await?;
+    Organization::find(deployment, &org).await?;
+    let count = write_all(deployment, &org, Reads::Indexed, &mut export).await?;
+    export.finish()?;
     eprintln!("exported {} of {org}", counted(count, "record"));
     Ok(())
 }
 
 /// How an export finds teams and members.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reads {
+pub(super) enum Reads {
     /// In the index, which can lack a team that was just created.
     Indexed,
     /// By reading the whole tables, because nothing may be missing before an erasure.
@@ -69,14 +59,13 @@ pub(crate) enum Reads {
 
 /// Writes the records of one request after the other, so that memory does not grow with their number.
 /// Returns the number of records.
-pub(super) async fn write(
+pub(super) async fn write_all(
     deployment: &Deployment,
     org: &str,
     reads: Reads,
-    out: &mut impl Write,
+    export: &mut Export,
 ) -> Result<usize> {
     let mut counter = Counter::new("records exported");
-    // Organizations come first, and teams before members, in the order in which to restore them.
     for table in Table::ALL {
         let scope = match (reads, *table) {
             (Reads::Indexed, Table::TEAMS | Table::TEAM_MEMBERS) => {
@@ -89,11 +78,9 @@ pub(super) async fn write(
         while let Some(items) = query.next(deployment).await? {
             counter.add(items.len());
             for item in items {
-                writeln!(out, "{}", line(*table, to_json(item)))
-                    .context("cannot write the export")?;
+                export.write(*table, to_json(item))?;
             }
         }
     }
-    out.flush().context("cannot write the export")?;
     Ok(counter.finish())
 }

@@ -1,6 +1,6 @@
-//! `orgs disable` and `orgs enable`. Each is a single write to the record of the organization, which
-//! every operation checks. A random `state_id` is written with each change and is part of the
-//! condition of the next one, so that a late attempt of one command cannot revert another.
+//! `orgs disable` and `orgs enable`. Each is a single update of the organization's record, on the
+//! condition that the record has the time of the opposite change with which it was read. So a late
+//! attempt of one command cannot revert a later command.
 
 use std::time::SystemTime;
 
@@ -8,11 +8,11 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 use workspace_management::store::{MAX_PARENT_TTL, Table, timestamp};
 
-use super::record;
+use super::organization::{Organization, State};
 use crate::{
     deployment::Deployment,
     output::print_record,
-    session::{Operator, Session, random_id},
+    session::{Operator, Session},
     wait::{SAFE_WAIT, Wait},
     write::Condition,
 };
@@ -26,31 +26,21 @@ pub(crate) const ENABLE_EXAMPLES: &str = "\
 Examples:
   workspacectl orgs enable globex";
 
-const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by, state_id = :id \
-    REMOVE enabled_at, enabled_by";
+const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
 
-const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by, state_id = :id \
-    REMOVE disabled_at, disabled_by";
+const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
-/// Disables or enables an organization. `wait` is for disabling: until no operation can succeed.
-pub(super) async fn run(
-    org: &str,
-    wanted: &str,
-    wait: Option<Wait>,
-    session: &Session,
-) -> Result<()> {
+/// Disables an organization. `wait` is until no operation can succeed.
+pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let operator = Operator::of(deployment).await?;
-    let mut organization = change(deployment, &operator, org, wanted).await?;
-    let times = match wanted {
-        "disabled" => format!(
-            ": functions reject new requests within {} seconds, and the last writes end within {} seconds",
-            MAX_PARENT_TTL.as_secs(),
-            SAFE_WAIT.as_secs(),
-        ),
-        _ => String::new(),
-    };
-    eprintln!("the organization {org} is {wanted}{times}");
+    let now = SystemTime::now();
+    let organization = change(deployment, &operator, org, State::Disabled, now).await?;
+    eprintln!(
+        "the organization {org} is disabled: functions reject new requests within {} seconds, and the last writes end within {} seconds",
+        MAX_PARENT_TTL.as_secs(),
+        SAFE_WAIT.as_secs(),
+    );
     if let Some(wait) = wait {
         let reason = "functions still use what they have cached, and their last writes end";
         wait.run(deployment, reason).await;
@@ -58,43 +48,56 @@ pub(super) async fn run(
             eprintln!("no operation succeeds for {org} any more");
         }
     }
-    record::add_state(&mut organization);
     print_record(&organization, org, session.json)
 }
 
-/// Brings an organization into the state `enabled` or `disabled`, and returns its record.
+/// Enables an organization.
+pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    let now = SystemTime::now();
+    let organization = change(deployment, &operator, org, State::Enabled, now).await?;
+    eprintln!("the organization {org} is enabled");
+    print_record(&organization, org, session.json)
+}
+
+/// Enables or disables an organization, and returns its record for output.
 ///
 /// # Errors
-/// If there is no such organization, it is being erased and cannot be enabled, or DynamoDB cannot
-/// be reached.
+/// If there is no such organization, it is being erased and cannot be enabled, another operator changes
+/// it at the same time, or DynamoDB cannot be reached.
 pub async fn change(
     deployment: &Deployment,
     operator: &Operator,
     org: &str,
-    wanted: &str,
+    wanted: State,
+    now: SystemTime,
 ) -> Result<Value> {
-    let expression = match wanted {
-        "enabled" => ENABLE,
-        _ => DISABLE,
-    };
-    // An attempt fails if another one has changed the state, which may be an earlier one of this run.
-    for _ in 0..10 {
-        let organization = record::find(deployment, org).await?;
-        match (record::state(&organization), wanted) {
-            ("being erased", "enabled") => {
-                bail!("the organization {org} is being erased: it cannot be enabled again")
-            }
-            ("being erased", _) => return Ok(organization),
-            (state, wanted) if state == wanted => return Ok(organization),
-            _ => {}
+    let organization = Organization::find(deployment, org).await?;
+    match organization.state() {
+        State::BeingErased if wanted == State::Enabled => {
+            bail!("the organization {org} is being erased: it cannot be enabled again")
         }
-        let condition = Condition::unchanged(Table::ORGANIZATIONS, &organization, &["state_id"])
-            .and("attribute_not_exists(erasing_id)", &[]);
-        let (now, id) = (timestamp(SystemTime::now()), random_id()?);
-        let values = [("at", now), ("by", operator.name.clone()), ("id", id)];
-        if let Some(updated) = condition.update(deployment, expression, &values).await? {
-            return Ok(updated);
-        }
+        State::BeingErased => return Ok(organization.into_display()),
+        state if state == wanted => return Ok(organization.into_display()),
+        _ => {}
     }
-    bail!("other operators keep changing the organization {org}: agree with them, and try again")
+    // The update would create a missing record without the first part.
+    let exists = "attribute_exists(org_id) AND attribute_not_exists(erasing_id)";
+    let condition = Condition::new(Table::ORGANIZATIONS, &[org]).and(exists, &[]);
+    let (expression, unchanged) = match wanted {
+        State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
+        _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
+    };
+    let condition = condition.and_unchanged(organization.record(), unchanged);
+    let values = [("at", &*timestamp(now)), ("by", &*operator.name)];
+    if let Some(updated) = condition.update(deployment, expression, &values).await? {
+        return Ok(Organization::from(updated).into_display());
+    }
+    // An attempt of this run whose response was lost can have changed it.
+    let organization = Organization::find(deployment, org).await?;
+    if organization.state() != wanted {
+        bail!("the organization {org} was changed at the same time: run the command again");
+    }
+    Ok(organization.into_display())
 }

@@ -1,105 +1,133 @@
 //! Prints what became of each record.
 
-use std::time::SystemTime;
+use std::cell::RefCell;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value, json};
-use workspace_management::{api_key::KeyRecord, store::Table};
+use workspace_management::store::Table;
+use workspace_records::item::primary_key;
 
 use crate::{
-    output::{counted, escape, escape_json, write_line},
+    output::write_line,
     progress::Counter,
-    records::key,
+    text::{counted, escape, escape_json},
 };
 
 /// What became of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Copied,
     /// It exists with the same content.
     Exists,
-    /// It exists with other content, which stays.
-    Differs,
-    Skipped,
+    /// It exists with other values of these attributes, which stay.
+    Differs(String),
+    /// It was not copied, for this reason.
+    Skipped(String),
 }
 
 /// Prints lines, and counts the records by their outcome.
 pub(super) struct Report {
     pub(super) is_dry_run: bool,
     json: bool,
+    state: RefCell<State>,
+}
+
+struct State {
     counter: Counter,
-    counts: [usize; 4],
+    copied: usize,
+    exist: usize,
+    differ: usize,
+    skipped: usize,
 }
 
 impl Report {
     pub(super) fn new(is_dry_run: bool, json: bool) -> Self {
-        let counter = Counter::new("records processed");
+        let state = State {
+            counter: Counter::new("records processed"),
+            copied: 0,
+            exist: 0,
+            differ: 0,
+            skipped: 0,
+        };
         Self {
             is_dry_run,
             json,
-            counter,
-            counts: [0; 4],
+            state: RefCell::new(state),
         }
     }
 
-    /// Adds a record. Prints its line in a dry run, or if the operator must know of it. The reason
-    /// is empty unless it was skipped.
-    pub(super) fn add(
-        &mut self,
-        table: Table,
-        record: &Value,
-        outcome: Outcome,
-        reason: &str,
-    ) -> Result<()> {
-        self.counts[outcome as usize] += 1;
-        self.counter.add(1);
-        let word = ["copied", "exists", "differs", "skipped"][outcome as usize];
-        let reason = match outcome {
-            Outcome::Copied if is_usable(table, record) => "it can be used again",
-            _ => reason,
+    /// Adds a record. Prints its line in a dry run, or if the operator must know of it.
+    pub(super) fn add(&self, table: Table, record: &Value, outcome: &Outcome) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        state.counter.add(1);
+        let (word, detail) = match outcome {
+            Outcome::Copied => {
+                state.copied += 1;
+                ("copied", None)
+            }
+            Outcome::Exists => {
+                state.exist += 1;
+                ("exists", None)
+            }
+            Outcome::Differs(attributes) => {
+                state.differ += 1;
+                ("differs", Some(attributes))
+            }
+            Outcome::Skipped(reason) => {
+                state.skipped += 1;
+                ("skipped", Some(reason))
+            }
         };
-        if !self.is_dry_run && reason.is_empty() && outcome != Outcome::Differs {
+        if !self.is_dry_run && detail.is_none() {
             return Ok(());
         }
-        let key = key(table, record);
+        let key = primary_key(table, record);
         let line = if self.json {
             let names = table.primary_key.iter().map(|name| (*name).to_owned());
             let key: Map<_, _> = names.zip(key.into_iter().map(Value::from)).collect();
-            let reason = (!reason.is_empty()).then_some(reason);
-            let line = json!({ "table": table.noun, "key": key, "result": word, "reason": reason });
+            let line = json!({ "table": table.noun, "key": key, "result": word, "reason": detail });
             escape_json(&line.to_string())
         } else {
-            let separator = if reason.is_empty() { "" } else { ": " };
-            let [key, reason] = [key.join(" ").as_str(), reason].map(escape);
-            format!("{}\t{key}\t{word}{separator}{reason}", table.noun)
+            let detail = detail.map(|detail| format!(": {}", escape(detail)));
+            let key = escape(&key.join(" "));
+            format!(
+                "{}\t{key}\t{word}{}",
+                table.noun,
+                detail.unwrap_or_default()
+            )
         };
-        let printed = self.counter.suspend(|| write_line(&line));
-        printed.context("cannot write to standard output")
+        let printed = state.counter.suspend(|| write_line(&line));
+        // A restore that stops in the middle is a failure, also if the reader has closed the pipe.
+        printed.map_err(|error| anyhow!("cannot write to standard output: {error}"))
     }
 
     /// How many records have each outcome.
     pub(super) fn summary(&self) -> String {
-        self.counter.finish();
-        let [copied, exist, differ, skipped] = self.counts;
-        let mode = match self.is_dry_run {
-            true => "dry run, nothing was written. Without --dry-run: ",
-            false => "",
+        let state = self.state.borrow();
+        state.counter.finish();
+        let mode = if self.is_dry_run {
+            "dry run, nothing was written. Without --dry-run: "
+        } else {
+            ""
         };
+        let State {
+            copied,
+            exist,
+            differ,
+            skipped,
+            ..
+        } = &*state;
         format!("{mode}{copied} copied, {exist} exist, {differ} differ, {skipped} skipped")
     }
 
     /// Checks that every record is, or would be, stored as it is in the source.
     pub(super) fn check(&self) -> Result<()> {
-        let [.., differ, skipped] = self.counts;
-        match counted(differ + skipped, "record") {
-            _ if differ + skipped == 0 => Ok(()),
-            records => bail!("{records} not as in the source: standard output says which, and why"),
+        let state = self.state.borrow();
+        let different = state.differ + state.skipped;
+        if different > 0 {
+            let records = counted(different, "record");
+            bail!("{records} not as in the source: standard output says which, and why");
         }
+        Ok(())
     }
-}
-
-/// Whether it is the record of an API key that is neither expired nor revoked.
-fn is_usable(table: Table, record: &Value) -> bool {
-    let key = || serde_json::from_value::<KeyRecord>(record.clone());
-    table == Table::KEYS && key().is_ok_and(|key| key.is_valid_at(SystemTime::now()))
 }

@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use workspace_local::dynamodb::{action, is_read};
-use workspacectl::commands::remove::person;
+use workspacectl::commands::remove::all_teams;
 
 use super::{
     tables::{Tables, new_request},
@@ -29,7 +29,7 @@ use super::{
 
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.
-pub(super) const MAX_LAG_OF_INDEXES: Duration = person::PAUSE;
+pub(super) const MAX_LAG_OF_INDEXES: Duration = all_teams::PAUSE;
 
 /// The same for a table, if a weakness makes a read eventually consistent. It is longer than the
 /// simulations, because DynamoDB documents no limit.

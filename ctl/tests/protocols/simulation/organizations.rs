@@ -10,8 +10,13 @@ use workspace_management::store::Table;
 use workspacectl::{
     commands::{
         keys::{NewKey, insert},
-        orgs::{erase::Erasure, record, state::change},
+        orgs::{
+            erase::erase as erase_organization,
+            organization::{Organization, State},
+            state::change,
+        },
     },
+    deployment::Deployment,
     wait::SAFE_WAIT,
 };
 
@@ -66,6 +71,13 @@ fn organization(world: &World) -> Option<Value> {
     organizations.find(|organization| organization["org_id"] == "acme")
 }
 
+/// Disables `acme`.
+pub(super) async fn disable_acme(world: &World, deployment: &Deployment) {
+    let now = world.time();
+    let changed = change(deployment, &operator(0), "acme", State::Disabled, now).await;
+    changed.expect("it is disabled");
+}
+
 /// Disables an organization, and checks that no operation succeeds after the wait.
 async fn disable(seed: u64) -> Vec<String> {
     let (world, mut rng) = World::new(seed, None).await;
@@ -74,8 +86,7 @@ async fn disable(seed: u64) -> Vec<String> {
     let writers = [0, 1, 2].map(|_| world.spawn_client(&key, &mut rng, 5, create));
     pause(&mut rng, 5..60).await;
     let deployment = world.deployment(&mut rng);
-    let changed = change(&deployment, &operator(0), "acme", "disabled").await;
-    changed.expect("it is disabled");
+    disable_acme(&world, &deployment).await;
     sleep(SAFE_WAIT).await;
     let (disabled, before) = (world.now(), records_of(&world, "acme"));
     world.finish().await;
@@ -105,9 +116,14 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
             let mut done = Vec::new();
             for _ in 0..4 {
                 pause(&mut rng, 0..15).await;
-                let wanted = if rng.bool() { "enabled" } else { "disabled" };
+                let wanted = if rng.bool() {
+                    State::Enabled
+                } else {
+                    State::Disabled
+                };
                 let (deployment, began) = (world.deployment(&mut rng), world.now());
-                let result = change(&deployment, &operator(number), "acme", wanted).await;
+                let operator = operator(number);
+                let result = change(&deployment, &operator, "acme", wanted, world.time()).await;
                 done.push((began, world.now(), wanted, result.is_ok()));
             }
             done
@@ -115,12 +131,12 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     });
     let mut done = join(commands).await;
     sleep(Duration::from_secs(60)).await; // for the last late writes
-    done.sort();
+    done.sort_by_key(|(began, ..)| *began);
     let (last, others) = done.split_last().expect("a command");
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
     let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
     let (.., wanted, succeeded) = last;
-    if is_alone && *succeeded && record::state(&organization) != *wanted {
+    if is_alone && *succeeded && Organization::from(organization.clone()).state() != *wanted {
         return vec![format!(
             "the last command was reverted: {done:?} {organization}"
         )];
@@ -140,18 +156,16 @@ async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
             while world.is_running() {
                 let deployment = world.deployment(&mut rng);
                 let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
-                let _ = insert(&deployment, &mut new, &operator(9)).await;
+                let _ = insert(&deployment, &mut new, None, &operator(9)).await;
                 pause(&mut rng, 0..20).await;
             }
         })
     };
     pause(&mut rng, 10..30).await;
     let deployment = world.deployment(&mut rng);
-    let changed = change(&deployment, &operator(0), "acme", "disabled").await;
-    changed.expect("it is disabled");
-    let first = record::find(&deployment, "acme").await.expect("a record");
+    disable_acme(&world, &deployment).await;
     let operators = [0, 1].map(|number| {
-        let first = first["request_id"].clone();
+        let first = fixtures::REQUEST_ID;
         tokio::spawn(erase_first(world.clone(), number, rng.fork(), first))
     });
     let completions = join(operators).await;
@@ -197,7 +211,7 @@ async fn erase_first(
     world: Arc<World>,
     number: usize,
     mut rng: Rng,
-    first: Value,
+    first: &str,
 ) -> Option<Duration> {
     pause(&mut rng, 0..60).await;
     for run in 0..4 {
@@ -205,15 +219,10 @@ async fn erase_first(
         let operator = operator(number);
         let wait = world.wait(run > 0 || number > 0);
         let erasure = async {
-            let organization = record::get(&deployment, "acme").await?;
-            let organization = organization.filter(|found| found["request_id"] == first);
-            anyhow::ensure!(organization.is_some(), "another run has finished");
-            let erasure = Erasure {
-                deployment: &deployment,
-                operator: &operator,
-                org: "acme",
-            };
-            erasure.run(organization.as_ref(), wait, None).await
+            let organization = Organization::find(&deployment, "acme").await?;
+            let is_first = organization.registration() == Some(first);
+            anyhow::ensure!(is_first, "another run has finished");
+            erase_organization(&deployment, &operator, "acme", &organization, wait, None).await
         };
         match timeout(time_until_kill(run, &mut rng), erasure).await {
             Ok(Ok(_)) => {
@@ -245,7 +254,7 @@ fn no_operation_succeeds_after_an_organization_is_disabled() {
 #[test]
 fn the_last_command_decides_about_the_state() {
     assert_holds(|seed| change_state(seed, None));
-    assert_breaks(change_state, &[(Weakness::StateWithoutId, 40)]);
+    assert_breaks(change_state, &[(Weakness::StateUnchecked, 40)]);
 }
 
 #[test]

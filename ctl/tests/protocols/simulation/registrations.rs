@@ -10,11 +10,12 @@ use workspace_local::fixtures;
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspacectl::commands::{
     keys::{NewKey, insert},
-    orgs::{erase::Erasure, record, state::change},
+    orgs::{erase::erase, organization::Organization},
 };
 
 use super::{
-    Weakness, World, assert_breaks, assert_holds, join, operator, organizations::create_record,
+    Weakness, World, assert_breaks, assert_holds, join, operator,
+    organizations::{create_record, disable_acme},
     pause,
 };
 
@@ -24,7 +25,7 @@ async fn issue_keys(world: Arc<World>, mut rng: Rng) {
         let deployment = world.deployment(&mut rng);
         let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
         let operator = operator(9);
-        let mut command = pin!(insert(&deployment, &mut new, &operator));
+        let mut command = pin!(insert(&deployment, &mut new, None, &operator));
         let awake = Duration::from_millis(rng.u64(0..1000));
         if timeout(awake, &mut command).await.is_err() {
             pause(&mut rng, 0..160).await;
@@ -45,18 +46,14 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let issuers = [0, 1].map(|_| tokio::spawn(issue_keys(world.clone(), rng.fork())));
     pause(&mut rng, 10..30).await;
     let deployment = world.deployment(&mut rng);
-    let changed = change(&deployment, &operator(0), "acme", "disabled").await;
-    let organization = changed.expect("it is disabled");
-    let erasure = Erasure {
-        deployment: &deployment,
-        operator: &operator(0),
-        org: "acme",
-    };
-    let wait = world.wait(false);
-    let erased = erasure.run(Some(&organization), wait, None).await;
+    disable_acme(&world, &deployment).await;
+    let organization = Organization::find(&deployment, "acme").await;
+    let organization = organization.expect("it is registered");
+    let (operator_0, wait) = (operator(0), world.wait(false));
+    let erased = erase(&deployment, &operator_0, "acme", &organization, wait, None).await;
     erased.expect("it is erased");
-    let gone = record::get(&deployment, "acme").await.expect("a response");
-    assert_eq!(gone, None);
+    let gone = Organization::get(&deployment, "acme").await;
+    assert!(gone.expect("a response").is_none());
 
     let mut organization = fixtures::organization("acme");
     if weakness != Some(Weakness::SameRegistration) {
@@ -65,7 +62,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let registration = organization["request_id"].clone();
     world.tables.put(Table::ORGANIZATIONS, organization);
     let mut new = NewKey::generate("acme", "new", None, None).expect("a key");
-    let issued = insert(&deployment, &mut new, &operator(1)).await;
+    let issued = insert(&deployment, &mut new, None, &operator(1)).await;
     issued.expect("a key of the second registration");
     let new_client = spawn_client(&new.key, &mut rng);
     pause(&mut rng, 60..120).await;

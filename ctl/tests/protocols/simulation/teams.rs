@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
-use workspacectl::{
-    commands::remove::team::{remove, target},
-    export::AppendedExport,
-};
+use workspacectl::{commands::remove::team::Team, export::Export};
 
 use super::{
     Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, operator, pause,
     time_until_kill,
+};
+
+/// The team that operators remove.
+const TEAM: Team = Team {
+    project: "acme#apollo",
+    id: "docs",
 };
 
 const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
@@ -42,7 +45,7 @@ pub(super) fn create_team(name: &str) -> Request {
 }
 
 /// Removes the first team. Killed at random times, and run again. Returns when it was completed. With a
-/// folder, each run exports to one of two files.
+/// folder, each run exports to a new file.
 async fn remove_team(
     world: Arc<World>,
     number: usize,
@@ -52,26 +55,23 @@ async fn remove_team(
     pause(&mut rng, 0..120).await;
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
-        let (operator, key) = (operator(number), target("acme#apollo", "docs"));
+        let operator = operator(number);
         let wait = world.wait(run > 0 || number > 0);
         let mut confirmed = false;
-        let confirm = |team: &Value| {
-            confirmed = team["request_id"] == "first-team";
-            anyhow::ensure!(confirmed, "this is not the team to remove");
-            Ok(())
-        };
         let export = folder.as_ref().map(|folder| {
-            let name = format!("{}.jsonl", rng.u64(0..2));
-            AppendedExport::open(&folder.join(name))
+            let name = format!("{number}-{run}.jsonl");
+            Export::create(&folder.join(name)).expect("a new file")
         });
         let removal = async {
-            let mut export = export.transpose()?;
-            remove(&deployment, &operator, &key, wait, export.as_mut(), confirm).await
+            let found = TEAM.find(&deployment).await?;
+            confirmed = found["request_id"] == "first-team";
+            anyhow::ensure!(confirmed, "this is not the team to remove");
+            TEAM.remove(&deployment, &operator, &found, wait, export)
+                .await
         };
         match timeout(time_until_kill(run, &mut rng), removal).await {
             Ok(Ok(_)) => return Some(world.now()),
-            // Another operator can be writing the file.
-            Ok(Err(_)) if !confirmed && folder.is_none() => return None,
+            Ok(Err(_)) if !confirmed => return None,
             _ => pause(&mut rng, 0..20).await,
         }
     }
@@ -219,9 +219,11 @@ async fn teams_of_every_size_are_removed() {
         };
         (0..members).for_each(|number| put("docs", number));
         put("docs-2", 0);
-        let key = target("acme#apollo", "docs");
         let (deployment, wait) = (world.deployment(&mut rng), world.wait(false));
-        let removed = remove(&deployment, &operator(0), &key, wait, None, |_| Ok(())).await;
+        let found = TEAM.find(&deployment).await.expect("a team");
+        let removed = TEAM
+            .remove(&deployment, &operator(0), &found, wait, None)
+            .await;
         assert_eq!(removed.expect("a count") as u64, members);
         assert!(world.tables.records(Table::TEAMS).is_empty());
         let left = world.tables.records(Table::TEAM_MEMBERS);

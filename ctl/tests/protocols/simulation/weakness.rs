@@ -22,7 +22,7 @@ pub(super) enum Weakness {
     /// A run that continues another one does not wait.
     NoWaitInRerun,
     /// Changes of an organization's state do not check the state that was read.
-    StateWithoutId,
+    StateUnchecked,
     /// A scan for an organization's records looks for the id without the `#`.
     PrefixWithoutSeparator,
     /// New keys do not check the organization.
@@ -75,22 +75,17 @@ impl Weakness {
                     }
                 }
             }
-            (Self::LastDeleteWithoutCondition, "TransactWriteItems") => {
-                let actions = body["TransactItems"].as_array_mut().expect("actions");
-                for delete in actions
-                    .iter_mut()
-                    .filter_map(|action| action.get_mut("Delete"))
-                {
-                    let members = delete.as_object_mut().expect("an object");
-                    members.remove("ConditionExpression");
-                    members.remove("ExpressionAttributeValues");
-                }
+            (Self::LastDeleteWithoutCondition, "DeleteItem") => {
+                let fields = body.as_object_mut().expect("an object");
+                fields.remove("ConditionExpression");
+                fields.remove("ExpressionAttributeValues");
             }
-            (Self::StateWithoutId, "UpdateItem") if condition.contains("state_id") => {
+            (Self::StateUnchecked, "UpdateItem") if condition.contains("erasing_id") => {
                 body["ConditionExpression"] =
                     json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
                 let values = body["ExpressionAttributeValues"].as_object_mut();
-                values.expect("values").remove(":state_id");
+                let values = values.expect("values");
+                values.retain(|name, _| ![":disabled_at", ":enabled_at"].contains(&name.as_str()));
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
                 let value = body.pointer_mut("/ExpressionAttributeValues/:value/S");

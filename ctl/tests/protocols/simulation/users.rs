@@ -1,4 +1,4 @@
-//! Operators remove a person from all teams of an organization while clients add members, and while
+//! Operators remove a user from all teams of an organization while clients add members, and while
 //! another operator removes one of the teams.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_local::fixtures;
 use workspace_management::store::Table;
-use workspacectl::commands::remove::{person, team};
+use workspacectl::commands::remove::{all_teams, team::Team};
 
 use super::{
     Attempt, Request, Weakness, World, assert_breaks, assert_holds, join,
     network::MAX_LAG_OF_INDEXES, operator, pause, teams::create_team,
 };
 
-/// The organization and the person. `acme2` has a user with the same id.
+/// The organization and the user. `acme2` has a user with the same id.
 const ORG: &str = "acme";
-const PERSON: &str = "ada";
+const USER: &str = "ada";
 
 /// The teams. The last one is removed and created again.
 const TEAMS: [&str; 3] = ["docs", "lab", "ops"];
@@ -31,15 +31,15 @@ fn membership(record: &Value) -> Membership {
 }
 
 /// Whether a membership is one of those that the command removes.
-fn is_of_person(membership: &Membership) -> bool {
+fn is_of_user(membership: &Membership) -> bool {
     let [team, user, _] = membership;
-    team.split('#').next() == Some(ORG) && user == PERSON
+    team.split('#').next() == Some(ORG) && user == USER
 }
 
 /// Adds a user to a team of an organization. `Ada` is another user.
 fn add_member(org: &str, rng: &mut Rng) -> Request {
     let team = TEAMS[rng.usize(0..TEAMS.len())];
-    let user = [PERSON, PERSON, "Ada", "bob"][rng.usize(0..4)];
+    let user = [USER, USER, "Ada", "bob"][rng.usize(0..4)];
     Request {
         path: format!("/api/v1/project/{org}/apollo/{team}/addUsersToTheTeam"),
         body: json!({ "usersAddingToTeam": [{ "userid": user }] }),
@@ -51,9 +51,15 @@ fn add_member(org: &str, rng: &mut Rng) -> Request {
 async fn remove_team(world: Arc<World>, mut rng: Rng) {
     pause(&mut rng, 0..20).await;
     let (deployment, operator) = (world.deployment(&mut rng), operator(9));
-    let key = team::target("acme#apollo", "ops");
-    let wait = world.wait(false);
-    let removed = team::remove(&deployment, &operator, &key, wait, None, |_| Ok(())).await;
+    let team = Team {
+        project: "acme#apollo",
+        id: "ops",
+    };
+    let (found, wait) = (team.find(&deployment).await, world.wait(false));
+    let found = found.expect("a team");
+    let removed = team
+        .remove(&deployment, &operator, &found, wait, None)
+        .await;
     removed.expect("it is removed");
 }
 
@@ -65,7 +71,7 @@ struct Completion {
 }
 
 /// Runs the command again and again. It is killed at random times.
-async fn remove_person(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
+async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
     let mut completions = Vec::new();
     for _ in 0..4 {
         pause(&mut rng, 0..20).await;
@@ -73,7 +79,7 @@ async fn remove_person(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
         let began = Instant::now();
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
-        let command = person::remove(&deployment, ORG, PERSON, None);
+        let command = all_teams::remove(&deployment, ORG, USER, None);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -93,7 +99,7 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
         for (id, name) in TEAMS.into_iter().zip(["Docs", "Lab", "Ops"]) {
             let team = fixtures::team(org, "apollo", id, name);
             world.tables.put(Table::TEAMS, team);
-            let member = fixtures::member(org, "apollo", id, PERSON);
+            let member = fixtures::member(org, "apollo", id, USER);
             world.tables.put(Table::TEAM_MEMBERS, member);
         }
     }
@@ -103,7 +109,7 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     // Creates the removed team again.
     let creator = world.spawn_client(&keys[0], &mut rng, 15, |_| create_team("Ops"));
     let remover = tokio::spawn(remove_team(world.clone(), rng.fork()));
-    let operators = [0, 1].map(|_| tokio::spawn(remove_person(world.clone(), rng.fork())));
+    let operators = [0, 1].map(|_| tokio::spawn(remove_user(world.clone(), rng.fork())));
     let completions = join(operators).await;
     let last_command = world.now();
     world.finish().await;
@@ -139,7 +145,7 @@ fn completion_violations(
         let mut since = BTreeMap::new();
         for (at, present) in history.iter().filter(|(at, _)| *at <= completion.ended) {
             since.retain(|membership, _| present.contains(membership));
-            for membership in present.iter().filter(|present| is_of_person(present)) {
+            for membership in present.iter().filter(|present| is_of_user(present)) {
                 since.entry(membership.clone()).or_insert(*at);
             }
         }
@@ -178,7 +184,7 @@ fn deletion_violations(
     let mut violations = Vec::new();
     for ((_, before), (_, after)) in history.iter().zip(&history[1..]) {
         for deleted in before.iter().filter(|old| !after.contains(old)) {
-            let is_expected = is_of_person(deleted) && began(&deleted[2]) < last_command;
+            let is_expected = is_of_user(deleted) && began(&deleted[2]) < last_command;
             if !is_expected && deleted[0] != REMOVED {
                 violations.push(format!("a membership is lost: {deleted:?}"));
             }
@@ -194,8 +200,8 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
         records.iter().map(membership).collect()
     };
     let mut expected = members();
-    expected.retain(|member| !is_of_person(member));
-    let removed = person::remove(&world.deployment(rng), ORG, PERSON, None).await;
+    expected.retain(|member| !is_of_user(member));
+    let removed = all_teams::remove(&world.deployment(rng), ORG, USER, None).await;
     match members() == expected {
         true if removed.is_ok() => vec![],
         _ => vec![format!(
@@ -206,7 +212,7 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
 }
 
 #[test]
-fn a_removed_person_is_in_no_team_and_others_lose_nothing() {
+fn a_removed_user_is_in_no_team_and_others_lose_nothing() {
     assert_holds(|seed| simulate(seed, None));
 }
 

@@ -1,0 +1,89 @@
+//! The record of an organization.
+
+use std::fmt;
+
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+use workspace_management::store::{DISABLED_AT, Table};
+
+use crate::{deployment::Deployment, query};
+
+/// The record of an organization, as it was read.
+#[derive(Debug, Clone)]
+pub struct Organization(Value);
+
+/// What an organization accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Requests.
+    Enabled,
+    /// No requests, until it is enabled again.
+    Disabled,
+    /// Nothing any more.
+    BeingErased,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Enabled => "enabled",
+            Self::Disabled => "disabled",
+            Self::BeingErased => "being erased",
+        })
+    }
+}
+
+impl Organization {
+    /// Reads the record of an organization. `None` if it is not registered.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached.
+    pub async fn get(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
+        let record = query::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
+        Ok(record.map(Self))
+    }
+
+    /// Reads the record of an organization.
+    ///
+    /// # Errors
+    /// If it is not registered, or DynamoDB cannot be reached.
+    pub async fn find(deployment: &Deployment, org: &str) -> Result<Self> {
+        let organization = Self::get(deployment, org).await?;
+        organization.ok_or_else(|| {
+            anyhow!("there is no organization {org}: run `workspacectl orgs list` to see the existing ones")
+        })
+    }
+
+    /// What the organization accepts.
+    pub fn state(&self) -> State {
+        if self.0.get("erasing_id").is_some() {
+            State::BeingErased
+        } else if self.0.get(DISABLED_AT).is_some() {
+            State::Disabled
+        } else {
+            State::Enabled
+        }
+    }
+
+    /// The registration to which keys of the organization belong: its `request_id`.
+    pub fn registration(&self) -> Option<&str> {
+        self.0["request_id"].as_str()
+    }
+
+    /// The record, for conditions.
+    pub(super) fn record(&self) -> &Value {
+        &self.0
+    }
+
+    /// The record with its state, for output.
+    pub(super) fn into_display(mut self) -> Value {
+        self.0["state"] = json!(self.state().to_string());
+        self.0
+    }
+}
+
+impl From<Value> for Organization {
+    fn from(record: Value) -> Self {
+        Self(record)
+    }
+}

@@ -1,0 +1,98 @@
+//! `remove member --all-teams`: removes a user from all teams of an organization.
+//!
+//! The index of a user's teams is eventually consistent, so it is only a hint: each membership is read
+//! consistently and deleted as it was read. The index is read at least twice, until it shows no
+//! membership that exists.
+//!
+//! A membership that exists when the command begins is removed, if the index lags by at most the pause
+//! between two reads. A membership that is added while the command runs can stay.
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use anyhow::{Result, bail};
+use serde_json::json;
+use tokio::time::sleep;
+use workspace_management::store::Table;
+
+use super::single::{self, Target, print_removed};
+use crate::{
+    commands::orgs::organization::Organization,
+    deployment::Deployment,
+    export::Export,
+    index::teams_of,
+    session::{Operator, Session},
+    text::{counted, escape},
+};
+
+/// How often the index is read. If the last read still shows a membership, clients keep adding the user.
+const MAX_READS: u32 = 3;
+
+/// The time between two reads of the index, in which it catches up. It usually takes less than a second.
+pub const PAUSE: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(
+    org: &str,
+    user: &str,
+    export: Option<&Path>,
+    session: &Session,
+) -> Result<()> {
+    session.check_confirmation()?;
+    let mut export = export.map(Export::create).transpose()?;
+    let deployment = session.deployment().await?;
+    let operator = Operator::of(deployment).await?;
+    Organization::find(deployment, org).await?;
+    let teams = teams_of(deployment, org, user).await?;
+    if !teams.is_empty() {
+        let question = format!("{user} will be removed from {}.", teams.join(", "));
+        session.confirm(&question, user)?;
+    }
+    let removed = remove(deployment, org, user, export.as_mut()).await?;
+    let shown = escape(user);
+    if removed.is_empty() {
+        bail!("{shown} is in no team of {org}");
+    }
+    let count = counted(removed.len(), "team");
+    eprintln!("{shown} was removed from {count} of {org}");
+    let result = json!({ "org_id": org, "user_id": user, "teams": removed });
+    print_removed(result, user, &operator, session)
+}
+
+/// Removes the memberships, and returns their teams.
+///
+/// # Errors
+/// If the last read still shows a membership, one changes at the same time, the export cannot be written,
+/// or DynamoDB cannot be reached.
+pub async fn remove(
+    deployment: &Deployment,
+    org: &str,
+    user: &str,
+    mut export: Option<&mut Export>,
+) -> Result<BTreeSet<String>> {
+    let mut removed = BTreeSet::new();
+    for read in 0..MAX_READS {
+        if read > 0 {
+            sleep(PAUSE).await;
+        }
+        let mut is_found = false;
+        for team in teams_of(deployment, org, user).await? {
+            let target = Target {
+                table: Table::TEAM_MEMBERS,
+                name: format!("the member {user} of {team}"),
+                key: [team.clone(), user.to_owned()],
+            };
+            if single::remove(deployment, &target, export.as_deref_mut())
+                .await?
+                .is_some()
+            {
+                is_found = true;
+                removed.insert(team);
+            }
+        }
+        // The index may have lacked a membership at the first read.
+        if !is_found && read > 0 {
+            return Ok(removed);
+        }
+    }
+    let user = escape(user);
+    bail!("{user} keeps being added to teams: run the command again when clients have stopped")
+}

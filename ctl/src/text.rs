@@ -1,0 +1,68 @@
+//! Text for people and for terminals.
+
+use std::time::Duration;
+
+pub(crate) use workspace_management::values::escape;
+use workspace_management::values::is_escaped;
+
+/// JSON in which the characters of [`escape`] are escaped as JSON escapes them. They only occur in
+/// strings, except for the line breaks between its lines.
+pub(crate) fn escape_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        if !is_escaped(character) || character == '\n' {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            escaped += &format!("\\u{unit:04x}");
+        }
+    }
+    escaped
+}
+
+/// A duration, rounded to its largest whole unit.
+pub(crate) fn humanize(duration: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (86_400, "day"),
+        (3_600, "hour"),
+        (60, "minute"),
+        (1, "second"),
+    ];
+    let seconds = (duration + Duration::from_millis(500)).as_secs();
+    let (length, unit) = UNITS
+        .into_iter()
+        .find(|(length, _)| seconds >= *length)
+        .unwrap_or(UNITS[3]);
+    counted((seconds + length / 2) / length, unit)
+}
+
+/// A number of things, such as `1 record` or `2 records`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_rounded_to_its_largest_unit() {
+        let cases = [
+            (499, "0 seconds"),
+            (500, "1 second"),
+            (59_499, "59 seconds"),
+            (59_500, "1 minute"),
+            (89_000, "1 minute"),
+            (90_000, "2 minutes"),
+            (86_399_000, "24 hours"),
+            (86_400_000, "1 day"),
+            (90 * 86_400_000, "90 days"),
+        ];
+        for (milliseconds, text) in cases {
+            assert_eq!(humanize(Duration::from_millis(milliseconds)), text);
+        }
+    }
+}

@@ -5,7 +5,8 @@ use std::{ops::Range, sync::Arc};
 use anyhow::Result;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use workspace_local::{demo::DEMO_ORGANIZATION, events, fixtures};
+use test_support::fixtures;
+use workspace_local::{demo::DEMO_ORGANIZATION, events};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{bench::Bench, report::Report};

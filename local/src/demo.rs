@@ -5,15 +5,19 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
-use workspace_management::store::{Table, TableNames, timestamp};
-
-use crate::fixtures::{REQUEST_ID, key_record};
+use workspace_management::{
+    api_key::{ApiKey, KeyRecord},
+    store::{Table, TableNames, timestamp},
+};
 
 /// The demo organization.
 pub const DEMO_ORGANIZATION: &str = "acme";
 
 /// Its API key. It is public, and valid only for a service on this machine.
 pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
+
+/// The `request_id` of the demo organization.
+const REGISTRATION: &str = "0000000000000000";
 
 /// Stores the demo organization and the record of its API key in new tables.
 ///
@@ -25,10 +29,11 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
         "org_id": DEMO_ORGANIZATION,
         "created_at": now,
         "created_by": "demo@localhost",
-        "request_id": REQUEST_ID,
+        "request_id": REGISTRATION,
     });
-    let mut key = json!(key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo"));
-    key["created_at"] = json!(now);
+    let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
+    let key = KeyRecord::new(key, DEMO_ORGANIZATION, REGISTRATION, "demo", &now);
+    let mut key = json!(key);
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
     for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::KEYS, key)] {
         let name = tables.name(table);

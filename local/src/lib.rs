@@ -11,7 +11,6 @@
 //! | [`runtime_api`] | the Lambda Runtime API, for a compiled function |
 //! | [`events`] | the events in `events/`, and the `curl` command of each |
 //! | [`demo`] | the demo organization and its API key |
-//! | [`fixtures`] | records for tests |
 //!
 //! A test of the whole service takes three steps:
 //!
@@ -19,10 +18,11 @@
 //! use std::time::{Duration, SystemTime};
 //!
 //! use lambda_runtime::{Context, LambdaEvent};
+//! use serde_json::json;
 //! use workspace_local::{
 //!     demo::DEMO_ORGANIZATION,
 //!     dynamodb::{DynamoDb, http_client},
-//!     events, fixtures,
+//!     events,
 //! };
 //! use workspace_management::{
 //!     auth::AnonymousOperations,
@@ -35,7 +35,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! // 1. A DynamoDB with all tables and an organization.
 //! let dynamodb = DynamoDb::with_tables().await?;
-//! dynamodb.put(Table::ORGANIZATIONS, fixtures::organization(DEMO_ORGANIZATION));
+//! dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": DEMO_ORGANIZATION }));
 //!
 //! // 2. The service, with the DynamoDB as the SDK's HTTP client.
 //! let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
@@ -55,7 +55,6 @@ mod data_file;
 pub mod demo;
 pub mod dynamodb;
 pub mod events;
-pub mod fixtures;
 pub mod gateway;
 mod options;
 mod page;

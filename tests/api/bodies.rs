@@ -1,14 +1,14 @@
 //! The body of each operation: the service stores what `openapi.yaml` allows, and rejects the rest.
 
 use serde_json::{Value, json};
-use workspace_local::fixtures;
+use test_support::fixtures;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, path_parameters, resolve},
     operations::{Sample, Values},
-    support::TestApp,
 };
+use test_support::TestApp;
 
 /// The schema of an operation's body.
 fn body_schema(contract: &Value, operation: Operation) -> &Value {

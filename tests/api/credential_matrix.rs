@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{auth::AnonymousOperations, operation::Operation};
 
-use crate::support::{
+use test_support::{
     TestApp, TestConfig, event_with_headers, keys_with_same_id, operation_event, unique_key,
 };
 

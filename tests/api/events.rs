@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::{TestApp, TestResponse, event, operation_event};
+use test_support::{TestApp, TestResponse, event, operation_event};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 const BODY: &str = r#"{"dataStoreName": "Papers"}"#;

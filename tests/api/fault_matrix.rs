@@ -14,17 +14,15 @@ use std::{
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use test_support::{
+    TestApp, TestConfig, config,
+    faults::{FAULTS, Fault, FaultInjector, Phase},
+    iterations, operation_event, send, service,
+};
 use workspace_local::dynamodb::{http_client, is_read};
 use workspace_management::{operation::Operation, service::Service};
 
-use crate::{
-    operations::{Sample, Values},
-    support::{
-        TestApp, TestConfig, config,
-        fault_injector::{FAULTS, Fault, FaultInjector, Phase},
-        iterations, operation_event, send, service,
-    },
-};
+use crate::operations::{Sample, Values};
 
 /// A cell of the matrix.
 #[derive(Debug, Clone, Copy)]

@@ -5,14 +5,12 @@ use std::{
     time::Duration,
 };
 
+use test_support::TestApp;
 use workspace_management::{operation::Operation, store::Table};
 use workspace_records::tables::template;
 use yaml_serde::Value;
 
-use crate::{
-    operations::{Sample, Values},
-    support::TestApp,
-};
+use crate::operations::{Sample, Values};
 
 /// The properties of a resource of the template.
 fn properties(resource: &str) -> &'static Value {

@@ -9,18 +9,18 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use test_support::fixtures;
 use workspace_local::{
     demo::DEMO_KEY,
     dynamodb::{http_client, is_read},
-    fixtures,
 };
 use workspace_management::{
     api_key::KeyRecord, auth::AnonymousOperations, operation::Operation, store::Table,
 };
 
-use crate::support::{
+use test_support::{
     TestApp, TestClient, TestConfig, TestResponse, config, event_with_headers,
-    fault_injector::{Fault, FaultInjector, Phase},
+    faults::{Fault, FaultInjector, Phase},
     handle_checking_log, operation_event, send, service, unique_key,
 };
 

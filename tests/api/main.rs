@@ -1,6 +1,4 @@
 //! The service from its entry point: an event in, a response out, then what DynamoDB contains.
-//!
-//! `support` starts with a guide to the test kit.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +7,6 @@
 )]
 
 mod operations;
-mod support;
 
 mod bodies;
 mod credential_matrix;

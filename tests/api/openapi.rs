@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use workspace_management::{api_key::KeyRecord, operation::Operation};
 use workspace_records::tables::template;
 
-use crate::support::{TestApp, event};
+use test_support::{TestApp, event};
 
 pub fn contract() -> Value {
     yaml_serde::from_str(include_str!("../../openapi.yaml")).unwrap()

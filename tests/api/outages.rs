@@ -8,9 +8,7 @@ use std::{
 use serde_json::Value;
 use workspace_local::dynamodb::http_client;
 
-use crate::support::{
-    TestApp, TestConfig, config, event, fault_injector::FaultInjector, send, service,
-};
+use test_support::{TestApp, TestConfig, config, event, faults::FaultInjector, send, service};
 
 fn request() -> Value {
     event(

@@ -8,17 +8,17 @@ use std::{
 };
 
 use serde_json::json;
+use test_support::{
+    TestApp, TestClient, TestConfig, TestResponse, config, event,
+    faults::{Fault, FaultInjector, Phase},
+    send, service,
+};
 use workspace_local::dynamodb::{action, http_client};
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, resolve},
     operations::{Sample, Values},
-    support::{
-        TestApp, TestClient, TestConfig, TestResponse, config, event,
-        fault_injector::{Fault, FaultInjector, Phase},
-        send, service,
-    },
 };
 
 const PREFER: &str = "return=headers-only";

@@ -6,14 +6,14 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use workspace_local::fixtures;
+use test_support::fixtures;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, resolve},
     operations::{Sample, Values, problems},
-    support::{TestApp, TestClient, event, send},
 };
+use test_support::{TestApp, TestClient, event, send};
 
 const TEAM: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 

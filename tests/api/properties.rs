@@ -13,11 +13,11 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 use serde_json::{Value, json};
+use test_support::fixtures::{self, key_record};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
     demo::DEMO_KEY,
     dynamodb::{DynamoDb, http_client},
-    fixtures::{self, key_record},
 };
 use workspace_management::{operation::Operation, service::Service, store::Table};
 use workspace_records::{
@@ -25,11 +25,9 @@ use workspace_records::{
     schemas,
 };
 
-use crate::{
-    operations::{Sample, Values, Write},
-    support::{
-        TestConfig, TestResponse, event, iterations, operation_event, send, service, unique_bytes,
-    },
+use crate::operations::{Sample, Values, Write};
+use test_support::{
+    TestConfig, TestResponse, event, iterations, operation_event, send, service, unique_bytes,
 };
 
 /// The `id`s of models.

@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
+use test_support::{TestApp, parse};
 use workspace_local::events;
 use workspace_management::store::Table;
 use workspace_records::schemas;
 
-use crate::{
-    operations::{Sample, Values},
-    support::{TestApp, parse},
-};
+use crate::operations::{Sample, Values};
 
 /// The tables, each with its schema and a record that has every attribute.
 fn examples() -> impl Iterator<Item = (Table, &'static Value, Value)> {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use workspace_local::{demo::DEMO_KEY, fixtures};
+use test_support::fixtures;
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::{TestApp, TestConfig, event_with_headers};
+use test_support::{TestApp, TestConfig, event_with_headers};
 
 const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
 const VOICE: &str = "/api/v1/bot/playground/support/voice";

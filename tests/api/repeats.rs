@@ -4,16 +4,14 @@
 use std::{env, time::Duration};
 
 use serde_json::{Value, json};
+use test_support::{TestApp, TestClient, event, parse, written_tables};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::{
-    operations::{Sample, Stored, Values},
-    support::{TestApp, TestClient, event, parse, written_tables},
-};
+use crate::operations::{Sample, Stored, Values};
 
 /// Sends a sample with a request id of its own.
 async fn send(client: &TestClient<'_>, sample: &Sample, request_id: &str) {

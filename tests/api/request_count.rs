@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use workspace_management::operation::Operation;
 
-use crate::support::{TestApp, TestConfig, keys_with_same_id, operation_event, send};
+use test_support::{TestApp, TestConfig, keys_with_same_id, operation_event, send};
 
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 

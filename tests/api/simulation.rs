@@ -1,15 +1,8 @@
 //! Concurrent callers, repeated requests and faults in an order that a seed determines, checked
 //! against the rules of the API.
-//!
-//! A schedule runs on one thread with a paused clock, which skips every wait: the real service and
-//! SDK, the real DynamoDB engine, and random faults between them. A failure prints its seed, which
-//! replays it: `SIMULATION_SEED=... cargo test --test api simulation`.
-
-mod unreliable_dynamodb;
 
 use std::{
     collections::BTreeMap,
-    env,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -17,22 +10,18 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::config::retry::RetryPartition;
 use fastrand::Rng;
 use serde_json::{Value, json};
+use test_support::{
+    TestConfig, event, send, service,
+    simulation::{self, Faults, Network, Tables},
+    written_tables,
+};
 use tokio::time::{sleep, timeout};
-use workspace_local::{dynamodb::http_client, fixtures};
 use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
-use workspace_records::{
-    local::{sdk_config, table_names},
-    schemas,
-};
+use workspace_records::{local::table_names, schemas};
 
-use self::unreliable_dynamodb::{Faults, UnreliableDynamoDb};
-use crate::{
-    operations::{Sample, Stored, Values, Write},
-    support::{TestConfig, event, iterations, send, service, unique_bytes, written_tables},
-};
+use crate::operations::{Sample, Stored, Values, Write};
 
 /// The status of a request whose caller did not wait for the response.
 const GAVE_UP: u16 = 0;
@@ -73,49 +62,38 @@ fn random_request(rng: &mut Rng) -> (Operation, Sample) {
 type Records = Vec<(Table, Value)>;
 
 /// Runs a schedule. Returns every request, and the records at the end.
-fn run_schedule(seed: u64, lost_writes: u8) -> (Vec<Attempt>, Records) {
-    fastrand::seed(seed); // for the waits of the SDK
-    let mut rng = Rng::with_seed(seed);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async move {
-        let mut dynamodb = UnreliableDynamoDb::new().await;
-        dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
-        let keys = [1, 2].map(|number| dynamodb.issue_key("acme", number));
-        dynamodb.faults = Some(Faults {
-            rng: Arc::new(Mutex::new(rng.fork())),
-            errors: [0, 15, 60][rng.usize(0..3)],
-            lost_writes,
-        });
-        let config = sdk_config("http://dynamodb")
-            .http_client(http_client(dynamodb.clone()))
-            .retry_partition(RetryPartition::new(format!("{:?}", unique_bytes())));
-        let service = service(config, table_names(), TestConfig::default());
-        let (service, ticks) = (Arc::new(service), Arc::new(AtomicUsize::new(0)));
-        let callers = (0..3).map(|number| {
-            let caller = Caller {
-                number,
-                key: keys[number % 2].clone(),
-                service: service.clone(),
-                ticks: ticks.clone(),
-                rng: rng.fork(),
-            };
-            tokio::spawn(caller.run())
-        });
-        let callers: Vec<_> = callers.collect();
-        let mut attempts = Vec::new();
-        for caller in callers {
-            attempts.extend(caller.await.unwrap());
-        }
-        let records = written_tables().flat_map(|table| {
-            let records = dynamodb.records(table).into_iter();
-            records.map(move |record| (table, record))
-        });
-        (attempts, records.collect())
-    })
+async fn run_schedule(seed: u64, lost_writes: u64) -> (Vec<Attempt>, Records) {
+    let mut rng = simulation::rng(seed);
+    let tables = Tables::new().await;
+    let keys = [tables.register("acme", 1), tables.issue_key("acme", 2)];
+    let faults = Faults {
+        latency: 30,
+        errors: [0, 15, 60][rng.usize(0..3)],
+        lost_writes,
+        ..Faults::default()
+    };
+    let config = simulation::config(Network::new(&tables, &mut rng, faults));
+    let service = service(config, table_names(), TestConfig::default());
+    let (service, ticks) = (Arc::new(service), Arc::new(AtomicUsize::new(0)));
+    let callers = [0, 1, 2].map(|number| {
+        let caller = Caller {
+            number,
+            key: keys[number % 2].clone(),
+            service: service.clone(),
+            ticks: ticks.clone(),
+            rng: rng.fork(),
+        };
+        tokio::spawn(caller.run())
+    });
+    let mut attempts = Vec::new();
+    for caller in callers {
+        attempts.extend(caller.await.unwrap());
+    }
+    let records = written_tables().flat_map(|table| {
+        let records = tables.records(table).into_iter();
+        records.map(move |record| (table, record))
+    });
+    (attempts, records.collect())
 }
 
 /// One of the concurrent callers. The last one sends no API key where it is not required.
@@ -325,32 +303,17 @@ fn violations(attempts: &[Attempt], records: &Records) -> Vec<String> {
 
 #[test]
 fn no_schedule_violates_a_rule() {
-    let first = env::var("SIMULATION_SEED").map_or_else(
-        |_| u64::from_be_bytes(unique_bytes()) >> 16,
-        |seed| seed.parse().expect("SIMULATION_SEED must be a number"),
-    );
-    let count = u64::from(iterations(200, 10_000));
-    println!("{count} schedules from SIMULATION_SEED={first}");
-    let threads = std::thread::available_parallelism().unwrap().get() as u64;
     let statuses = Mutex::new(BTreeMap::<u16, u64>::new());
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let statuses = &statuses;
-            scope.spawn(move || {
-                for seed in (first + thread..first + count).step_by(threads as usize) {
-                    let (attempts, records) = run_schedule(seed, 0);
-                    let violations = violations(&attempts, &records);
-                    assert!(
-                        violations.is_empty(),
-                        "SIMULATION_SEED={seed} replays this schedule:\n{}\n{attempts:#?}\n{records:#?}",
-                        violations.join("\n"),
-                    );
-                    for attempt in attempts {
-                        *statuses.lock().unwrap().entry(attempt.status).or_default() += 1;
-                    }
-                }
-            });
+    simulation::assert_holds((200, 10_000), async |seed| {
+        let (attempts, records) = run_schedule(seed, 0).await;
+        let mut violations = violations(&attempts, &records);
+        if !violations.is_empty() {
+            violations.push(format!("{attempts:#?}\n{records:#?}"));
         }
+        for attempt in attempts {
+            *statuses.lock().unwrap().entry(attempt.status).or_default() += 1;
+        }
+        violations
     });
     let statuses = statuses.into_inner().unwrap();
     println!("responses by status: {statuses:?}");
@@ -361,17 +324,22 @@ fn no_schedule_violates_a_rule() {
 
 #[test]
 fn a_seed_replays_its_schedule() {
-    for seed in 0..20 {
-        let [first, second] = [seed; 2].map(|seed| format!("{:?}", run_schedule(seed, 0).0));
-        assert_eq!(first, second, "{seed}");
-    }
+    let run = || {
+        let mut runs = simulation::run(0..20, async |seed| {
+            format!("{:?}", run_schedule(seed, 0).await.0)
+        });
+        runs.sort();
+        runs
+    };
+    assert_eq!(run(), run());
 }
 
 #[test]
 fn the_simulation_finds_lost_writes() {
-    let found = (0..40).filter(|seed| {
-        let (attempts, records) = run_schedule(*seed, 30);
+    let found = simulation::run(0..40, async |seed| {
+        let (attempts, records) = run_schedule(seed, 30).await;
         !violations(&attempts, &records).is_empty()
     });
+    let found = found.into_iter().filter(|(_, is_found)| *is_found);
     assert!(found.count() > 20);
 }

@@ -11,7 +11,7 @@ use tokio::{
 use workspace_local::runtime_api::{RuntimeApi, environment};
 use workspace_management::store::Table;
 
-use crate::support::{TestApp, TestClient, TestResponse, aws_variables, event, log_guard::secrets};
+use test_support::{TestApp, TestClient, TestResponse, aws_variables, event, secrets};
 
 /// The path of `create_data_store`.
 pub const PATH: &str = "/api/v1/org/acme/dataStores/create";

@@ -4,13 +4,11 @@
 use std::fs;
 
 use serde_json::{Map, Value};
+use test_support::{TestApp, operation_event, written_tables};
 use tokio::process::Command;
 use workspace_management::operation::Operation;
 
-use crate::{
-    function::{FOLDER, Function},
-    support::{TestApp, operation_event, written_tables},
-};
+use crate::function::{FOLDER, Function};
 
 /// The instructions of the most expensive operation when this number was last changed, plus 3%.
 const MAX_INSTRUCTIONS: u64 = 1_062_000 / 100 * 103;

@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_support::{TestApp, TestClient, event, key_id, keys_with_same_id, unique_key};
 use workspace_local::runtime_api::TRACE_ID;
 use workspace_management::{api_key::KeyRecord, store::Table};
 
-use crate::{
-    function::{Function, PATH, create_papers},
-    support::{TestApp, TestClient, event, key_id, keys_with_same_id, unique_key},
-};
+use crate::function::{Function, PATH, create_papers};
 
 #[tokio::test]
 async fn each_request_logs_one_line_with_every_field() {

@@ -7,16 +7,11 @@
 #![allow(
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "tests fail by panicking, and `support` is shared with `tests/api`"
+    reason = "a panic fails the test, and no other crate uses the modules"
 )]
 
 mod function;
 mod instructions;
 mod logging;
-mod proxy;
 mod resilience;
 mod startup;
-
-#[allow(dead_code, reason = "the tests in `tests/api` use the rest")]
-#[path = "../api/support/mod.rs"]
-mod support;

@@ -2,14 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use test_support::{TestApp, proxy::ChaosProxy};
 use tokio::process::Command;
 use workspace_management::store::Table;
 
-use crate::{
-    function::{Function, create_data_store, create_papers},
-    proxy::ChaosProxy,
-    support::TestApp,
-};
+use crate::function::{Function, create_data_store, create_papers};
 
 /// Starts the function, and a proxy between it and DynamoDB.
 async fn start_behind_proxy(app: &TestApp) -> (Function, ChaosProxy) {

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use test_support::TestApp;
 use tokio::{net::TcpListener, time::timeout};
 use workspace_management::store::Table;
 
-use crate::{
-    function::{Function, command, create_papers},
-    support::TestApp,
-};
+use crate::function::{Function, command, create_papers};
 
 #[tokio::test]
 async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variable() {

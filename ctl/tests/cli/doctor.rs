@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use workspace_local::{demo::DEMO_KEY, fixtures::key_record};
+use test_support::fixtures::key_record;
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, process::Child};
 
-use workspace_local::fixtures;
+use test_support::fixtures;
 use workspace_management::store::Table;
 
 use crate::{assert_fails, assert_usage_error, network::Network, server::Server, words};

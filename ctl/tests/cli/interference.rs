@@ -3,7 +3,7 @@
 use std::{process::Output, sync::Mutex};
 
 use serde_json::{Value, json};
-use workspace_local::fixtures::{self, key_record};
+use test_support::fixtures::{self, key_record};
 use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{assert_fails, network::Network};

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, process::Output};
 
 use serde_json::{Value, json};
-use workspace_local::fixtures::{self, key_record};
+use test_support::fixtures::{self, key_record};
 use workspace_management::{api_key::ApiKey, store::Table};
 
 use crate::{network::Network, text};

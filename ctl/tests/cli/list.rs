@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use workspace_local::fixtures;
+use test_support::fixtures;
 use workspace_management::store::Table;
 
 use crate::{assert_fails, assert_usage_error, listed_tables, network::Network, server::Server};

@@ -18,8 +18,9 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, header::DATE},
 };
 use serde_json::{Value, json};
+use test_support::fixtures;
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
-use workspace_local::{dynamodb::DynamoDb, fixtures, gateway};
+use workspace_local::{dynamodb::DynamoDb, gateway};
 use workspace_management::{
     auth::AnonymousOperations,
     service::Service,

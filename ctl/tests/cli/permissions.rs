@@ -15,11 +15,8 @@ use std::{
 
 use clap::CommandFactory as _;
 use serde_json::{Value, json};
-use workspace_local::{
-    demo::DEMO_KEY,
-    fixtures::{self, key_record},
-    tables::create_missing,
-};
+use test_support::fixtures::{self, key_record};
+use workspace_local::{demo::DEMO_KEY, tables::create_missing};
 use workspace_management::store::{Table, TableNames};
 use workspace_records::schemas;
 use workspacectl::Cli;

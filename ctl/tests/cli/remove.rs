@@ -1,7 +1,7 @@
 //! `remove`. The tests of `--export` are in `exports`.
 
 use serde_json::{Value, json};
-use workspace_local::fixtures;
+use test_support::fixtures;
 use workspace_management::store::Table;
 
 use crate::{

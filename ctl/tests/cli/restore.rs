@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
-use workspace_local::fixtures::{self, key_record};
+use test_support::fixtures::{self, key_record};
 use workspace_management::api_key::ApiKey;
 
 use crate::{assert_fails, assert_usage_error, keys, server::Server, text, words};

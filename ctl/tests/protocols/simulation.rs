@@ -1,67 +1,55 @@
 //! Simulations of what operators do while clients send requests: two function processes with
 //! caches, slow and late writes, and two operators whose commands are killed and run again.
 //!
-//! The real service, SDK, commands and DynamoDB engine run on one thread with a paused clock, which
-//! skips every wait and also drives the caches. A failure prints its seed, which replays it:
-//! `SIMULATION_SEED=... cargo test --package workspacectl --test protocols`.
-//!
 //! A [`Weakness`] removes one part of a protocol from the requests on their way to DynamoDB. For
 //! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
 
-mod network;
 mod organizations;
 mod registrations;
-mod tables;
 mod teams;
 mod users;
 mod weakness;
 
 use std::{
     collections::BTreeMap,
-    env,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime},
 };
 
 use aws_sdk_dynamodb::{
     Client,
-    config::{
-        retry::{RetryConfig, RetryPartition},
-        timeout::TimeoutConfig,
-    },
+    config::{retry::RetryConfig, timeout::TimeoutConfig},
 };
 use fastrand::Rng;
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, json, value::to_raw_value};
+use test_support::simulation::{self, Faults, Network, Tables};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-use workspace_local::{
-    dynamodb::http_client,
-    fixtures::{self, key_record},
-    gateway::http_event,
-};
+use workspace_local::gateway::http_event;
 use workspace_management::{
-    api_key::ApiKey,
     auth::AnonymousOperations,
     service::{Service, TIMEOUT},
-    store::{AdditionalRetries, Store, Table},
+    store::{AdditionalRetries, Store},
 };
-use workspace_records::{
-    local::{sdk_config, table_names},
-    schemas,
-};
+use workspace_records::local::table_names;
 use workspacectl::{
+    commands::remove::all_teams,
     deployment::Deployment,
     session::Operator,
     wait::{SAFE_WAIT, Wait},
 };
 
-use self::{network::Network, tables::Tables, weakness::Weakness};
+use self::weakness::Weakness;
+
+/// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
+/// usually lag by less than a second. `remove member --all-teams` relies on this limit.
+const MAX_LAG_OF_INDEXES: Duration = all_teams::PAUSE;
 
 /// The processes of a simulation.
 struct World {
@@ -95,16 +83,13 @@ struct Attempt {
 impl World {
     /// A world, and the source of randomness for what happens in it.
     async fn new(seed: u64, weakness: Option<Weakness>) -> (Arc<Self>, Rng) {
-        fastrand::seed(seed); // for the waits of the SDK
-        let mut rng = Rng::with_seed(seed);
+        let mut rng = simulation::rng(seed);
         let tables = Tables::new().await;
         let services = [0, 1].map(|_| {
-            let network = Network::new(&tables, &mut rng, None);
-            let config = sdk_config("http://dynamodb")
-                .http_client(http_client(network))
-                .retry_partition(new_retry_partition());
+            let network = Network::new(&tables, &mut rng, faults(None));
             // Caches organizations and teams for as long as a service can.
-            let store = Store::new(config, table_names(), Duration::from_secs(3600));
+            let cache = Duration::from_secs(3600);
+            let store = Store::new(simulation::config(network), table_names(), cache);
             Service::new(store, AnonymousOperations::Allowed)
         });
         let world = Self {
@@ -117,26 +102,12 @@ impl World {
         (Arc::new(world), rng)
     }
 
-    /// Registers an organization with a key, and returns the key.
-    fn register(&self, org: &str, number: u64) -> String {
-        self.tables
-            .put(Table::ORGANIZATIONS, fixtures::organization(org));
-        let key = ApiKey::generate(number.to_be_bytes(), [[7; 16]; 2]);
-        self.tables
-            .put(Table::KEYS, json!(key_record(&key, org, "test")));
-        key
-    }
-
     /// What is wrong with the records. A weakness may leave incomplete ones.
     fn invalid_records(&self) -> Vec<String> {
         if self.weakness.is_some() {
             return vec![];
         }
-        let errors = schemas::tables().flat_map(|table| {
-            let records = self.tables.records(table).into_iter();
-            records.flat_map(move |record| schemas::errors(table, &record))
-        });
-        errors.collect()
+        self.tables.errors()
     }
 
     /// The time since the start, on the simulated clock.
@@ -188,12 +159,10 @@ impl World {
 
     /// A deployment, and when its requests that read an index were sent.
     fn observed_deployment(&self, rng: &mut Rng) -> (Deployment, Arc<Mutex<Vec<Instant>>>) {
-        let network = Network::new(&self.tables, rng, self.weakness);
+        let network = Network::new(&self.tables, rng, faults(self.weakness));
         let index_reads = network.index_reads.clone();
         let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(3));
-        let config = sdk_config("http://dynamodb")
-            .http_client(http_client(network))
-            .retry_partition(new_retry_partition())
+        let config = simulation::config(network)
             // So many that a command never fails, unless it should.
             .retry_config(RetryConfig::standard().with_max_attempts(30))
             .timeout_config(timeouts.build())
@@ -237,10 +206,20 @@ impl World {
     }
 }
 
-/// A budget for retries that no other client has. By default, all clients of a process share one.
-fn new_retry_partition() -> RetryPartition {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    RetryPartition::new(COUNT.fetch_add(1, Ordering::Relaxed).to_string())
+/// What happens to the requests of a process.
+fn faults(weakness: Option<Weakness>) -> Faults {
+    let index_lag = match weakness {
+        Some(Weakness::SlowIndex) => 3 * MAX_LAG_OF_INDEXES,
+        _ => MAX_LAG_OF_INDEXES,
+    };
+    Faults {
+        latency: 300,
+        late_writes: 40,
+        index_lag,
+        max_index_reads: (weakness == Some(Weakness::OnePass)).then_some(1),
+        weaken: weakness.map(|weakness| weakness.into_weaken()),
+        ..Faults::default()
+    }
 }
 
 fn operator(number: usize) -> Operator {
@@ -270,53 +249,9 @@ async fn pause(rng: &mut Rng, seconds: std::ops::Range<u64>) {
     sleep(Duration::from_millis(milliseconds)).await;
 }
 
-/// Runs a simulation for a number of seeds, on all processors, and returns the violated rules of each.
-fn run<F: Future<Output = Vec<String>>>(
-    seeds: std::ops::Range<u64>,
-    simulation: impl Fn(u64) -> F + Sync,
-) -> Vec<(u64, Vec<String>)> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let violated = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (violated, simulation, seeds) = (&violated, &simulation, seeds.clone());
-            scope.spawn(move || {
-                for seed in (seeds.start + thread..seeds.end).step_by(threads as usize) {
-                    let runtime = tokio::runtime::Builder::new_current_thread()
-                        .enable_all()
-                        .start_paused(true)
-                        .build()
-                        .expect("a runtime");
-                    let violations = runtime.block_on(simulation(seed));
-                    if !violations.is_empty() {
-                        violated.lock().expect("a lock").push((seed, violations));
-                    }
-                }
-            });
-        }
-    });
-    violated.into_inner().expect("a lock")
-}
-
-/// Asserts that no seed violates a rule. `SIMULATION_SEED` is the first one, `STRESS=full` runs many.
+/// Asserts that no seed violates a rule.
 fn assert_holds<F: Future<Output = Vec<String>>>(simulation: impl Fn(u64) -> F + Sync) {
-    let random = || getrandom::u64().expect("a random number") >> 16;
-    let first = env::var("SIMULATION_SEED").map_or_else(
-        |_| random(),
-        |seed| seed.parse().expect("SIMULATION_SEED must be a number"),
-    );
-    let count = match env::var("STRESS").as_deref() {
-        Ok("full") => 100,
-        _ => 8,
-    };
-    println!("{count} schedules from SIMULATION_SEED={first}");
-    let violated = run(first..first + count, simulation);
-    assert!(
-        violated.is_empty(),
-        "SIMULATION_SEED={} replays this schedule:\n{}",
-        violated[0].0,
-        violated[0].1.join("\n")
-    );
+    simulation::assert_holds((8, 100), simulation);
 }
 
 /// Asserts that a simulation violates a rule with each weakness, for one of the seeds from the given
@@ -326,13 +261,7 @@ fn assert_breaks<F: Future<Output = Vec<String>>>(
     weaknesses: &[(Weakness, u64)],
 ) {
     for (weakness, first) in weaknesses {
-        let mut pairs = (*first..first + 600).step_by(2);
-        let violated = pairs.find_map(|seed| {
-            let simulation = |seed| simulation(seed, Some(*weakness));
-            run(seed..seed + 2, simulation).into_iter().next()
-        });
-        let (seed, violations) = violated
-            .unwrap_or_else(|| panic!("{weakness:?} breaks no rule in 600 schedules from {first}"));
-        println!("{weakness:?}: seed {seed}: {}", violations[0]);
+        let name = format!("{weakness:?}");
+        simulation::assert_breaks(&name, *first, |seed| simulation(seed, Some(*weakness)));
     }
 }

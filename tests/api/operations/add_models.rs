@@ -1,10 +1,10 @@
 //! Tests of `add_models`, which adds chat models to an organization.
 
 use serde_json::{Value, json};
+use test_support::TestApp;
 use workspace_management::store::Table;
 
 use super::{Problems, Sample, Stored, Values, Write};
-use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/org/acme/addModelsToOrg/chat";
 

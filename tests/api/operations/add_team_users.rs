@@ -1,10 +1,10 @@
 //! Tests of `add_team_users`, which adds users to a team.
 
 use serde_json::{Value, json};
+use test_support::TestApp;
 use workspace_management::store::Table;
 
 use super::{Sample, Stored, Values, Write};
-use crate::support::TestApp;
 
 /// A body that adds these users.
 fn users<T: AsRef<str>>(users: &[T]) -> Value {

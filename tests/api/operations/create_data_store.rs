@@ -1,10 +1,10 @@
 //! Tests of `create_data_store`, which creates a data store in an organization.
 
 use serde_json::json;
+use test_support::TestApp;
 use workspace_management::store::Table;
 
 use super::{Problems, Sample, Stored, Values, Write, trimmed};
-use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 

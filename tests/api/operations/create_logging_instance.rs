@@ -1,10 +1,10 @@
 //! Tests of `create_logging_instance`, which creates the logging instance of a project.
 
 use serde_json::json;
+use test_support::TestApp;
 use workspace_management::store::Table;
 
 use super::{Problems, Sample, Stored, Values, Write, trimmed};
-use crate::support::TestApp;
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
 

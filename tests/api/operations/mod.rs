@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use workspace_management::{operation::Operation, store::Table};
 
-use crate::support::{TestApp, key_id};
+use test_support::{TestApp, key_id};
 
 mod add_models;
 mod add_team_users;

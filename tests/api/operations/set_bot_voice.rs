@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::{TestApp, key_id};
 use workspace_management::store::Table;
 
 use super::{Sample, Stored, Values, Write};
-use crate::support::{TestApp, key_id};
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 

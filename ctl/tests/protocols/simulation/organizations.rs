@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
+use test_support::fixtures;
 use tokio::time::{sleep, timeout};
-use workspace_local::fixtures;
 use workspace_management::store::Table;
 use workspacectl::{
     commands::{
@@ -81,7 +81,7 @@ pub(super) async fn disable_acme(world: &World, deployment: &Deployment) {
 /// Disables an organization, and checks that no operation succeeds after the wait.
 async fn disable(seed: u64) -> Vec<String> {
     let (world, mut rng) = World::new(seed, None).await;
-    let key = world.register("acme", 1);
+    let key = world.tables.register("acme", 1);
     let create = |rng: &mut Rng| create_record("acme", rng);
     let writers = [0, 1, 2].map(|_| world.spawn_client(&key, &mut rng, 5, create));
     pause(&mut rng, 5..60).await;
@@ -109,7 +109,7 @@ async fn disable(seed: u64) -> Vec<String> {
 /// Two operators disable and enable an organization, each more than once. The last command decides.
 async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
-    world.register("acme", 1);
+    world.tables.register("acme", 1);
     let commands = [0, 1].map(|number| {
         let (world, mut rng) = (world.clone(), rng.fork());
         tokio::spawn(async move {
@@ -147,7 +147,10 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
 /// Two operators erase an organization, killed at random times, and register it again.
 async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
-    let keys = [world.register("acme", 1), world.register("acme2", 2)];
+    let keys = [
+        world.tables.register("acme", 1),
+        world.tables.register("acme2", 2),
+    ];
     let [_, others] = [("acme", &keys[0]), ("acme2", &keys[1])]
         .map(|(org, key)| world.spawn_client(key, &mut rng, 5, |rng| create_record(org, rng)));
     let issuer = {

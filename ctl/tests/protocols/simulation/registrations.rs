@@ -5,8 +5,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
+use test_support::fixtures;
 use tokio::time::{sleep, timeout};
-use workspace_local::fixtures;
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspacectl::commands::{
     keys::{NewKey, insert},
@@ -38,7 +38,7 @@ async fn issue_keys(world: Arc<World>, mut rng: Rng) {
 /// Registers the organization again after it was erased, and uses it with a key of its own.
 async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
-    let old = world.register("acme", 1);
+    let old = world.tables.register("acme", 1);
     let spawn_client = |key: &str, rng: &mut Rng| {
         world.spawn_client(key, rng, 5, |rng| create_record("acme", rng))
     };

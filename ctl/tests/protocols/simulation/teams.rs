@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
+use test_support::fixtures;
 use tokio::time::{sleep, timeout};
-use workspace_local::fixtures;
 use workspace_management::store::Table;
 use workspacectl::{commands::remove::team::Team, export::Export};
 
@@ -118,7 +118,7 @@ async fn run(
     folder: Option<Arc<Path>>,
 ) -> (Arc<World>, Option<Duration>, Vec<Attempt>, Vec<Attempt>) {
     let (world, mut rng) = World::new(seed, weakness).await;
-    let key = world.register("acme", 1);
+    let key = world.tables.register("acme", 1);
     let mut team = fixtures::team("acme", "apollo", "docs", "Docs");
     team["request_id"] = json!("first-team");
     world.tables.put(Table::TEAMS, team);

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
+use test_support::fixtures;
 use tokio::time::{Instant, sleep, timeout};
-use workspace_local::fixtures;
 use workspace_management::store::Table;
 use workspacectl::commands::remove::{all_teams, team::Team};
 
 use super::{
-    Attempt, Request, Weakness, World, assert_breaks, assert_holds, join,
-    network::MAX_LAG_OF_INDEXES, operator, pause, teams::create_team,
+    Attempt, MAX_LAG_OF_INDEXES, Request, Weakness, World, assert_breaks, assert_holds, join,
+    operator, pause, teams::create_team,
 };
 
 /// The organization and the user. `acme2` has a user with the same id.
@@ -94,7 +94,10 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
 /// Runs a schedule, and returns the rules that it violates.
 async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
-    let keys = [world.register(ORG, 1), world.register("acme2", 2)];
+    let keys = [
+        world.tables.register(ORG, 1),
+        world.tables.register("acme2", 2),
+    ];
     for org in [ORG, "acme2"] {
         for (id, name) in TEAMS.into_iter().zip(["Docs", "Lab", "Ops"]) {
             let team = fixtures::team(org, "apollo", id, name);

@@ -1,6 +1,9 @@
 //! Parts of protocols that requests lack.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use test_support::simulation::Weaken;
 
 /// A part of a protocol that requests lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +38,13 @@ pub(super) enum Weakness {
 }
 
 impl Weakness {
+    /// Changes requests on their way.
+    pub(super) fn into_weaken(self) -> Weaken {
+        Arc::new(move |action, body| self.apply(action, body))
+    }
+
     /// Removes the part from a request.
-    pub(super) fn apply(self, action: &str, body: &mut Value) {
+    fn apply(self, action: &str, body: &mut Value) {
         let condition = body["ConditionExpression"].as_str().unwrap_or_default();
         match (self, action) {
             (Self::EventualReads, "Query" | "Scan") => body["ConsistentRead"] = json!(false),

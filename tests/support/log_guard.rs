@@ -15,7 +15,7 @@ use tracing_subscriber::{
 };
 use workspace_management::service::Service;
 
-use super::invocation;
+use crate::app::invocation;
 
 tokio::task_local! {
     static GUARD: RefCell<Guard>;
@@ -109,7 +109,7 @@ impl io::Write for LogWriter {
 #[tokio::test]
 #[should_panic(expected = "the log contains secrets")]
 async fn the_guard_finds_a_secret_in_the_log() {
-    let app = super::TestApp::new().await;
+    let app = crate::TestApp::new().await;
     // The log contains the request id, which the body repeats here.
     let body = json!({ "dataStoreName": "gateway-request" });
     let path = "/api/v1/org/acme/dataStores/create";

@@ -8,11 +8,14 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use workspace_local::dynamodb::{DynamoDb, action};
-use workspace_management::store::Table;
+use workspace_management::{api_key::ApiKey, store::Table};
+use workspace_records::schemas;
+
+use crate::fixtures::{self, key_record};
 
 /// A DynamoDB that keeps its writes. Clones share the data.
 #[derive(Debug, Clone)]
-pub(super) struct Tables {
+pub struct Tables {
     dynamodb: DynamoDb,
     writes: Arc<Mutex<Vec<Write>>>,
     /// For eventually consistent reads. It is replaced if a read needs an earlier state.
@@ -35,45 +38,67 @@ struct Replica {
 }
 
 impl Tables {
-    pub(super) async fn new() -> Self {
+    pub async fn new() -> Self {
         Self {
-            dynamodb: DynamoDb::with_tables().await.expect("a DynamoDB"),
+            dynamodb: DynamoDb::with_tables().await.unwrap(),
             writes: Arc::default(),
             replica: Arc::default(),
         }
     }
 
+    /// Registers an organization with an API key, and returns the key. Keys with other numbers differ.
+    pub fn register(&self, org: &str, number: u64) -> String {
+        self.put(Table::ORGANIZATIONS, fixtures::organization(org));
+        self.issue_key(org, number)
+    }
+
+    /// Stores an API key of an organization, and returns the key.
+    pub fn issue_key(&self, org: &str, number: u64) -> String {
+        let key = ApiKey::generate(number.to_be_bytes(), [[7; 16]; 2]);
+        self.put(Table::KEYS, json!(key_record(&key, org, "test")));
+        key
+    }
+
+    /// What is wrong with the records.
+    pub fn errors(&self) -> Vec<String> {
+        let errors = schemas::tables().flat_map(|table| {
+            let records = self.records(table).into_iter();
+            records.flat_map(move |record| schemas::errors(table, &record))
+        });
+        errors.collect()
+    }
+
     /// Stores a record.
-    pub(super) fn put(&self, table: Table, record: Value) {
-        let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
+    pub fn put(&self, table: Table, record: Value) {
+        let item: serde_dynamo::Item = serde_dynamo::to_item(record).unwrap();
         let body = json!({ "TableName": table.logical_id, "Item": item });
         let response = self.write(&new_request("PutItem", body.to_string()));
         assert_eq!(response.status().as_u16(), 200, "{body}");
     }
 
     /// The records of a table.
-    pub(super) fn records(&self, table: Table) -> Vec<Value> {
+    pub fn records(&self, table: Table) -> Vec<Value> {
         self.dynamodb.records(table)
     }
 
     fn writes(&self) -> MutexGuard<'_, Vec<Write>> {
-        self.writes.lock().expect("a lock")
+        self.writes.lock().unwrap()
     }
 
     /// Handles a request that writes.
     pub(super) fn write(&self, request: &HttpRequest) -> HttpResponse {
-        let body = request.body().bytes().expect("a body in memory");
+        let body = request.body().bytes().unwrap();
         let write = Write {
             at: Instant::now(),
             action: action(request).to_owned(),
-            body: String::from_utf8(body.to_vec()).expect("JSON"),
+            body: String::from_utf8(body.to_vec()).unwrap(),
         };
         self.writes().push(write);
         self.dynamodb.handle(request)
     }
 
     /// Handles a strongly consistent read.
-    pub(super) fn read(&self, request: &HttpRequest) -> HttpResponse {
+    pub(super) fn handle(&self, request: &HttpRequest) -> HttpResponse {
         self.dynamodb.handle(request)
     }
 
@@ -91,7 +116,7 @@ impl Tables {
         if replica.as_ref().is_none_or(|replica| replica.applied > due) {
             *replica = Some(Replica::new().await);
         }
-        let replica = replica.as_mut().expect("a replica");
+        let replica = replica.as_mut().unwrap();
         for write in &self.writes()[replica.applied..due] {
             replica.apply(write);
         }
@@ -99,7 +124,7 @@ impl Tables {
     }
 
     /// The records of a table after each write to it, with the time of the write.
-    pub(super) async fn history(&self, table: Table) -> Vec<(Instant, Vec<Value>)> {
+    pub async fn history(&self, table: Table) -> Vec<(Instant, Vec<Value>)> {
         let mut replica = Replica::new().await;
         let mut history = Vec::new();
         for write in self.writes().iter() {
@@ -115,7 +140,7 @@ impl Tables {
 impl Replica {
     async fn new() -> Self {
         Self {
-            dynamodb: DynamoDb::with_tables().await.expect("a DynamoDB"),
+            dynamodb: DynamoDb::with_tables().await.unwrap(),
             applied: 0,
         }
     }

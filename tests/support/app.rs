@@ -1,29 +1,4 @@
-//! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
-//!
-//! - [`TestApp`] is the service with a DynamoDB of its own, in which the organization `acme` is
-//!   registered. It issues API keys, reads records, and moves its clock instead of waiting. A test
-//!   fails if a record does not validate against its schema, when it is read or at the end.
-//! - [`TestClient`] sends requests to a `TestApp` as one caller, with one set of headers.
-//! - [`TestResponse`] is a response as a client sees it. Reading one checks what all responses have
-//!   in common.
-//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB.
-//! - [`fault_injector::FaultInjector`] makes chosen requests to DynamoDB fail.
-//! - [`log_guard`] makes a test fail if the log of one of its requests contains an API key, a body
-//!   or a name.
-//!
-//! ```ignore
-//! let app = TestApp::new().await;
-//! let acme = app.client_with_new_key("acme").await;
-//!
-//! let response = acme.post("/api/v1/org/acme/dataStores/create", json!({ "dataStoreName": "a" })).await;
-//!
-//! response.assert_success();
-//! assert_eq!(app.only_record(Table::DATA_STORES).await["data_store_name"], "a");
-//! ```
-//!
-//! `TEST_DYNAMODB_ENDPOINT` runs the tests on another DynamoDB than the embedded one, with the
-//! region and credentials of the environment. `STRESS=full` runs the long version of the tests that
-//! have one.
+//! The service with a DynamoDB of its own, and the events that it handles.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +22,6 @@ use workspace_local::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION},
     dynamodb::DynamoDb,
     events,
-    fixtures::{self, key_record},
     gateway::http_event,
     server::Access,
     tables::create_missing,
@@ -61,14 +35,12 @@ use workspace_management::{
 };
 use workspace_records::{local::sdk_config, schemas};
 
-pub mod client;
-pub mod fault_injector;
-pub mod log_guard;
-pub mod recorder;
-
-pub use client::{TestClient, TestResponse};
-pub use log_guard::handle_checking_log;
-pub use recorder::RequestRecorder;
+use crate::{
+    client::{TestClient, TestResponse},
+    fixtures::{self, key_record},
+    log_guard::handle_checking_log,
+    recorder::RequestRecorder,
+};
 
 /// The deployment's parameters that tests change.
 #[derive(Clone, Copy)]
@@ -369,7 +341,7 @@ pub async fn send(service: &Service, event: &Value, time_limit: Duration) -> Tes
 }
 
 /// What the Lambda runtime passes to the function.
-fn invocation(
+pub(crate) fn invocation(
     event: &Value,
     now: SystemTime,
     time_limit: Duration,

@@ -272,7 +272,7 @@ pub fn tables(request: &HttpRequest) -> Vec<String> {
     tables
 }
 
-fn json_body(request: &HttpRequest) -> Value {
+pub(crate) fn json_body(request: &HttpRequest) -> Value {
     serde_json::from_slice(request.body().bytes().unwrap()).unwrap()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{TestApp, event};
+use crate::{TestApp, event};
 
 /// A caller of a [`TestApp`].
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::{
 };
 use workspace_local::dynamodb::action;
 
-use super::fault_injector::tables;
+use crate::faults::tables;
 
 /// The action of a request, and the names of its tables.
 pub type RecordedRequest = (String, Vec<String>);

@@ -1,0 +1,113 @@
+//! Schedules that a seed determines. The real service, SDK, commands and DynamoDB engine run on one
+//! thread with a paused clock, which skips every wait. Between them is a [`Network`] with faults.
+//!
+//! Tests run a simulation for several seeds, and check its rules. A failure prints the seed, which
+//! replays the schedule: `SIMULATION_SEED=... cargo test simulation`.
+
+mod network;
+mod tables;
+
+use std::{
+    env,
+    ops::Range,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::config::{Builder, retry::RetryPartition};
+use fastrand::Rng;
+use workspace_local::dynamodb::http_client;
+use workspace_records::local::sdk_config;
+
+pub use self::{
+    network::{Faults, Network, Weaken},
+    tables::Tables,
+};
+use crate::{iterations, unique_bytes};
+
+/// An SDK configuration whose requests pass a network.
+pub fn config(network: Network) -> Builder {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    // A budget for retries that no other client has. By default, all clients of a process share one.
+    let partition = RetryPartition::new(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+    sdk_config("http://dynamodb")
+        .http_client(http_client(network))
+        .retry_partition(partition)
+}
+
+/// The source of randomness of a schedule, also for the waits of the SDK.
+pub fn rng(seed: u64) -> Rng {
+    fastrand::seed(seed);
+    Rng::with_seed(seed)
+}
+
+/// Some milliseconds, below a limit.
+fn milliseconds(rng: &mut Rng, limit: u64) -> Duration {
+    Duration::from_millis(rng.u64(0..limit))
+}
+
+/// Runs a simulation for a number of seeds, on all processors, and returns the results by seed.
+pub fn run<T: Send, F: Future<Output = T>>(
+    seeds: Range<u64>,
+    simulation: impl Fn(u64) -> F + Sync,
+) -> Vec<(u64, T)> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (results, simulation, seeds) = (&results, &simulation, seeds.clone());
+            scope.spawn(move || {
+                for seed in (seeds.start + thread..seeds.end).step_by(threads as usize) {
+                    let runtime = tokio::runtime::Builder::new_current_thread()
+                        .enable_all()
+                        .start_paused(true)
+                        .build()
+                        .unwrap();
+                    let result = runtime.block_on(simulation(seed));
+                    results.lock().unwrap().push((seed, result));
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap()
+}
+
+/// Asserts that no seed violates a rule: a few seeds, or many with `STRESS=full`. `SIMULATION_SEED` is the
+/// first one.
+pub fn assert_holds<F: Future<Output = Vec<String>>>(
+    (few, many): (u32, u32),
+    simulation: impl Fn(u64) -> F + Sync,
+) {
+    let first = env::var("SIMULATION_SEED").map_or_else(
+        |_| u64::from_be_bytes(unique_bytes()) >> 16,
+        |seed| seed.parse().expect("SIMULATION_SEED must be a number"),
+    );
+    let count = u64::from(iterations(few, many));
+    println!("{count} schedules from SIMULATION_SEED={first}");
+    for (seed, violations) in run(first..first + count, simulation) {
+        assert!(
+            violations.is_empty(),
+            "SIMULATION_SEED={seed} replays this schedule:\n{}",
+            violations.join("\n")
+        );
+    }
+}
+
+/// Asserts that a simulation violates a rule for one of the seeds from the given one, which probably does.
+pub fn assert_breaks<F: Future<Output = Vec<String>>>(
+    what: &str,
+    first: u64,
+    simulation: impl Fn(u64) -> F + Sync,
+) {
+    let mut pairs = (first..first + 600).step_by(2);
+    let violated = pairs.find_map(|seed| {
+        let mut results = run(seed..seed + 2, &simulation).into_iter();
+        results.find(|(_, violations)| !violations.is_empty())
+    });
+    let (seed, violations) =
+        violated.unwrap_or_else(|| panic!("{what} breaks no rule in 600 schedules from {first}"));
+    println!("{what}: seed {seed}: {}", violations[0]);
+}

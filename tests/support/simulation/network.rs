@@ -1,0 +1,197 @@
+//! The network between a process and DynamoDB.
+
+use std::{
+    fmt,
+    future::pending,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::config::http::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::{
+    http::{HttpConnector, HttpConnectorFuture},
+    result::ConnectorError,
+};
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+use workspace_local::dynamodb::{action, is_read};
+
+use super::{
+    milliseconds,
+    tables::{Tables, new_request},
+};
+use crate::faults::{http_response, json_body};
+
+/// The maximum lag of a table, if a changed request reads it with eventual consistency. It is longer than
+/// the simulations, because DynamoDB documents no limit.
+const MAX_LAG_OF_TABLES: Duration = Duration::from_secs(600);
+
+/// What happens to requests.
+#[derive(Clone, Default)]
+pub struct Faults {
+    /// The maximum time that a request takes to arrive, and a response, in milliseconds.
+    pub latency: u64,
+    /// The percentage of requests that fail with an error, and may have been executed.
+    pub errors: u64,
+    /// The percentage of writes that report success but are lost. A real DynamoDB never does this:
+    /// it proves that a simulation finds lost writes.
+    pub lost_writes: u64,
+    /// The percentage of writes that arrive up to 20 seconds late, even if their sender has given up or
+    /// was killed.
+    pub late_writes: u64,
+    /// The maximum age of the state that an index returns.
+    pub index_lag: Duration,
+    /// After so many reads of an index, it seems to be empty.
+    pub max_index_reads: Option<usize>,
+    /// Changes requests on their way.
+    pub weaken: Option<Weaken>,
+}
+
+/// Changes the body of a request with this action.
+pub type Weaken = Arc<dyn Fn(&str, &mut Value) + Send + Sync>;
+
+/// The network between a process and DynamoDB.
+#[derive(Clone)]
+pub struct Network {
+    tables: Tables,
+    rng: Arc<Mutex<Rng>>,
+    faults: Faults,
+    /// When requests that read an index were sent.
+    pub index_reads: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Network {
+    pub fn new(tables: &Tables, rng: &mut Rng, faults: Faults) -> Self {
+        Self {
+            tables: tables.clone(),
+            rng: Arc::new(Mutex::new(rng.fork())),
+            faults,
+            index_reads: Arc::default(),
+        }
+    }
+
+    fn milliseconds(&self, limit: u64) -> Duration {
+        milliseconds(&mut self.rng.lock().unwrap(), limit)
+    }
+
+    /// Whether something happens that has this percentage.
+    fn happens(&self, percentage: u64) -> bool {
+        percentage > 0 && self.rng.lock().unwrap().u64(0..100) < percentage
+    }
+
+    /// The request as DynamoDB receives it.
+    fn weaken(&self, request: &HttpRequest) -> HttpRequest {
+        let mut body = json_body(request);
+        let action = action(request);
+        if let Some(weaken) = &self.faults.weaken {
+            weaken(action, &mut body);
+        }
+        new_request(action, body.to_string())
+    }
+
+    /// Handles a read. An eventually consistent one returns an earlier state.
+    async fn read(&self, request: &HttpRequest, weakened: &HttpRequest) -> HttpResponse {
+        if is_consistent(weakened) {
+            return self.tables.handle(weakened);
+        }
+        let reads = self.index_reads.lock().unwrap().len();
+        if self.faults.max_index_reads.is_some_and(|max| reads > max) {
+            let nothing = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
+            return http_response(200, nothing.to_string());
+        }
+        let max_lag = if is_consistent(request) {
+            MAX_LAG_OF_TABLES
+        } else {
+            self.faults.index_lag
+        };
+        let lag = self.milliseconds(max_lag.as_millis() as u64 + 1);
+        let moment = Instant::now().checked_sub(lag);
+        self.tables.read_at(weakened, moment).await
+    }
+
+    /// Handles a write, even if its sender gives up.
+    async fn write(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        if self.happens(self.faults.lost_writes) {
+            return Ok(http_response(200, "{}".to_owned()));
+        }
+        let is_late = self.happens(self.faults.late_writes);
+        let delay = self.milliseconds(if is_late { 20_001 } else { self.faults.latency });
+        let (sender, response) = oneshot::channel();
+        let tables = self.tables.clone();
+        tokio::spawn(async move {
+            sleep(delay).await;
+            drop(sender.send(tables.write(&request)));
+        });
+        let response = response.await;
+        response.map_err(|error| ConnectorError::io(error.into()))
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let weakened = self.weaken(&request);
+        let is_read = is_read(&request);
+        if is_read && json_body(&request)["IndexName"].is_string() {
+            self.index_reads.lock().unwrap().push(Instant::now());
+        }
+        if self.happens(self.faults.errors) {
+            return self.fail(weakened, is_read).await;
+        }
+        if !is_read {
+            return self.write(weakened).await;
+        }
+        sleep(self.milliseconds(self.faults.latency)).await;
+        let response = self.read(&request, &weakened).await;
+        sleep(self.milliseconds(self.faults.latency)).await;
+        Ok(response)
+    }
+
+    /// Fails. The request may have been executed.
+    async fn fail(
+        &self,
+        request: HttpRequest,
+        is_read: bool,
+    ) -> Result<HttpResponse, ConnectorError> {
+        sleep(self.milliseconds(self.faults.latency)).await;
+        if !is_read && self.happens(50) {
+            self.tables.write(&request);
+        }
+        let error = |status, code: &str| {
+            let body = json!({ "__type": code }).to_string();
+            Ok(http_response(status, body))
+        };
+        let fault = self.rng.lock().unwrap().u8(0..6);
+        match fault {
+            0 => error(500, "InternalServerError"),
+            1 => error(400, "ThrottlingException"),
+            2 => error(400, "ProvisionedThroughputExceededException"),
+            3 => Err(ConnectorError::io("the connection was reset".into())),
+            4 => Err(ConnectorError::timeout("too slow".into())),
+            _ => pending().await,
+        }
+    }
+}
+
+/// Whether a read is strongly consistent.
+fn is_consistent(request: &HttpRequest) -> bool {
+    let body = json_body(request);
+    match body["RequestItems"].as_object() {
+        Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
+        None => body["ConsistentRead"] == true,
+    }
+}
+
+impl HttpConnector for Network {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let network = self.clone();
+        HttpConnectorFuture::new(async move { network.send(request).await })
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Network")
+    }
+}

@@ -1,25 +1,19 @@
 //! The client for DynamoDB: how it connects, and which failures it retries.
 
-use std::{error::Error as StdError, io, iter, sync::LazyLock, time::Duration};
+use std::{sync::LazyLock, time::Duration};
 
 use aws_sdk_dynamodb::{
     Client,
-    config::{
-        Builder,
-        interceptors::InterceptorContext,
-        retry::{ClassifyRetry, RetryAction, RetryConfig},
-    },
+    config::{Builder, retry::RetryConfig},
 };
 use aws_smithy_http_client::{Connector, proxy::ProxyConfig, tls::TrustStore};
-use aws_smithy_runtime_api::client::{
-    http::HttpConnectorSettings, orchestrator::OrchestratorError,
-    retries::classifiers::RetryClassifierPriority,
-};
+use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
 use rustls_native_certs::load_native_certs;
 use workspace_management::store::{
     AdditionalRetries,
     client::{AMAZON_ROOTS, https_connector},
 };
+use workspace_records::local::sdk_config;
 
 /// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
 /// other writers and throttling.
@@ -35,8 +29,13 @@ pub(crate) fn client(config: Builder) -> Client {
         .with_initial_backoff(INITIAL_BACKOFF);
     let config = config
         .retry_config(retries)
-        .retry_classifier(AdditionalRetries)
-        .retry_classifier(RefusedConnections);
+        .retry_classifier(AdditionalRetries);
+    Client::from_conf(config.build())
+}
+
+/// A client for a local service, which fails at once if nothing listens.
+pub(crate) fn local_client(endpoint: &str) -> Client {
+    let config = sdk_config(endpoint).retry_config(RetryConfig::disabled());
     Client::from_conf(config.build())
 }
 
@@ -53,37 +52,4 @@ pub(crate) fn connector(settings: Option<HttpConnectorSettings>) -> Connector {
     };
     let connector = https_connector(trust_store, Some(ProxyConfig::from_env()), settings);
     connector.expect("valid root certificates")
-}
-
-/// Does not retry a refused connection: an operator wants to know at once that nothing listens.
-#[derive(Debug)]
-struct RefusedConnections;
-
-impl ClassifyRetry for RefusedConnections {
-    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
-        let error = context.output_or_error().and_then(Result::err);
-        let error = error.and_then(OrchestratorError::as_connector_error);
-        if error.is_some_and(|error| is_refused(error)) {
-            RetryAction::RetryForbidden
-        } else {
-            RetryAction::NoActionIndicated
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "refused connections"
-    }
-
-    fn priority(&self) -> RetryClassifierPriority {
-        RetryClassifierPriority::run_after(AdditionalRetries.priority())
-    }
-}
-
-/// Whether nothing listens at the address of a connection.
-fn is_refused(error: &(dyn StdError + 'static)) -> bool {
-    let mut causes = iter::successors(Some(error), |error| (*error).source());
-    causes.any(|cause| {
-        let error = cause.downcast_ref::<io::Error>();
-        error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-    })
 }

@@ -11,10 +11,10 @@ use workspace_management::{
     config::{self, variable},
     store::{Table, TableNames},
 };
-use workspace_records::local::{DYNAMODB, sdk_config, table_names};
+use workspace_records::local::{DYNAMODB, table_names};
 
 use crate::{
-    client::{client, connector},
+    client::{client, connector, local_client},
     errors::Response as _,
     usage::UsageError,
 };
@@ -77,7 +77,7 @@ impl Deployment {
     /// The local service, with its DynamoDB at the given address.
     pub fn local(endpoint: &str) -> Self {
         Self {
-            client: client(sdk_config(endpoint)),
+            client: local_client(endpoint),
             tables: table_names(),
             name: format!("local DynamoDB at {endpoint}"),
             local_endpoint: Some(endpoint.to_owned()),

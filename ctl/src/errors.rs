@@ -108,36 +108,30 @@ pub(crate) fn is_failed_request(error: &anyhow::Error) -> bool {
 
 /// What to do about an error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    let code = match &error.downcast_ref::<RequestError>()?.failure {
+    let hint = match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials => {
-            return Some(
-                "No valid AWS credentials were found. Set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`.",
-            );
+            "No valid AWS credentials were found. Set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`."
         }
         Failure::NoConnection(_) => {
-            return Some(
-                "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, AWS_ENDPOINT_URL_DYNAMODB must be the address that it prints.",
-            );
+            "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, AWS_ENDPOINT_URL_DYNAMODB must be the address that it prints."
         }
         Failure::OtherService => {
-            return Some(
-                "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile.",
-            );
+            "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile."
         }
         Failure::TimedOut => return None,
-        Failure::Rejected { code, .. } => code.as_str(),
+        Failure::Rejected { code, .. } => match code.as_str() {
+            "ResourceNotFoundException" => {
+                "A table does not exist. Check --stack, AWS_REGION and AWS_PROFILE, then run `workspacectl doctor`."
+            }
+            "ExpiredToken" | "ExpiredTokenException" => {
+                "The AWS credentials have expired. Sign in again."
+            }
+            // SNS calls it `AuthorizationError`.
+            "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
+                "Your AWS identity lacks a permission. ctl/permissions.json has those for reading and for operating."
+            }
+            _ => return None,
+        },
     };
-    match code {
-        "ResourceNotFoundException" => Some(
-            "A table does not exist. Check --stack, AWS_REGION and AWS_PROFILE, then run `workspacectl doctor`.",
-        ),
-        "ExpiredToken" | "ExpiredTokenException" => {
-            Some("The AWS credentials have expired. Sign in again.")
-        }
-        // SNS calls it `AuthorizationError`.
-        "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => Some(
-            "Your AWS identity lacks a permission. ctl/permissions.json has those for reading and for operating.",
-        ),
-        _ => None,
-    }
+    Some(hint)
 }

@@ -18,7 +18,7 @@ use crate::{text::escape_json, usage::UsageError};
 pub struct Export {
     path: PathBuf,
     out: BufWriter<Box<dyn Write + Send>>,
-    /// The file, unless it is a device or a pipe.
+    /// The file. `None` for standard output.
     file: Option<File>,
     /// The path that is deleted if the command fails.
     temporary: Option<TempPath>,
@@ -33,18 +33,11 @@ impl Export {
         Self::open(path, path.to_owned())
     }
 
-    /// Creates a file that is `FILE.partial` until it is complete. A device or a pipe is written as it
-    /// is.
+    /// Creates a file that is `FILE.partial` until it is complete.
     ///
     /// # Errors
     /// If one of the files exists, or it cannot be written.
     pub(crate) fn create_partial(path: &Path) -> Result<Self> {
-        let is_device = fs::metadata(path).is_ok_and(|existing| !existing.is_file());
-        if is_device {
-            let file = File::create(path);
-            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-            return Ok(Self::to_device(path, Box::new(file)));
-        }
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists(path).into());
         }
@@ -53,13 +46,9 @@ impl Export {
 
     /// Writes to standard output.
     pub(crate) fn to_stdout() -> Self {
-        Self::to_device(Path::new("standard output"), Box::new(io::stdout()))
-    }
-
-    fn to_device(path: &Path, device: Box<dyn Write + Send>) -> Self {
         Self {
-            path: path.to_owned(),
-            out: BufWriter::new(device),
+            path: "standard output".into(),
+            out: BufWriter::new(Box::new(io::stdout())),
             file: None,
             temporary: None,
         }

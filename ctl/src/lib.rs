@@ -8,7 +8,6 @@ mod errors;
 pub mod export;
 mod index;
 mod output;
-mod progress;
 mod query;
 pub mod session;
 mod text;
@@ -25,15 +24,7 @@ use std::{
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
-use tracing_subscriber::{
-    Layer as _,
-    filter::{LevelFilter, Targets},
-    fmt,
-    layer::SubscriberExt as _,
-    registry,
-    util::SubscriberInitExt as _,
-};
-
+use tracing_subscriber::filter::LevelFilter;
 use workspace_management::config::variable;
 
 use crate::{
@@ -134,8 +125,10 @@ pub async fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report_usage(error),
     };
-    start_log(cli.verbose);
     let verbose = cli.verbose;
+    if verbose {
+        start_log();
+    }
     let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
     let session = Session::new(stack, cli.json, cli.utc, cli.yes);
     let Err(error) = run_command(cli.command, &session).await else {
@@ -170,18 +163,15 @@ fn report_usage(mut error: clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// With `verbose`, logs the warnings of libraries to standard error: about causes that the error
-/// contains, and about every failed condition.
-fn start_log(verbose: bool) {
-    if !verbose {
-        return;
-    }
-    let levels = Targets::new().with_default(LevelFilter::WARN);
-    let log = fmt::layer()
+/// Logs the warnings of libraries to standard error: about causes that the error contains, and about
+/// every failed condition.
+fn start_log() {
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
-        .with_target(false);
-    registry().with(log.with_filter(levels)).init();
+        .with_target(false)
+        .init();
 }
 
 /// Prints an error, and what to do about it.

@@ -12,7 +12,6 @@ use workspace_records::item::{primary_key, to_json};
 use crate::{
     deployment::Deployment,
     errors::{RequestError, Response as _},
-    progress::Counter,
     usage::UsageError,
 };
 
@@ -164,7 +163,6 @@ impl Query {
 
     /// Sends the requests that the query takes.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
-        let mut counter = Counter::new("records read");
         let is_limited = self.limit.is_some();
         let mut items: Vec<Item> = Vec::new();
         while self.limit != Some(0)
@@ -172,10 +170,8 @@ impl Query {
         {
             // The next request has a lower limit, because a cursor must be the end of a request.
             self.limit = self.limit.map(|limit| limit.saturating_sub(found.len()));
-            counter.add(found.len());
             items.extend(found);
         }
-        counter.finish();
         let mut last_key = None;
         if !self.is_finished() {
             // At the end of a partition, there is no key of the last request.
@@ -206,11 +202,11 @@ impl Query {
 
     /// Counts the records, of which it keeps none.
     pub(crate) async fn count(mut self, deployment: &Deployment) -> Result<usize> {
-        let mut counter = Counter::new("records counted");
+        let mut count = 0;
         while let Some(found) = self.next(deployment).await? {
-            counter.add(found.len());
+            count += found.len();
         }
-        Ok(counter.finish())
+        Ok(count)
     }
 
     /// Sends the next request. Returns its items, at most a megabyte, or `None` after the last.

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::time::sleep;
 use workspace_management::{service::TIMEOUT, store::MAX_PARENT_TTL};
 
-use crate::{deployment::Deployment, progress::waiting};
+use crate::deployment::Deployment;
 
 /// How late a write may arrive at DynamoDB after the function that sent it has given up. This is an
 /// assumption: AWS rejects requests only five minutes after they were signed.
@@ -51,6 +53,26 @@ impl Wait {
     pub fn seconds(wait: u64) -> Self {
         Self { wait }
     }
+}
+
+/// Waits, and shows for how long and why: as a bar on a terminal, otherwise in a line.
+async fn waiting(time: Duration, reason: &str) {
+    if time.is_zero() {
+        return;
+    }
+    let bar = ProgressBar::with_draw_target(Some(time.as_secs()), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s: {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message(reason.to_owned());
+    if bar.is_hidden() {
+        eprintln!("waiting {} s: {reason}", time.as_secs());
+    }
+    for _ in 0..time.as_secs() {
+        sleep(Duration::from_secs(1)).await;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
 }
 
 /// Parses the seconds. An empty variable is one that is not set.

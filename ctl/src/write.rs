@@ -15,7 +15,7 @@ use serde_json::Value;
 use workspace_management::store::{FailedCondition, Item, Table, failed_conditions};
 use workspace_records::item::to_json;
 
-use crate::{deployment::Deployment, errors::Response as _, progress::Counter, query::Query};
+use crate::{deployment::Deployment, errors::Response as _, query::Query};
 
 /// The maximum number of actions in a transaction of DynamoDB.
 const MAX_ACTIONS: usize = 100;
@@ -201,7 +201,7 @@ pub(crate) async fn delete_all(
     marked: &Condition,
     queries: impl Fn() -> Vec<Query>,
 ) -> Result<usize> {
-    let mut counter = Counter::new("records deleted");
+    let mut deleted = 0;
     loop {
         let mut found = 0;
         for mut query in queries() {
@@ -209,9 +209,9 @@ pub(crate) async fn delete_all(
                 found += items.len();
                 for items in items.chunks(MAX_ACTIONS - 1) {
                     if !delete_items(deployment, marked, &query, items).await? {
-                        return Ok(counter.finish());
+                        return Ok(deleted);
                     }
-                    counter.add(items.len());
+                    deleted += items.len();
                 }
             }
         }
@@ -220,7 +220,7 @@ pub(crate) async fn delete_all(
         }
     }
     marked.delete(deployment).await?;
-    Ok(counter.finish())
+    Ok(deleted)
 }
 
 /// Deletes items in a transaction that also checks a condition. Returns false if the condition failed.

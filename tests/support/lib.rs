@@ -7,7 +7,7 @@
 //! - [`TestResponse`] is a response as a client sees it. Reading one checks what all responses have
 //!   in common.
 //! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB.
-//! - [`log_guard`] makes a test fail if the log of one of its requests contains an API key, a body
+//! - [`handle_checking_log`] makes a test fail if the log of one of its requests contains an API key, a body
 //!   or a name.
 //! - [`server::Server`] is the service of `cargo serve`.
 //! - [`fixtures`] are records for tests that do not create them with a request.

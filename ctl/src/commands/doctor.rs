@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{
-    BillingMode, KeySchemaElement, Projection, StreamViewType, TableDescription, TableStatus,
+    AttributeDefinition, BillingMode, KeySchemaElement, Projection, StreamViewType,
+    TableDescription, TableStatus,
 };
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -222,71 +223,72 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
 }
 
 /// How a table differs from its declaration.
-pub(crate) fn differences(declaration: &Declaration, table: &TableDescription) -> Vec<String> {
+fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
     let mut check = |is_equal: bool, difference: String| {
         if !is_equal {
             differences.push(difference);
         }
     };
-    let status = table
-        .table_status
-        .as_ref()
-        .map_or("unknown", TableStatus::as_str);
+    let status = table.table_status.as_ref();
+    let status = status.map_or("unknown", TableStatus::as_str);
     check(status == "ACTIVE", format!("its status is {status}"));
+    let attributes = table.attribute_definitions();
     check(
-        has_key(&declaration.key_schema, table.key_schema()),
+        describe_declared(&declared.key_schema, declared)
+            == describe(table.key_schema(), attributes),
         "its primary key differs from the template".to_owned(),
     );
-    // An attribute that is missing is reported with the key or the index that needs it.
-    let has_types = declaration.attribute_definitions.iter().all(|declared| {
-        table.attribute_definitions().iter().all(|actual| {
-            actual.attribute_name != declared.attribute_name
-                || actual.attribute_type.as_str() == declared.attribute_type
-        })
-    });
+    let billing = table.billing_mode_summary();
+    let billing_mode = billing.and_then(|billing| billing.billing_mode.as_ref());
     check(
-        has_types,
-        "the types of its key attributes differ from the template".to_owned(),
-    );
-    let billing_mode = table
-        .billing_mode_summary()
-        .and_then(|billing| billing.billing_mode.clone());
-    check(
-        billing_mode == Some(BillingMode::PayPerRequest),
+        billing_mode == Some(&BillingMode::PayPerRequest),
         "its billing mode is not PAY_PER_REQUEST".to_owned(),
     );
-    for declared in &declaration.global_secondary_indexes {
-        let projection = &declared.projection.projection_type;
-        let has_index = table.global_secondary_indexes().iter().any(|actual| {
-            let actual_projection = actual.projection().and_then(Projection::projection_type);
-            actual.index_name.as_ref() == Some(&declared.index_name)
-                && has_key(&declared.key_schema, actual.key_schema())
-                && actual_projection.is_some_and(|actual| actual.as_str() == projection)
+    for declared_index in &declared.global_secondary_indexes {
+        let name = &declared_index.index_name;
+        let key = describe_declared(&declared_index.key_schema, declared);
+        let projection = &declared_index.projection.projection_type;
+        let mut indexes = table.global_secondary_indexes().iter();
+        let has_index = indexes.any(|index| {
+            let actual = index.projection().and_then(Projection::projection_type);
+            index.index_name.as_ref() == Some(name)
+                && describe(index.key_schema(), attributes) == key
+                && actual.is_some_and(|actual| actual.as_str() == projection)
         });
-        check(
-            has_index,
-            format!(
-                "its index {} is missing or differs from the template",
-                declared.index_name
-            ),
-        );
+        let difference = format!("its index {name} is missing or differs from the template");
+        check(has_index, difference);
     }
     let stream = table.stream_specification();
     let view_type = stream.and_then(|stream| stream.stream_view_type());
-    let declared = declaration.stream_specification.as_ref();
-    let declared = declared.map(|stream| stream.stream_view_type.as_str());
+    let declared = declared.stream_specification.as_ref();
     check(
-        view_type.map(StreamViewType::as_str) == declared,
+        view_type.map(StreamViewType::as_str) == declared.map(|stream| &*stream.stream_view_type),
         "its change stream differs from the template".to_owned(),
     );
     differences
 }
 
-fn has_key(declared: &[Key], actual: &[KeySchemaElement]) -> bool {
-    declared.len() == actual.len()
-        && declared.iter().zip(actual).all(|(declared, actual)| {
-            declared.attribute_name == actual.attribute_name
-                && declared.key_type == actual.key_type.as_str()
-        })
+/// A key with the types of its attributes, such as `org_id HASH S, model RANGE S`.
+fn describe(key: &[KeySchemaElement], attributes: &[AttributeDefinition]) -> String {
+    let parts = key.iter().map(|part| {
+        let (name, key_type) = (part.attribute_name(), part.key_type());
+        let mut attributes = attributes.iter();
+        let attribute = attributes.find(|attribute| attribute.attribute_name() == name);
+        let attribute_type = attribute.map_or("", |attribute| attribute.attribute_type().as_str());
+        format!("{name} {key_type} {attribute_type}")
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// The same for a declared key.
+fn describe_declared(key: &[Key], declaration: &Declaration) -> String {
+    let parts = key.iter().map(|part| {
+        let (name, key_type) = (&part.attribute_name, &part.key_type);
+        let mut attributes = declaration.attribute_definitions.iter();
+        let attribute = attributes.find(|attribute| attribute.attribute_name == *name);
+        let attribute_type = attribute.map_or("", |attribute| &*attribute.attribute_type);
+        format!("{name} {key_type} {attribute_type}")
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }

@@ -126,19 +126,3 @@ async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Resu
         }
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_options_cover_the_partition_of_every_kind() {
-        for table in kinds() {
-            assert!(
-                ["org", "project", "team"].starts_with(table.partition),
-                "{}",
-                table.noun
-            );
-        }
-    }
-}

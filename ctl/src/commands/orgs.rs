@@ -88,15 +88,10 @@ Examples:
   workspacectl orgs show globex --json";
 
 /// The columns of an organization.
+#[rustfmt::skip] // keeps a table short
 const COLUMNS: [&str; 8] = [
-    "org_id",
-    "state",
-    "created_at",
-    "created_by",
-    "disabled_at",
-    "disabled_by",
-    "enabled_at",
-    "enabled_by",
+    "org_id", "state", "created_at", "created_by",
+    "disabled_at", "disabled_by", "enabled_at", "enabled_by",
 ];
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {

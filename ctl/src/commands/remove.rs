@@ -108,8 +108,7 @@ pub(crate) enum Command {
 const MEMBER_EXAMPLES: &str = "\
 Examples:
   workspacectl remove member --org globex --project apollo --team docs ada@example.com
-  workspacectl remove member --org globex --all-teams ada@example.com
-  workspacectl remove member --org globex --all-teams $'ada\\u200b'    # \"ada\\u{200b}\", in bash";
+  workspacectl remove member --org globex --all-teams ada@example.com";
 
 /// The organization of a record.
 #[derive(Debug, clap::Args)]

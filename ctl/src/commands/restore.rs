@@ -15,7 +15,7 @@ use serde_json::Value;
 use workspace_management::store::Table;
 use workspace_records::item::text;
 
-use self::{copy::Restore, report::Report, source::Source};
+use self::{copy::Restore, parents::Parents, report::Report, source::Source};
 use crate::{
     session::{Operator, Session},
     text::counted,
@@ -82,7 +82,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
     let file = source::open(from, scope)?;
     let deployment = session.deployment().await?;
-    let mut source = match file {
+    let source = match file {
         Some(file) => Source::read_file(from, file, scope),
         None => Source::scan_table(from, scope, deployment).await,
     }
@@ -102,14 +102,17 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     {
         eprintln!("note: keys that were revoked since the backup work again: revoke them");
     }
-    let report = Report::new(options.dry_run, session.json);
-    let operator = Operator::of(deployment).await?;
-    let records = std::mem::take(&mut source.records);
-    let restore = Restore::new(deployment, operator, source, report);
-    let copied = restore.run(records).await;
-    eprintln!("{}", restore.report().summary());
+    let restore = Restore {
+        deployment,
+        operator: Operator::of(deployment).await?,
+        parents: Parents::new(deployment, source.registrations),
+        is_dry_run: options.dry_run,
+    };
+    let mut report = Report::new(options.dry_run, session.json);
+    let copied = restore.run(source.records, &mut report).await;
+    report.print_summary();
     copied?;
-    restore.report().check()
+    report.check()
 }
 
 impl Source {

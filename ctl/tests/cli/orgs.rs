@@ -1,6 +1,6 @@
 //! `orgs`.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -166,19 +166,18 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
 
 /// A device, a pipe or a folder must not be replaced by a file.
 #[test]
-fn an_export_can_be_written_to_a_pipe() {
+fn an_export_replaces_nothing_and_reports_a_closed_output() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
-    let export = |path: &str| server.output(&["orgs", "export", "acme", "--out", path]);
-
-    let output = export("/dev/stdout");
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(lines(&String::from_utf8(output.stdout).unwrap()).len(), 2);
-    assert_fails(&export("/dev/full"), "cannot write /dev/full");
-    assert_fails(&export(folder.path().to_str().unwrap()), "cannot write");
-
-    assert!(!fs::metadata("/dev/full").unwrap().is_file());
+    for path in ["/dev/stdout", folder.path().to_str().unwrap()] {
+        let output = server.output(&["orgs", "export", "acme", "--out", path]);
+        assert_usage_error(&output, "exists: choose another file");
+    }
     assert!(folder.path().is_dir());
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut export = server.command(&["orgs", "export", "acme"]);
+    let output = export.stdout(full).output().unwrap();
+    assert_fails(&output, "cannot write standard output");
 }
 
 #[test]

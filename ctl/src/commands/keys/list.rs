@@ -29,17 +29,10 @@ Examples:
   workspacectl keys check 0fzzzxjylrx3
   workspacectl keys check - < keys.txt";
 
+#[rustfmt::skip] // keeps a table short
 const COLUMNS: [&str; 10] = [
-    "key_id",
-    "last_four",
-    "org_id",
-    "label",
-    "state",
-    "created_at",
-    "expires_at",
-    "revoked_at",
-    "replaced_by",
-    "operations",
+    "key_id", "last_four", "org_id", "label", "state",
+    "created_at", "expires_at", "revoked_at", "replaced_by", "operations",
 ];
 
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,5 @@
 //! `keys revoke`.
 
-use std::time::SystemTime;
-
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use workspace_records::item::text;
@@ -90,7 +88,7 @@ async fn revoke(deployment: &Deployment, keys: Vec<Value>) -> Result<Vec<Value>>
         let key = key.context("not all keys were revoked, run the command again")?;
         revoked.push(stored::to_display(key));
     }
-    let until = stored::accepted_until(SystemTime::now());
-    eprintln!("revoked {}{until}", counted(revoked.len(), "key"));
+    let count = counted(revoked.len(), "key");
+    eprintln!("revoked {count}: {}", stored::MAY_BE_CACHED);
     Ok(revoked)
 }

@@ -139,8 +139,11 @@ async fn expire(
     ];
     let updated = condition.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
-    let until = stored::accepted_until(end);
-    eprintln!("the key {id} is valid until {}{until}", escape(&expires_at));
+    let cached = stored::MAY_BE_CACHED;
+    eprintln!(
+        "the key {id} is valid until {}: {cached} longer",
+        escape(&expires_at)
+    );
     Ok(())
 }
 

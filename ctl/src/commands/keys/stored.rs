@@ -1,6 +1,6 @@
 //! The records of API keys: what only this tool reads, and how it changes them.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
@@ -21,9 +21,9 @@ use crate::{
     write::{Condition, transact},
 };
 
-/// The default and the maximum of the parameter `KeyCacheSeconds`.
-const DEFAULT_KEY_CACHE: Duration = Duration::from_secs(60);
-const MAX_KEY_CACHE: Duration = Duration::from_secs(3_600);
+/// What is said of a key that has just changed.
+pub(super) const MAY_BE_CACHED: &str =
+    "functions that have cached it accept it for up to KeyCacheSeconds (default: 60)";
 
 /// The record of an API key, with the attributes that the function does not read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,19 +81,6 @@ pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
 pub(super) async fn of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
     let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
     Ok(query.run(deployment).await?.records)
-}
-
-/// Until when functions that have cached a key may accept it, if it has just changed and expires at
-/// this time. Empty if that is later than any function caches it.
-pub(super) fn accepted_until(end: SystemTime) -> String {
-    let now = SystemTime::now();
-    if end > now + MAX_KEY_CACHE {
-        return String::new();
-    }
-    let until = humantime::format_rfc3339_seconds(end.max(now + DEFAULT_KEY_CACHE));
-    format!(
-        ": functions that cache it may accept it until {until}, or longer if KeyCacheSeconds is above 60"
-    )
 }
 
 /// Stores a new key if its organization is enabled. Both the key and the one that it replaces, if there

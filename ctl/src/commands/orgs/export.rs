@@ -12,7 +12,6 @@ use crate::{
     deployment::Deployment,
     export::Export,
     index::partitions_of,
-    progress::Counter,
     query::{Query, Scope},
     session::Session,
     text::counted,
@@ -65,7 +64,7 @@ pub(super) async fn write_all(
     reads: Reads,
     export: &mut Export,
 ) -> Result<usize> {
-    let mut counter = Counter::new("records exported");
+    let mut count = 0;
     for table in Table::ALL {
         let scope = match (reads, *table) {
             (Reads::Indexed, Table::TEAMS | Table::TEAM_MEMBERS) => {
@@ -76,11 +75,11 @@ pub(super) async fn write_all(
         };
         let mut query = Query::new(*table, scope);
         while let Some(items) = query.next(deployment).await? {
-            counter.add(items.len());
+            count += items.len();
             for item in items {
                 export.write(*table, to_json(item))?;
             }
         }
     }
-    Ok(counter.finish())
+    Ok(count)
 }

@@ -13,7 +13,6 @@ use workspace_records::item::{primary_key, to_json};
 use super::{
     parents::{Parents, Verdict},
     report::{Outcome, Report},
-    source::Source,
 };
 use crate::{deployment::Deployment, errors::Response as _, query::get, session::Operator};
 
@@ -25,49 +24,34 @@ const ADDED: [&str; 3] = ["restored_at", "restored_by", "restored_request_id"];
 
 /// A restore of records that were checked.
 pub(super) struct Restore<'a> {
-    deployment: &'a Deployment,
-    operator: Operator,
-    parents: Parents<'a>,
-    report: Report,
+    pub(super) deployment: &'a Deployment,
+    pub(super) operator: Operator,
+    pub(super) parents: Parents<'a>,
+    pub(super) is_dry_run: bool,
 }
 
-impl<'a> Restore<'a> {
-    pub(super) fn new(
-        deployment: &'a Deployment,
-        operator: Operator,
-        source: Source,
-        report: Report,
-    ) -> Self {
-        Self {
-            deployment,
-            operator,
-            parents: Parents::new(deployment, source.registrations),
-            report,
-        }
-    }
-
-    pub(super) fn report(&self) -> &Report {
-        &self.report
-    }
-
+impl Restore<'_> {
     /// Copies organizations, then teams, then the rest: a record needs those that it belongs to.
-    pub(super) async fn run(&self, records: Vec<(Table, Value)>) -> Result<()> {
-        let (organizations, others): (Vec<_>, Vec<_>) = records
-            .into_iter()
-            .partition(|(table, _)| *table == Table::ORGANIZATIONS);
-        let (teams, others): (Vec<_>, Vec<_>) = others
-            .into_iter()
-            .partition(|(table, _)| *table == Table::TEAMS);
-        for records in [organizations, teams, others] {
-            let outcomes = stream::iter(records).map(async |(table, record)| {
-                let outcome = self.copy(table, &record).await;
-                let key = || primary_key(table, &record).join(" ");
-                let outcome = outcome.with_context(|| format!("{} {}", table.noun, key()))?;
-                anyhow::Ok((table, record, outcome))
+    pub(super) async fn run(
+        &self,
+        mut records: Vec<(Table, Value)>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let stage = |table| match table {
+            Table::ORGANIZATIONS => 0,
+            Table::TEAMS => 1,
+            _ => 2,
+        };
+        records.sort_by_key(|(table, _)| stage(*table));
+        for records in records.chunk_by(|one, other| stage(one.0) == stage(other.0)) {
+            let copies = stream::iter(records).map(async |(table, record)| {
+                let outcome = self.copy(*table, record).await;
+                let name = || format!("{} {}", table.noun, primary_key(*table, record).join(" "));
+                anyhow::Ok((*table, record, outcome.with_context(name)?))
             });
-            let mut outcomes = outcomes.buffered(CONCURRENCY);
-            while let Some((table, record, outcome)) = outcomes.try_next().await? {
-                self.report.add(table, &record, &outcome)?;
+            let mut copies = copies.buffered(CONCURRENCY);
+            while let Some((table, record, outcome)) = copies.try_next().await? {
+                report.add(table, record, outcome)?;
             }
         }
         Ok(())
@@ -78,7 +62,7 @@ impl<'a> Restore<'a> {
             Verdict::Until(until) => until,
             Verdict::Skip(reason) => return Ok(Outcome::Skipped(reason.to_owned())),
         };
-        if self.report.is_dry_run {
+        if self.is_dry_run {
             return self.plan(table, record).await;
         }
         let mut restored = record.clone();

@@ -1,7 +1,5 @@
 //! Prints what became of each record.
 
-use std::cell::RefCell;
-
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 use workspace_management::store::Table;
@@ -9,12 +7,10 @@ use workspace_records::item::primary_key;
 
 use crate::{
     output::write_line,
-    progress::Counter,
     text::{counted, escape, escape_json},
 };
 
 /// What became of a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Copied,
     /// It exists with the same content.
@@ -27,13 +23,8 @@ pub(super) enum Outcome {
 
 /// Prints lines, and counts the records by their outcome.
 pub(super) struct Report {
-    pub(super) is_dry_run: bool,
+    is_dry_run: bool,
     json: bool,
-    state: RefCell<State>,
-}
-
-struct State {
-    counter: Counter,
     copied: usize,
     exist: usize,
     differ: usize,
@@ -42,42 +33,25 @@ struct State {
 
 impl Report {
     pub(super) fn new(is_dry_run: bool, json: bool) -> Self {
-        let state = State {
-            counter: Counter::new("records processed"),
+        Self {
+            is_dry_run,
+            json,
             copied: 0,
             exist: 0,
             differ: 0,
             skipped: 0,
-        };
-        Self {
-            is_dry_run,
-            json,
-            state: RefCell::new(state),
         }
     }
 
     /// Adds a record. Prints its line in a dry run, or if the operator must know of it.
-    pub(super) fn add(&self, table: Table, record: &Value, outcome: &Outcome) -> Result<()> {
-        let mut state = self.state.borrow_mut();
-        state.counter.add(1);
-        let (word, detail) = match outcome {
-            Outcome::Copied => {
-                state.copied += 1;
-                ("copied", None)
-            }
-            Outcome::Exists => {
-                state.exist += 1;
-                ("exists", None)
-            }
-            Outcome::Differs(attributes) => {
-                state.differ += 1;
-                ("differs", Some(attributes))
-            }
-            Outcome::Skipped(reason) => {
-                state.skipped += 1;
-                ("skipped", Some(reason))
-            }
+    pub(super) fn add(&mut self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
+        let (count, word, detail) = match outcome {
+            Outcome::Copied => (&mut self.copied, "copied", None),
+            Outcome::Exists => (&mut self.exist, "exists", None),
+            Outcome::Differs(attributes) => (&mut self.differ, "differs", Some(attributes)),
+            Outcome::Skipped(reason) => (&mut self.skipped, "skipped", Some(reason)),
         };
+        *count += 1;
         if !self.is_dry_run && detail.is_none() {
             return Ok(());
         }
@@ -88,42 +62,28 @@ impl Report {
             let line = json!({ "table": table.noun, "key": key, "result": word, "reason": detail });
             escape_json(&line.to_string())
         } else {
-            let detail = detail.map(|detail| format!(": {}", escape(detail)));
-            let key = escape(&key.join(" "));
-            format!(
-                "{}\t{key}\t{word}{}",
-                table.noun,
-                detail.unwrap_or_default()
-            )
+            let detail = detail.map_or_else(String::new, |detail| format!(": {}", escape(&detail)));
+            format!("{}\t{}\t{word}{detail}", table.noun, escape(&key.join(" ")))
         };
-        let printed = state.counter.suspend(|| write_line(&line));
+        let printed = write_line(&line);
         // A restore that stops in the middle is a failure, also if the reader has closed the pipe.
         printed.map_err(|error| anyhow!("cannot write to standard output: {error}"))
     }
 
-    /// How many records have each outcome.
-    pub(super) fn summary(&self) -> String {
-        let state = self.state.borrow();
-        state.counter.finish();
+    /// Prints how many records have each outcome.
+    pub(super) fn print_summary(&self) {
         let mode = if self.is_dry_run {
             "dry run, nothing was written. Without --dry-run: "
         } else {
             ""
         };
-        let State {
-            copied,
-            exist,
-            differ,
-            skipped,
-            ..
-        } = &*state;
-        format!("{mode}{copied} copied, {exist} exist, {differ} differ, {skipped} skipped")
+        let [copied, exist, differ, skipped] = [self.copied, self.exist, self.differ, self.skipped];
+        eprintln!("{mode}{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
     }
 
     /// Checks that every record is, or would be, stored as it is in the source.
     pub(super) fn check(&self) -> Result<()> {
-        let state = self.state.borrow();
-        let different = state.differ + state.skipped;
+        let different = self.differ + self.skipped;
         if different > 0 {
             let records = counted(different, "record");
             bail!("{records} not as in the source: standard output says which, and why");

@@ -7,25 +7,26 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
 /// A request that failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
     /// All causes that the SDK knows. They can contain whole requests.
     causes: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("no AWS credentials")]
     NoCredentials,
-    /// The connection failed, for this reason.
+    #[error("{0}")]
     NoConnection(String),
+    #[error("no response in time")]
     TimedOut,
     /// AWS responded with an error.
-    Rejected {
-        code: String,
-        message: String,
-    },
-    /// Something other than AWS or DynamoDB responded.
+    #[error("{code}: {message}")]
+    Rejected { code: String, message: String },
+    #[error("the response is not one of AWS or DynamoDB")]
     OtherService,
 }
 
@@ -60,22 +61,6 @@ where
         Self { failure, causes }
     }
 }
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.failure {
-            Failure::NoCredentials => formatter.write_str("no AWS credentials"),
-            Failure::NoConnection(reason) => formatter.write_str(reason),
-            Failure::TimedOut => formatter.write_str("no response in time"),
-            Failure::Rejected { code, message } => write!(formatter, "{code}: {message}"),
-            Failure::OtherService => {
-                formatter.write_str("the response is not one of AWS or DynamoDB")
-            }
-        }
-    }
-}
-
-impl StdError for RequestError {}
 
 /// The result of a request.
 pub(crate) trait Response<T> {

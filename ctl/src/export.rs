@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use workspace_management::store::Table;
@@ -87,7 +87,7 @@ impl Export {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
         }
         let line = json!({ "table": table.noun, "record": record }).to_string();
-        writeln!(self.out, "{}", escape_json(&line)).with_context(|| self.failure())
+        writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.failure(&error))
     }
 
     /// Keeps what was written, so that it can be deleted from the tables.
@@ -109,20 +109,21 @@ impl Export {
             Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
                 bail!("{}", exists(&self.path))
             }
-            persisted => persisted.with_context(|| self.failure()),
+            persisted => persisted.map_err(|failed| self.failure(&failed.error)),
         }
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.out.flush().with_context(|| self.failure())?;
+        self.out.flush().map_err(|error| self.failure(&error))?;
         if let Some(file) = &self.file {
-            file.sync_all().with_context(|| self.failure())?;
+            file.sync_all().map_err(|error| self.failure(&error))?;
         }
         Ok(())
     }
 
-    fn failure(&self) -> String {
-        format!("cannot write {}", self.path.display())
+    /// An incomplete export is a failure, also if the reader of standard output has closed it.
+    fn failure(&self, error: &io::Error) -> anyhow::Error {
+        anyhow!("cannot write {}: {error}", self.path.display())
     }
 }
 

@@ -204,13 +204,3 @@ async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> 
         Command::Env => commands::env::run(session).await,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-}

@@ -40,6 +40,13 @@ impl Session {
         self.deployment.get_or_try_init(find).await
     }
 
+    /// The deployment to work on, and who changes it.
+    pub(crate) async fn start(&self) -> Result<(&Deployment, Operator)> {
+        let deployment = self.deployment().await?;
+        let operator = Operator::of(deployment).await?;
+        Ok((deployment, operator))
+    }
+
     /// What error messages call the deployment, if a command has used it.
     pub(crate) fn deployment_name(&self) -> Option<&str> {
         self.deployment
@@ -89,7 +96,7 @@ pub struct Operator {
 
 impl Operator {
     /// Identifies the operator of a deployment.
-    pub(crate) async fn of(deployment: &Deployment) -> Result<Self> {
+    async fn of(deployment: &Deployment) -> Result<Self> {
         let name = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;

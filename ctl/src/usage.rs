@@ -1,23 +1,14 @@
 //! Usage errors, and parsers of arguments that several commands share.
 
-use std::fmt;
-
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
 
 /// An invalid argument. The process exits with 2, like after other usage errors.
 ///
 /// clap's own errors repeat the argument, which must not happen if it is an API key.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
 
 /// Parses an id that is part of a path of the API.
 pub(crate) fn identifier(text: &str) -> Result<String, &'static str> {

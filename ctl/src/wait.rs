@@ -22,7 +22,7 @@ pub const SAFE_WAIT: Duration =
 pub struct Wait {
     /// How long to wait for the function's caches to expire. A shorter wait is safe
     /// only for a local service, or if nothing sends requests
-    #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs(), value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     wait: u64,
 }
 
@@ -73,14 +73,6 @@ async fn waiting(time: Duration, reason: &str) {
         bar.inc(1);
     }
     bar.finish_and_clear();
-}
-
-/// Parses the seconds. An empty variable is one that is not set.
-fn seconds(text: &str) -> Result<u64, &'static str> {
-    match text {
-        "" => Ok(SAFE_WAIT.as_secs()),
-        text => text.parse().map_err(|_| "give a number of seconds"),
-    }
 }
 
 #[cfg(test)]

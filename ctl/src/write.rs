@@ -1,6 +1,6 @@
 //! Conditional writes: of one record, and of many records in transactions.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::SystemTime};
 
 use anyhow::Result;
 use aws_sdk_dynamodb::{
@@ -12,10 +12,15 @@ use aws_sdk_dynamodb::{
     },
 };
 use serde_json::Value;
-use workspace_management::store::{FailedCondition, Item, Table, failed_conditions};
+use workspace_management::store::{FailedCondition, Item, Table, failed_conditions, timestamp};
 use workspace_records::item::to_json;
 
-use crate::{deployment::Deployment, errors::Response as _, query::Query};
+use crate::{
+    deployment::Deployment,
+    errors::Response as _,
+    query::Query,
+    session::{Operator, random_id},
+};
 
 /// The maximum number of actions in a transaction of DynamoDB.
 const MAX_ACTIONS: usize = 100;
@@ -27,6 +32,8 @@ type Values<'a> = &'a [(&'static str, &'a str)];
 pub(crate) struct Condition {
     table: Table,
     key: Item,
+    /// The key in messages.
+    name: String,
     expression: String,
     values: Vec<(&'static str, String)>,
 }
@@ -37,6 +44,7 @@ impl Condition {
         Self {
             table,
             key: table.item_key(key),
+            name: key.join(" "),
             expression: String::new(),
             values: vec![],
         }
@@ -126,6 +134,19 @@ impl Condition {
         }
     }
 
+    /// Marks the record for a removal or an erasure with an expression that uses `:id`, `:at` and `:by`, and
+    /// keeps an existing mark. Returns the record, or `None` if the condition fails.
+    pub(crate) async fn mark(
+        &self,
+        deployment: &Deployment,
+        operator: &Operator,
+        expression: &str,
+    ) -> Result<Option<Value>> {
+        let (id, now) = (random_id()?, timestamp(SystemTime::now()));
+        let values = [("id", &*id), ("at", &*now), ("by", &*operator.name)];
+        self.update(deployment, expression, &values).await
+    }
+
     /// Deletes the record. Returns false if the condition fails because the record has changed, and
     /// true if the record is gone: an attempt whose response was lost can have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
@@ -163,12 +184,8 @@ impl Condition {
     }
 
     fn failure(&self, verb: &str, deployment: &Deployment) -> String {
-        let mut key = Vec::new();
-        for name in self.table.primary_key {
-            key.extend(self.key[*name].as_s().ok().cloned());
-        }
-        let (key, name) = (key.join(" "), deployment.tables.name(self.table));
-        format!("cannot {verb} {key} in {name}")
+        let table = deployment.tables.name(self.table);
+        format!("cannot {verb} {} in {table}", self.name)
     }
 }
 

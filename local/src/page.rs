@@ -1,7 +1,7 @@
 //! The page of `cargo serve`: what each operation needs, next to the stored records. The program embeds its
 //! files, so the page works offline. `docs/decisions.md` explains why it is not a viewer of OpenAPI.
 
-mod records;
+mod stored;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use axum::{
     routing::get,
 };
 
-use self::records::Records;
+use self::stored::Records;
 use crate::{demo::DEMO_KEY, dynamodb::DynamoDb};
 
 const OPENAPI: &str = include_str!("../../openapi.yaml");

@@ -41,7 +41,7 @@ const SOON: Duration = Duration::from_secs(14 * 86_400);
 /// Which API to check, and what is a failure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The URL of the API [default: the stack's output ApiUrl, or that of `serve` if DynamoDB is at
+    /// The URL of the API [default: the stack's output ApiUrl, or that of `cargo serve` if DynamoDB is at
     /// its default address]
     #[arg(long)]
     url: Option<String>,
@@ -160,7 +160,7 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
         return Ok(local::API.to_owned());
     }
     Err(UsageError(format!(
-        "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url. `serve` prints it after `listening on`"
+        "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url. `cargo serve` prints it after `listening on`"
     )))
 }
 

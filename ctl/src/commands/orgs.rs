@@ -101,7 +101,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let query = Query::new(Table::ORGANIZATIONS, Scope::All).page(page);
             let mut page = query.run(session.deployment().await?).await?;
             for organization in &mut page.records {
-                *organization = Organization::from(organization.take()).into_display();
+                *organization = Organization(organization.take()).into_display();
             }
             print_page(&page, &COLUMNS[..4], session)
         }

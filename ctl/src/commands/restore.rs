@@ -17,7 +17,7 @@ use workspace_records::item::text;
 
 use self::{copy::Restore, parents::Parents, report::Report, source::Source};
 use crate::{
-    session::{Operator, Session},
+    session::Session,
     text::counted,
     usage::{UsageError, identifier, kind_parser},
 };
@@ -81,7 +81,7 @@ impl Scope {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
     let file = source::open(from, scope)?;
-    let deployment = session.deployment().await?;
+    let (deployment, operator) = session.start().await?;
     let source = match file {
         Some(file) => Source::read_file(from, file, scope),
         None => Source::scan_table(from, scope, deployment).await,
@@ -104,7 +104,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let restore = Restore {
         deployment,
-        operator: Operator::of(deployment).await?,
+        operator,
         parents: Parents::new(deployment, source.registrations),
         is_dry_run: options.dry_run,
     };

@@ -65,7 +65,8 @@ fn a_local_service_passes_every_check() {
     assert_eq!(notes, format!("checking local DynamoDB at {dynamodb}\n"));
 
     // The API at the default address is another one's.
-    let error = format!("because DynamoDB is at {dynamodb}: name it with --url. `serve` prints it");
+    let error =
+        format!("because DynamoDB is at {dynamodb}: name it with --url. `cargo serve` prints it");
     assert_usage_error(&server.output(&["doctor"]), &error);
 }
 

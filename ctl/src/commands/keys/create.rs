@@ -53,8 +53,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
     check_output()?;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
     stored::insert(deployment, &mut new, None, &operator).await?;
     new.print(deployment, &operator, session.json).await

@@ -46,9 +46,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(keys)?;
-    let deployment = session.deployment().await?;
+    let (deployment, operator) = session.start().await?;
     let keys = stored::find_all(deployment, &ids).await?;
-    for key in revoke(deployment, keys).await? {
+    for key in revoke(deployment, &operator, keys).await? {
         if session.json {
             print(&escape_json(&key.to_string()))?;
         } else {
@@ -62,7 +62,7 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
 /// no new keys, so these are all.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_confirmation()?;
-    let deployment = session.deployment().await?;
+    let (deployment, operator) = session.start().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {
         eprintln!(
@@ -74,17 +74,20 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");
     session.confirm(&format!("{count} of {org} will be revoked."), org)?;
-    let revoked = revoke(deployment, keys).await?;
+    let revoked = revoke(deployment, &operator, keys).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
     print_records(&revoked, &columns, session)
 }
 
 /// Revokes keys, and returns their records for output.
-async fn revoke(deployment: &Deployment, keys: Vec<Value>) -> Result<Vec<Value>> {
-    let operator = Operator::of(deployment).await?;
+async fn revoke(
+    deployment: &Deployment,
+    operator: &Operator,
+    keys: Vec<Value>,
+) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
     for key in keys {
-        let key = stored::revoke(deployment, text(&key, "key_id"), &operator).await;
+        let key = stored::revoke(deployment, text(&key, "key_id"), operator).await;
         let key = key.context("not all keys were revoked, run the command again")?;
         revoked.push(stored::to_display(key));
     }

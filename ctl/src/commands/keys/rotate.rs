@@ -47,8 +47,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         expires.time(SystemTime::now())?;
     }
     check_output()?;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let mut keys = Vec::new();
     for record in stored::find_all(deployment, &ids).await? {
         let key = stored::parse(&record)?;

@@ -62,17 +62,12 @@ pub(crate) fn to_display(mut record: Value) -> Value {
     record
 }
 
-/// The record of a key.
-pub(super) async fn find(deployment: &Deployment, id: &str) -> Result<Value> {
-    let key = query::get(deployment, Table::KEYS, &[id]).await?;
-    key.ok_or_else(|| no_such_key(id))
-}
-
 /// The records of keys, which must all exist.
 pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
-        keys.push(find(deployment, id).await?);
+        let key = query::get(deployment, Table::KEYS, &[id]).await?;
+        keys.push(key.ok_or_else(|| no_such_key(id))?);
     }
     Ok(keys)
 }
@@ -135,7 +130,7 @@ pub async fn insert(
         return Ok(());
     };
     match failed.index {
-        0 => match Organization::from(to_json(failed.existing)).state() {
+        0 => match Organization(to_json(failed.existing)).state() {
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),

@@ -20,10 +20,7 @@ use workspace_records::item::to_json;
 
 use super::organization::Organization;
 use crate::{
-    errors::Response as _,
-    output::print_record,
-    session::{Operator, Session},
-    text::humanize,
+    errors::Response as _, output::print_record, session::Session, text::humanize,
     usage::identifier,
 };
 
@@ -48,8 +45,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     check_clock(&org, session).await?;
     // Two callers who choose the same id must not share an organization.
     let item = serde_dynamo::to_item(json!({
@@ -64,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let organization = Organization::find(deployment, &org).await?;
     // A repeated attempt finds the record that an earlier one has stored.
     let is_new = existing.is_none_or(|existing| {
-        Organization::from(to_json(existing)).registration() == Some(&operator.run_id)
+        Organization(to_json(existing)).registration() == Some(&operator.run_id)
     });
     match (is_new, if_absent) {
         (true, _) => eprintln!("the organization {org} was registered"),

@@ -22,7 +22,7 @@ use crate::{
     export::Export,
     output::print_record,
     query::{Query, Scope},
-    session::{Operator, Session, random_id},
+    session::{Operator, Session},
     text::counted,
     usage::identifier,
     wait::Wait,
@@ -58,8 +58,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     } = &options;
     session.check_confirmation()?;
     let file = export.as_deref().map(Export::create_partial).transpose()?;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
@@ -98,10 +97,8 @@ pub async fn erase(
     let is_disabled = "attribute_exists(disabled_at)";
     let condition = Condition::new(Table::ORGANIZATIONS, &[org])
         .and(is_disabled, &[])
-        .and_unchanged(organization.record(), &["request_id", "disabled_at"]);
-    let (id, now) = (random_id()?, timestamp(SystemTime::now()));
-    let values = [("id", &*id), ("at", &*now), ("by", &*operator.name)];
-    let marked = condition.update(deployment, MARK, &values).await?;
+        .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
+    let marked = condition.mark(deployment, operator, MARK).await?;
     let marked = marked.with_context(|| {
         format!("it has changed since it was read: look at it with `workspacectl orgs show {org}`")
     })?;

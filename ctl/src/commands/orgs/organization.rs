@@ -10,7 +10,7 @@ use crate::{deployment::Deployment, query};
 
 /// The record of an organization, as it was read.
 #[derive(Debug, Clone)]
-pub struct Organization(Value);
+pub struct Organization(pub Value);
 
 /// What an organization accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,20 +70,9 @@ impl Organization {
         self.0["request_id"].as_str()
     }
 
-    /// The record, for conditions.
-    pub(super) fn record(&self) -> &Value {
-        &self.0
-    }
-
     /// The record with its state, for output.
     pub(super) fn into_display(mut self) -> Value {
         self.0["state"] = json!(self.state().to_string());
         self.0
-    }
-}
-
-impl From<Value> for Organization {
-    fn from(record: Value) -> Self {
-        Self(record)
     }
 }

@@ -32,8 +32,7 @@ const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at,
 
 /// Disables an organization. `wait` is until no operation can succeed.
 pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) -> Result<()> {
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let now = SystemTime::now();
     let organization = change(deployment, &operator, org, State::Disabled, now).await?;
     eprintln!(
@@ -53,8 +52,7 @@ pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) ->
 
 /// Enables an organization.
 pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let now = SystemTime::now();
     let organization = change(deployment, &operator, org, State::Enabled, now).await?;
     eprintln!("the organization {org} is enabled");
@@ -89,10 +87,10 @@ pub async fn change(
         State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
         _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
-    let condition = condition.and_unchanged(organization.record(), unchanged);
+    let condition = condition.and_unchanged(&organization.0, unchanged);
     let values = [("at", &*timestamp(now)), ("by", &*operator.name)];
     if let Some(updated) = condition.update(deployment, expression, &values).await? {
-        return Ok(Organization::from(updated).into_display());
+        return Ok(Organization(updated).into_display());
     }
     // An attempt of this run whose response was lost can have changed it.
     let organization = Organization::find(deployment, org).await?;

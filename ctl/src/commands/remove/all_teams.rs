@@ -20,7 +20,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     index::teams_of,
-    session::{Operator, Session},
+    session::Session,
     text::{counted, escape},
 };
 
@@ -38,8 +38,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_confirmation()?;
     let mut export = export.map(Export::create).transpose()?;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     Organization::find(deployment, org).await?;
     let teams = teams_of(deployment, org, user).await?;
     if !teams.is_empty() {

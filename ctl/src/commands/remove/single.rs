@@ -37,8 +37,7 @@ pub(super) struct Target {
 
 pub(super) async fn run(target: &Target, export: Option<&Path>, session: &Session) -> Result<()> {
     let mut export = export.map(Export::create).transpose()?;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let Some(record) = remove(deployment, target, export.as_mut()).await? else {
         bail!("{} does not exist", target.name);
     };

@@ -10,11 +10,11 @@
 //! A run that is interrupted after the first step is continued by the next one. Every run waits,
 //! because it cannot know how long ago the mark was written.
 
-use std::{path::Path, time::SystemTime};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use workspace_management::store::{Table, timestamp};
+use workspace_management::store::Table;
 use workspace_records::item::{text, to_json};
 
 use super::single::print_removed;
@@ -22,7 +22,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     query::{Query, Scope, get},
-    session::{Operator, Session, random_id},
+    session::{Operator, Session},
     text::counted,
     wait::Wait,
     write::{Condition, delete_all},
@@ -48,8 +48,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_confirmation()?;
     let export = export.map(Export::create).transpose()?;
-    let deployment = session.deployment().await?;
-    let operator = Operator::of(deployment).await?;
+    let (deployment, operator) = session.start().await?;
     let found = team.find(deployment).await?;
     let [name, created_at] = ["team_name", "created_at"].map(|name| text(&found, name));
     let question =
@@ -95,9 +94,7 @@ impl Team<'_> {
         let condition = Condition::new(Table::TEAMS, &key)
             .and(exists, &[])
             .and_unchanged(found, &["created_at", "request_id"]);
-        let (id, now) = (random_id()?, timestamp(SystemTime::now()));
-        let values = [("id", &*id), ("at", &*now), ("by", &*operator.name)];
-        let Some(marked) = condition.update(deployment, MARK, &values).await? else {
+        let Some(marked) = condition.mark(deployment, operator, MARK).await? else {
             let id = self.id;
             bail!("the team {id} has changed since it was read: run the command again");
         };

@@ -136,7 +136,7 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
     let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
     let (.., wanted, succeeded) = last;
-    if is_alone && *succeeded && Organization::from(organization.clone()).state() != *wanted {
+    if is_alone && *succeeded && Organization(organization.clone()).state() != *wanted {
         return vec![format!(
             "the last command was reverted: {done:?} {organization}"
         )];

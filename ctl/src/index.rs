@@ -34,6 +34,19 @@ pub(crate) async fn partitions_of(
     Ok(sorted(partitions))
 }
 
+/// Queries of all records of an organization, whose teams are found in the index.
+pub(crate) async fn queries_of(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
+    let mut queries = Query::organization(org);
+    for query in &mut queries {
+        let table = query.table();
+        if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
+            let partitions = partitions_of(deployment, table, org, None).await?;
+            *query = Query::new(table, Scope::Partitions(table.primary_key[0], partitions));
+        }
+    }
+    Ok(queries)
+}
+
 /// The partition keys of the teams of an organization in which a user is a member, sorted.
 pub(crate) async fn teams_of(
     deployment: &Deployment,

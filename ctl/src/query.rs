@@ -133,6 +133,13 @@ impl Query {
         }
     }
 
+    /// Queries of all records of an organization, with strong consistency. They read the whole tables of
+    /// keys, teams and members.
+    pub(crate) fn organization(org: &str) -> Vec<Self> {
+        let query = |table: &Table| Self::new(*table, Scope::organization(*table, org));
+        Table::ALL.iter().map(query).collect()
+    }
+
     /// Reads from an index, whose partition key the scope names.
     pub(crate) fn index(mut self, name: &'static str) -> Self {
         self.index = Some(name);

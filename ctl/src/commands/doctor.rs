@@ -6,16 +6,10 @@ mod stack;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, Projection, StreamViewType,
-    TableDescription, TableStatus,
-};
+use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
-use workspace_records::{
-    local,
-    tables::{Declaration, Key},
-};
+use workspace_records::{local, tables::Declaration};
 
 use crate::{
     commands::keys::{expires_within, to_display},
@@ -233,11 +227,15 @@ fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> 
     let status = table.table_status.as_ref();
     let status = status.map_or("unknown", TableStatus::as_str);
     check(status == "ACTIVE", format!("its status is {status}"));
-    let attributes = table.attribute_definitions();
     check(
-        describe_declared(&declared.key_schema, declared)
-            == describe(table.key_schema(), attributes),
+        table.key_schema() == declared.key_schema,
         "its primary key differs from the template".to_owned(),
+    );
+    let types = table.attribute_definitions();
+    let mut declared_types = declared.attribute_definitions.iter();
+    check(
+        declared_types.all(|declared| types.contains(declared)),
+        "the type of a key differs from the template".to_owned(),
     );
     let billing = table.billing_mode_summary();
     let billing_mode = billing.and_then(|billing| billing.billing_mode.as_ref());
@@ -245,50 +243,25 @@ fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> 
         billing_mode == Some(&BillingMode::PayPerRequest),
         "its billing mode is not PAY_PER_REQUEST".to_owned(),
     );
-    for declared_index in &declared.global_secondary_indexes {
-        let name = &declared_index.index_name;
-        let key = describe_declared(&declared_index.key_schema, declared);
-        let projection = &declared_index.projection.projection_type;
+    for declared in &declared.global_secondary_indexes {
+        let name = declared.index_name();
         let mut indexes = table.global_secondary_indexes().iter();
         let has_index = indexes.any(|index| {
-            let actual = index.projection().and_then(Projection::projection_type);
-            index.index_name.as_ref() == Some(name)
-                && describe(index.key_schema(), attributes) == key
-                && actual.is_some_and(|actual| actual.as_str() == projection)
+            index.index_name() == Some(name)
+                && index.key_schema() == declared.key_schema()
+                && index.projection() == declared.projection()
         });
         let difference = format!("its index {name} is missing or differs from the template");
         check(has_index, difference);
     }
-    let stream = table.stream_specification();
-    let view_type = stream.and_then(|stream| stream.stream_view_type());
-    let declared = declared.stream_specification.as_ref();
+    let [actual, declared] = [
+        table.stream_specification(),
+        declared.stream_specification.as_ref(),
+    ]
+    .map(|stream| stream.and_then(StreamSpecification::stream_view_type));
     check(
-        view_type.map(StreamViewType::as_str) == declared.map(|stream| &*stream.stream_view_type),
+        actual == declared,
         "its change stream differs from the template".to_owned(),
     );
     differences
-}
-
-/// A key with the types of its attributes, such as `org_id HASH S, model RANGE S`.
-fn describe(key: &[KeySchemaElement], attributes: &[AttributeDefinition]) -> String {
-    let parts = key.iter().map(|part| {
-        let (name, key_type) = (part.attribute_name(), part.key_type());
-        let mut attributes = attributes.iter();
-        let attribute = attributes.find(|attribute| attribute.attribute_name() == name);
-        let attribute_type = attribute.map_or("", |attribute| attribute.attribute_type().as_str());
-        format!("{name} {key_type} {attribute_type}")
-    });
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-/// The same for a declared key.
-fn describe_declared(key: &[Key], declaration: &Declaration) -> String {
-    let parts = key.iter().map(|part| {
-        let (name, key_type) = (&part.attribute_name, &part.key_type);
-        let mut attributes = declaration.attribute_definitions.iter();
-        let attribute = attributes.find(|attribute| attribute.attribute_name == *name);
-        let attribute_type = attribute.map_or("", |attribute| &*attribute.attribute_type);
-        format!("{name} {key_type} {attribute_type}")
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }

@@ -13,7 +13,7 @@ use workspace_management::store::Table;
 use self::organization::Organization;
 use crate::{
     deployment::Deployment,
-    index::partitions_of,
+    index::queries_of,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
@@ -128,17 +128,14 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     }
 }
 
-/// The numbers of records of an organization, by their kind.
+/// The numbers of records that an organization has, by their kind.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
-    let teams = partitions_of(deployment, Table::TEAM_MEMBERS, org, None).await?;
-    let mut counts = json!({ Table::TEAMS.noun: teams.len() });
-    for table in Table::ALL {
-        let scope = match *table {
-            Table::ORGANIZATIONS | Table::TEAMS => continue,
-            Table::TEAM_MEMBERS => Scope::Partitions("team", teams.clone()),
-            _ => Scope::organization(*table, org),
-        };
-        counts[table.noun] = json!(Query::new(*table, scope).count(deployment).await?);
+    let mut counts = json!({});
+    for query in queries_of(deployment, org).await? {
+        let table = query.table();
+        if table != Table::ORGANIZATIONS {
+            counts[table.noun] = json!(query.count(deployment).await?);
+        }
     }
     Ok(counts)
 }

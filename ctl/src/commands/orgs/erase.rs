@@ -14,14 +14,14 @@ use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
 use super::{
-    export::{Reads, write_all},
+    export::write_all,
     organization::{Organization, State},
 };
 use crate::{
     deployment::Deployment,
     export::Export,
     output::print_record,
-    query::{Query, Scope},
+    query::Query,
     session::{Operator, Session},
     text::counted,
     usage::identifier,
@@ -105,7 +105,7 @@ pub async fn erase(
     let reason = "functions still use what they have cached, and their last writes end";
     wait.run(deployment, reason).await;
     if let Some(mut export) = export {
-        let count = write_all(deployment, org, Reads::Complete, &mut export).await?;
+        let count = write_all(deployment, Query::organization(org), &mut export).await?;
         export.finish()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
@@ -113,13 +113,12 @@ pub async fn erase(
     let mark = mark.context("another program has marked it, not with text")?;
     let id = [("id", mark)];
     let condition = Condition::new(Table::ORGANIZATIONS, &[org]).and("erasing_id = :id", &id);
-    let queries = || {
-        let tables = Table::ALL.iter().copied();
-        let others = tables.filter(|table| *table != Table::ORGANIZATIONS);
-        let query = |table| Query::new(table, Scope::organization(table, org));
-        others.map(query).collect()
+    let others = || {
+        let mut queries = Query::organization(org);
+        queries.retain(|query| query.table() != Table::ORGANIZATIONS);
+        queries
     };
-    let deleted = delete_all(deployment, &condition, queries).await?;
+    let deleted = delete_all(deployment, &condition, others).await?;
     // With the record of the organization.
     Ok(deleted + 1)
 }

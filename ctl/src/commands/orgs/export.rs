@@ -4,18 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
 use super::organization::Organization;
 use crate::{
-    deployment::Deployment,
-    export::Export,
-    index::partitions_of,
-    query::{Query, Scope},
-    session::Session,
-    text::counted,
-    usage::identifier,
+    deployment::Deployment, export::Export, index::queries_of, query::Query, session::Session,
+    text::counted, usage::identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -41,43 +35,26 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     let deployment = session.deployment().await?;
     Organization::find(deployment, &org).await?;
-    let count = write_all(deployment, &org, Reads::Indexed, &mut export).await?;
+    let queries = queries_of(deployment, &org).await?;
+    let count = write_all(deployment, queries, &mut export).await?;
     export.finish()?;
     eprintln!("exported {} of {org}", counted(count, "record"));
     Ok(())
 }
 
-/// How an export finds teams and members.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Reads {
-    /// In the index, which can lack a team that was just created.
-    Indexed,
-    /// By reading the whole tables, because nothing may be missing before an erasure.
-    Complete,
-}
-
-/// Writes the records of one request after the other, so that memory does not grow with their number.
-/// Returns the number of records.
+/// Writes what queries find, one request after the other, so that memory does not grow with the number of
+/// records. Returns that number.
 pub(super) async fn write_all(
     deployment: &Deployment,
-    org: &str,
-    reads: Reads,
+    queries: Vec<Query>,
     export: &mut Export,
 ) -> Result<usize> {
     let mut count = 0;
-    for table in Table::ALL {
-        let scope = match (reads, *table) {
-            (Reads::Indexed, Table::TEAMS | Table::TEAM_MEMBERS) => {
-                let partitions = partitions_of(deployment, *table, org, None).await?;
-                Scope::Partitions(table.primary_key[0], partitions)
-            }
-            _ => Scope::organization(*table, org),
-        };
-        let mut query = Query::new(*table, scope);
+    for mut query in queries {
         while let Some(items) = query.next(deployment).await? {
             count += items.len();
             for item in items {
-                export.write(*table, to_json(item))?;
+                export.write(query.table(), to_json(item))?;
             }
         }
     }

@@ -43,26 +43,3 @@ pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_rounded_to_its_largest_unit() {
-        let cases = [
-            (499, "0 seconds"),
-            (500, "1 second"),
-            (59_499, "59 seconds"),
-            (59_500, "1 minute"),
-            (89_000, "1 minute"),
-            (90_000, "2 minutes"),
-            (86_399_000, "24 hours"),
-            (86_400_000, "1 day"),
-            (90 * 86_400_000, "90 days"),
-        ];
-        for (milliseconds, text) in cases {
-            assert_eq!(humanize(Duration::from_millis(milliseconds)), text);
-        }
-    }
-}

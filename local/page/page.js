@@ -448,8 +448,8 @@ async function describeConflict(operation, { reason, resource_id: id, errors, ti
 
 // ---- Stored records
 
-// The version of the records that the page shows, and when the newest of each kind was changed.
-const shown = { etag: "", newest: undefined, limit: MAX_TABLE_ROWS };
+// The records that the page shows, and when the newest of each kind was changed.
+const shown = { stored: "", newest: undefined, limit: MAX_TABLE_ROWS };
 
 const firstText = (...values) => values.find((one) => one && typeof one === "string") ?? "";
 const changedAt = (record) => firstText(record?.updated_at, record?.created_at);
@@ -520,18 +520,19 @@ function showStored(kinds) {
 async function load() {
   let line = "Live";
   try {
-    const response = await fetch("/stored", { headers: { "If-None-Match": shown.etag } });
-    if (response.status === 200) {
-      showStored(await response.json());
-      if (kindInUrl()) await showAll(kindInUrl());
-      shown.etag = response.headers.get("etag");
-    } else if (response.status !== 304) {
+    const response = await fetch("/stored");
+    const stored = await response.text();
+    if (!response.ok) {
       line = "Cannot read the records";
+    } else if (stored !== shown.stored) {
+      showStored(JSON.parse(stored));
+      if (kindInUrl()) await showAll(kindInUrl());
+      shown.stored = stored;
     }
   } catch ({ message }) {
     line = "No response: is the service running?";
     byId("all-count").textContent = message;
-    shown.etag = "";
+    shown.stored = "";
   }
   const following = byId("following");
   following.className = line === "Live" ? "live" : "failed";
@@ -553,7 +554,7 @@ async function poll() {
 const kindInUrl = () => location.hash.match(/^#\/records\/([\w-]+)$/)?.[1];
 
 function showRows(limit) {
-  Object.assign(shown, { limit, etag: "" });
+  Object.assign(shown, { limit, stored: "" });
   refresh();
 }
 
@@ -659,7 +660,6 @@ async function start() {
   listen();
   navigate();
   byId("form").hidden = false;
-  performance.mark("usable");
   poll();
 }
 

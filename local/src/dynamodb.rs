@@ -3,7 +3,7 @@
 
 use std::{fmt, io, path::Path};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::{
     Client,
     config::http::{HttpRequest, HttpResponse},
@@ -220,7 +220,9 @@ impl DynamoDb {
     /// # Errors
     /// If there is no such table.
     pub fn follow(&self, table: Table) -> Result<Changes> {
-        let stream = self.stream(table)?;
+        let request = json!({ "TableName": table.logical_id });
+        let streams = call_json(request, |request| self.0.list_streams(request))?;
+        let stream = &streams["Streams"][0]["StreamArn"];
         let request = json!({ "StreamArn": stream });
         let description = call_json(request, |request| self.0.describe_stream(request))?;
         let shard = &description["StreamDescription"]["Shards"][0]["ShardId"];
@@ -229,19 +231,8 @@ impl DynamoDb {
         let iterator = call_json(request, |request| self.0.get_shard_iterator(request))?;
         Ok(Changes {
             dynamodb: self.clone(),
-            table,
-            stream,
             iterator: iterator["ShardIterator"].clone(),
         })
-    }
-
-    /// The ARN of a table's change stream.
-    fn stream(&self, table: Table) -> Result<Value> {
-        let request = json!({ "TableName": table.logical_id });
-        let mut streams = call_json(request, |request| self.0.list_streams(request))?;
-        let stream = streams.pointer_mut("/Streams/0/StreamArn");
-        let stream = stream.map(Value::take);
-        stream.with_context(|| format!("{} has no change stream", table.logical_id))
     }
 
     fn run<Q: DeserializeOwned, R: Serialize>(
@@ -258,8 +249,6 @@ impl DynamoDb {
 #[derive(Debug)]
 pub struct Changes {
     dynamodb: DynamoDb,
-    table: Table,
-    stream: Value,
     iterator: Value,
 }
 
@@ -276,11 +265,8 @@ impl Changes {
     /// The changes since the last call, in their order.
     ///
     /// # Errors
-    /// If the table was deleted, or deleted and created again. Its changes can no longer be followed.
+    /// If the table was deleted.
     pub fn read(&mut self) -> Result<Vec<Change>> {
-        if self.dynamodb.stream(self.table)? != self.stream {
-            bail!("{} was created again", self.table.logical_id);
-        }
         let mut changes = Vec::new();
         loop {
             let request = json!({ "ShardIterator": self.iterator });

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
     extract::{Path, Query, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::map_response,
     response::{IntoResponse, Response},
     routing::get,
@@ -88,22 +88,10 @@ async fn with_headers(mut response: Response) -> Response {
     response
 }
 
-/// The newest records of every kind, or 304 if the page already has them.
-async fn newest(State(records): State<Arc<Records>>, headers: HeaderMap) -> Response {
+/// The newest records of every kind.
+async fn newest(State(records): State<Arc<Records>>) -> Response {
     match records.newest().await {
-        Ok(view) if headers.get(header::IF_NONE_MATCH) == Some(&view.etag) => {
-            StatusCode::NOT_MODIFIED.into_response()
-        }
-        Ok(view) => {
-            let headers = [
-                (header::ETAG, view.etag),
-                (
-                    header::CONTENT_TYPE,
-                    HeaderValue::from_static("application/json"),
-                ),
-            ];
-            (headers, view.json).into_response()
-        }
+        Ok(views) => Json(views).into_response(),
         Err(error) => failure(&error),
     }
 }

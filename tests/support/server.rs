@@ -58,12 +58,6 @@ impl Server {
         read(response.unwrap())
     }
 
-    /// Sends a GET request for a response other than the one with this version.
-    pub fn get_if_none_match(&self, path: &str, etag: &str) -> Response {
-        let request = self.agent.get(format!("{}{path}", self.url));
-        read(request.header("if-none-match", etag).call().unwrap())
-    }
-
     /// Sends a POST request, with this `authorization` header if there is one.
     pub fn post(&self, path: &str, authorization: Option<&str>, body: &str) -> Response {
         let mut request = self.agent.post(format!("{}{path}", self.url));
@@ -102,13 +96,6 @@ impl Server {
     #[track_caller]
     pub fn dynamodb(&self, action: &str, request: &Value) -> Value {
         dynamodb(&self.agent, &self.dynamodb_url, action, request)
-    }
-
-    /// Replaces a table by one that has no index.
-    pub fn recreate_without_index(&self, table: &str) {
-        self.copy_table(table, "copy");
-        self.dynamodb("DeleteTable", &json!({ "TableName": table }));
-        self.copy_table("copy", table);
     }
 
     /// Creates a table with the records of another one, as a restore of a backup does.

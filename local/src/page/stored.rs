@@ -4,11 +4,9 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-use anyhow::{Context as _, Result};
-use axum::http::HeaderValue;
+use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use workspace_management::store::Table;
@@ -33,23 +31,15 @@ pub(crate) struct Records {
 struct State {
     kinds: Vec<Kind>,
     /// The newest records, until one changes.
-    newest: Option<View>,
-}
-
-/// A response, and the value of its header `etag`.
-#[derive(Clone)]
-pub(crate) struct View {
-    pub(crate) json: String,
-    pub(crate) etag: HeaderValue,
+    newest: Option<Value>,
 }
 
 /// The records of a table, by their keys.
 struct Kind {
     table: Table,
     records: BTreeMap<Vec<String>, Value>,
-    /// What changes after the records were read. `None` if the table has no change stream, because
-    /// someone else has created it.
-    changes: Option<Changes>,
+    /// What changes after the records were read.
+    changes: Changes,
 }
 
 impl Records {
@@ -61,23 +51,17 @@ impl Records {
     }
 
     /// The newest records of every kind.
-    pub(crate) async fn newest(&self) -> Result<View> {
+    pub(crate) async fn newest(&self) -> Result<Value> {
         let mut state = self.state().await?;
-        if let Some(view) = &state.newest {
-            return Ok(view.clone());
+        if let Some(views) = &state.newest {
+            return Ok(views.clone());
         }
-        let views: Vec<Value> = state
-            .kinds
-            .iter()
+        let kinds = state.kinds.iter();
+        let views: Value = kinds
             .map(|kind| kind.view(kind.records.values(), NEWEST))
             .collect();
-        let json = serde_json::to_string(&views)?;
-        let mut hasher = DefaultHasher::new();
-        json.hash(&mut hasher);
-        let etag = format!("\"{:016x}\"", hasher.finish()).parse()?;
-        let view = View { json, etag };
-        state.newest = Some(view.clone());
-        Ok(view)
+        state.newest = Some(views.clone());
+        Ok(views)
     }
 
     /// The records of a kind in which these attributes have these values, or `None` if there is no
@@ -116,8 +100,8 @@ impl Records {
         Ok(views.filter(|view| view["total"] != 0).collect())
     }
 
-    /// The state with all changes. Reads all records the first time, and if a table was created again
-    /// or cannot be followed.
+    /// The state with all changes. Reads all records the first time, and if a table can no longer be
+    /// followed.
     async fn state(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock().await;
         if state.kinds.is_empty() || state.follow().is_err() {
@@ -148,7 +132,7 @@ impl Kind {
     /// Reads all records of a table.
     async fn read(table: Table, dynamodb: &DynamoDb) -> Result<Self> {
         // Before the records are read, so that no change is missed.
-        let changes = dynamodb.follow(table).ok();
+        let changes = dynamodb.follow(table)?;
         let scan = dynamodb.client().scan();
         let scan = scan.table_name(table_names().name(table)).into_paginator();
         let mut items = scan.items().send();
@@ -166,11 +150,7 @@ impl Kind {
 
     /// Applies the changes since the last call. Returns whether there are some.
     fn follow(&mut self) -> Result<bool> {
-        let changes = self
-            .changes
-            .as_mut()
-            .context("the table cannot be followed")?;
-        let changes = changes.read()?;
+        let changes = self.changes.read()?;
         let is_changed = !changes.is_empty();
         for change in changes {
             let key = primary_key(self.table, &to_json(change.key));

@@ -156,9 +156,10 @@ async fn throttle(
     request: Request,
     next: Next,
 ) -> Response {
-    match bucket.take() {
-        true => next.run(request).await,
-        false => error(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests"),
+    if bucket.take() {
+        next.run(request).await
+    } else {
+        error(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests")
     }
 }
 

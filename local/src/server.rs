@@ -48,9 +48,10 @@ impl Access {
         }
         match only_value(headers, &header::ORIGIN)? {
             Some(origin) if !self.allows_origin(origin, host) => {
-                let hint = match self.has_pages {
-                    true => ": allow them with --cors",
-                    false => "",
+                let hint = if self.has_pages {
+                    ": allow them with --cors"
+                } else {
+                    ""
                 };
                 Err(format!(
                     "pages of the origin {origin:?} may not send requests here{hint}"

@@ -7,7 +7,6 @@ use std::{
     io::{BufRead as _, BufReader},
     iter,
     os::unix::process::ExitStatusExt as _,
-    path::Path,
     process::Stdio,
     thread,
     time::Duration,
@@ -18,7 +17,7 @@ use serde_json::json;
 use test_support::server::{agent, create_data_store, dynamodb};
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{Process, serve};
+use crate::{Process, path, serve};
 
 #[test]
 fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
@@ -36,7 +35,7 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
             folder = tempfile::tempdir().unwrap();
             acknowledged.clear();
         }
-        let file = folder.path().join("data.sqlite");
+        let file = path(&folder, "data.sqlite");
         let is_listening = kill % 2 == 1;
         // The tables are created in the first milliseconds.
         let limit = if is_listening { 200 } else { 60 };
@@ -45,7 +44,7 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
         writes += created.len();
         acknowledged.extend(created);
 
-        let process = Process::start(&["--data", file.to_str().unwrap()]);
+        let process = Process::start(&["--data", &file]);
         let scan = json!({ "TableName": "DataStoresTable" });
         let found = dynamodb(&agent(), &process.dynamodb_url, "Scan", &scan);
         let stored: BTreeSet<_> = found["Items"]
@@ -67,12 +66,9 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
 
 /// Starts the service, and kills it after a delay, which can begin when it listens. Until then, clients
 /// create data stores. Returns the ids of those that it acknowledged.
-fn write_until_killed(file: &Path, is_listening: bool, delay: Duration) -> Vec<String> {
-    let mut command = serve(&["--data"]);
-    let command = command
-        .arg(file)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+fn write_until_killed(file: &str, is_listening: bool, delay: Duration) -> Vec<String> {
+    let mut command = serve(&["--data", file]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut process = command.spawn().unwrap();
     let mut stdout = BufReader::new(process.stdout.take().unwrap());
     let mut line = String::new();

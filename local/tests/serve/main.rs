@@ -11,6 +11,12 @@ use std::{
 };
 
 use serde_json::Value;
+use tempfile::TempDir;
+
+/// The path of a file in a folder.
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
 
 /// `cargo serve` on free ports.
 fn serve(arguments: &[&str]) -> Command {

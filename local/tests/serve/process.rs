@@ -4,25 +4,19 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::unix::{self, fs::PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::json;
-use tempfile::TempDir;
 use test_support::server::{Server, agent, create_data_store, dynamodb};
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{Process, serve};
+use crate::{Process, path, serve};
 
 const CREATE: &str = "/api/v1/org/acme/dataStores/create";
 const PAPERS: &str = r#"{"dataStoreName":"Papers"}"#;
-
-/// The path of a file in a folder.
-fn path(folder: &TempDir, name: &str) -> String {
-    folder.path().join(name).to_str().unwrap().to_owned()
-}
 
 #[test]
 fn the_printed_requests_succeed_also_without_anonymous_callers() {
@@ -36,23 +30,14 @@ fn the_printed_requests_succeed_also_without_anonymous_callers() {
 }
 
 #[test]
-fn serve_stops_at_once_with_idle_connections_and_incomplete_requests() {
+fn serve_stops_at_once_while_a_request_is_incomplete() {
     let process = Process::start(&[]);
     let address = process.url.strip_prefix("http://").unwrap();
-    let open = |rest: &str, status: &[u8]| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let request = format!("POST {CREATE} HTTP/1.1\r\nHost: localhost\r\n{rest}");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut response = vec![0; status.len()];
-        stream.read_exact(&mut response).unwrap();
-        assert_eq!(response, status);
-        stream
-    };
-    let _incomplete_headers = open("", b"");
-    // The server sends this status once it waits for the body.
-    let waits = "Content-Length: 100\r\nExpect: 100-continue\r\n\r\n";
-    let _incomplete_body = open(waits, b"HTTP/1.1 100");
-    let _idle = open("Content-Length: 0\r\n\r\n", b"HTTP/1.1 400");
+    let mut request = TcpStream::connect(address).unwrap();
+    // The server sends a status once it waits for the body.
+    let head = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
+    write!(request, "POST {CREATE} HTTP/1.1\r\n{head}").unwrap();
+    request.read_exact(&mut [0]).unwrap();
 
     let started = Instant::now();
     process.stop("-INT");
@@ -65,16 +50,13 @@ fn serve_explains_why_it_cannot_start() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let folder = tempfile::tempdir().unwrap();
-    let names = ["no/data.sqlite", "other", "moved", "used", "link", "broken"];
-    let [missing, other, moved, used, link, broken] = names.map(|name| path(&folder, name));
+    let names = ["no/data.sqlite", "other", "moved", "used"];
+    let [missing, other, moved, used] = names.map(|name| path(&folder, name));
     fs::write(&other, "A text that is long enough for an SQLite header.").unwrap();
-    let mut killed = Process::start(&["--data", &moved]);
-    killed.child.kill().unwrap();
-    killed.child.wait().unwrap();
+    // Kills it.
+    drop(Process::start(&["--data", &moved]));
     fs::remove_file(&moved).unwrap();
     let _user = Process::start(&["--data", &used]);
-    unix::fs::symlink(&used, &link).unwrap();
-    unix::fs::symlink("nothing", &broken).unwrap();
     #[rustfmt::skip] // keeps a table short
     let cases = [
         ("--port", &port, "is in use: choose another port with --port"),
@@ -83,7 +65,6 @@ fn serve_explains_why_it_cannot_start() {
         ("--data", &other, "was not created by `cargo serve`"),
         ("--data", &moved, "the file is missing, but"),
         ("--data", &used, "another `cargo serve` uses it"),
-        ("--data", &link, "another `cargo serve` uses it"),
     ];
 
     for (option, value, message) in cases {
@@ -96,10 +77,8 @@ fn serve_explains_why_it_cannot_start() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.contains(message), "{error}");
-        assert!(
-            error.starts_with("error: ") && error.lines().count() == 1,
-            "{error}"
-        );
+        assert!(error.starts_with("error: "), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
     }
     for suffix in ["", "-wal", "-shm", "-lock"] {
         let metadata = fs::metadata(format!("{used}{suffix}")).unwrap();
@@ -117,13 +96,8 @@ fn a_data_file_keeps_its_records_and_gets_missing_tables() {
     };
     let process = Process::start(&["--data", &file]);
     assert_eq!(create(&process), 204);
-    let url = &process.dynamodb_url;
-    dynamodb(
-        &agent(),
-        url,
-        "DeleteTable",
-        &json!({ "TableName": "TeamsTable" }),
-    );
+    let table = json!({ "TableName": "TeamsTable" });
+    dynamodb(&agent(), &process.dynamodb_url, "DeleteTable", &table);
     process.stop("-TERM");
 
     let process = Process::start(&["--data", &file]);
@@ -142,18 +116,16 @@ fn a_data_file_keeps_its_records_and_gets_missing_tables() {
 #[test]
 fn requests_of_other_origins_and_host_names_are_rejected() {
     let server = Server::start(&["--allow-host", "devbox.example"]);
-    for (name, value, is_allowed) in [
-        ("host", "evil.example", false),
-        ("host", "devbox.example", true),
-        ("host", "host.docker.internal:8000", false),
-        ("origin", "http://evil.example", false),
+    for (name, value, expected) in [
+        ("host", "evil.example", [403, 403]),
+        ("host", "devbox.example", [204, 200]),
+        ("origin", "http://evil.example", [403, 403]),
     ] {
         let send = |url: &str, target: &str, body: &str| {
             let request = agent().post(url).header(name, value);
             let request = request.header("x-amz-target", target);
             request.send(body).unwrap().status().as_u16()
         };
-        let expected = if is_allowed { [204, 200] } else { [403, 403] };
         let statuses = [
             send(&format!("{}{CREATE}", server.url), "", PAPERS),
             send(&server.dynamodb_url, "DynamoDB_20120810.ListTables", "{}"),
@@ -172,7 +144,6 @@ fn requests_above_the_rate_limit_get_the_429_of_api_gateway() {
     let response = send();
     assert_eq!(response.status, 429);
     assert_eq!(response.body, r#"{"message":"Too Many Requests"}"#);
-    assert!(!response.headers.contains_key("x-request-id"));
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(send().status, 204);
 }
@@ -189,25 +160,21 @@ fn pages_of_the_origin_in_cors_may_call_the_api_and_nothing_else() {
             .header("access-control-request-headers", "authorization,prefer");
         agent().run(request.body(PAPERS).unwrap()).unwrap()
     };
-    let exposed = "x-resource-id x-resource-state preference-applied x-request-id";
-    let allowed = "authorization prefer content-type";
     let create = format!("{}{CREATE}", server.url);
-    for (method, status, header, expected) in [
-        ("OPTIONS", 200, "access-control-allow-headers", allowed),
-        ("POST", 204, "access-control-expose-headers", exposed),
+    // The headers are those of the template, which `tests/api/openapi.rs` compares with the contract.
+    for (method, status, kind, name) in [
+        ("OPTIONS", 200, "allow", "authorization"),
+        ("POST", 204, "expose", "x-resource-id"),
     ] {
         let response = send(method, &create);
         assert_eq!(response.status(), status);
         let headers = response.headers();
         assert_eq!(headers["access-control-allow-origin"], origin);
-        let names: Vec<_> = headers[header].to_str().unwrap().split(',').collect();
-        for name in expected.split(' ') {
-            assert!(names.contains(&name), "{name} is not in {names:?}");
-        }
+        let names = &headers[format!("access-control-{kind}-headers")];
+        assert!(names.to_str().unwrap().contains(name), "{names:?}");
     }
     let stored = send("GET", &format!("{}/stored", server.url));
-    let header = stored.headers().get("access-control-allow-origin");
-    assert_eq!(header, None);
+    assert!(!stored.headers().contains_key("access-control-allow-origin"));
     assert_eq!(send("OPTIONS", &server.dynamodb_url).status(), 403);
 }
 
@@ -225,13 +192,6 @@ fn requests_are_limited_as_on_aws() {
         let response = server.post(CREATE, None, &" ".repeat(length));
         let message = r#"{"message":"Request Too Long"}"#;
         assert_eq!(response.body != message, is_forwarded, "{}", response.body);
-    }
-    const DYNAMODB: usize = 16 * 1024 * 1024;
-    for (length, status) in [(DYNAMODB, 200), (DYNAMODB + 1, 400)] {
-        let request = agent().post(&server.dynamodb_url);
-        let request = request.header("x-amz-target", "DynamoDB_20120810.ListTables");
-        let response = request.send("{}".to_owned() + &" ".repeat(length - 2));
-        assert_eq!(response.unwrap().status(), status);
     }
 }
 
@@ -256,17 +216,15 @@ fn serve_prints_settings_that_are_not_the_default() {
     assert!(default.contains("export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:"));
     assert!(default.contains("to check the service: AWS_ENDPOINT_URL_DYNAMODB='http://"));
 
-    let folder = tempfile::tempdir().unwrap();
-    let file = path(&folder, "data.sqlite");
-    let options = format!(
-        "--host 0.0.0.0 --key-cache 5 --anonymous denied --cors http://a:1 --allow-host b --data {file}"
-    );
+    let options =
+        "--host 0.0.0.0 --key-cache 5 --anonymous denied --cors http://a:1 --allow-host b";
     let changed = notes(&options.split(' ').collect::<Vec<_>>());
     assert!(changed.contains("other machines can connect"), "{changed}");
     let settings = format!("settings: {options}\n");
     assert!(changed.contains(&settings), "{changed}");
-    assert!(!changed.contains("revoked"), "{changed}");
 
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "data.sqlite");
     let process = Process::start(&["--data", &file]);
     for (table, key, id, attribute) in [
         ("KeysTable", "key_id", "acmeDemoKey1", "revoked_at"),

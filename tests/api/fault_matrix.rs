@@ -11,15 +11,14 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::config::retry::RetryPartition;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use test_support::{
-    TestApp, TestConfig, config,
-    faults::{FAULTS, Fault, FaultInjector, Phase},
-    iterations, operation_event, send, service,
+    TestApp,
+    faults::{FAULTS, Fault, Phase},
+    iterations, operation_event, send,
 };
-use workspace_local::dynamodb::{http_client, is_read};
+use workspace_local::dynamodb::is_read;
 use workspace_management::{operation::Operation, service::Service};
 
 use crate::operations::{Sample, Values};
@@ -95,7 +94,7 @@ impl Cell {
         app.prepare(self.operation).await;
         let before = app.all_records().await;
         let is_faulty = Arc::new(AtomicBool::new(true));
-        let service = self.faulty_service(&app, is_faulty.clone()).await;
+        let service = self.faulty_service(&app, is_faulty.clone());
         let event = operation_event(self.operation);
         let time_limit = Duration::from_millis(if self.once { 10_000 } else { 2_300 });
 
@@ -135,8 +134,8 @@ impl Cell {
     }
 
     /// A service whose requests to DynamoDB fail as the cell says, while `is_faulty` is set.
-    async fn faulty_service(self, app: &TestApp, is_faulty: Arc<AtomicBool>) -> Service {
-        let injector = FaultInjector::new(move |request| {
+    fn faulty_service(self, app: &TestApp, is_faulty: Arc<AtomicBool>) -> Service {
+        app.faulty_service(move |request| {
             let is_write = !is_read(request);
             if is_write != self.writes {
                 return None;
@@ -148,12 +147,6 @@ impl Cell {
             };
             fails.then_some((self.fault, self.phase))
         })
-        .await;
-        let config = config(&app.endpoint)
-            .http_client(http_client(injector))
-            // By default, all clients of a process share one budget for retries.
-            .retry_partition(RetryPartition::new(format!("{self:?}")));
-        service(config, app.tables.clone(), TestConfig::default())
     }
 
     /// How many records each table has after the event.

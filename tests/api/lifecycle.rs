@@ -10,27 +10,16 @@ use std::{
 
 use serde_json::{Value, json};
 use test_support::fixtures;
-use workspace_local::{
-    demo::DEMO_KEY,
-    dynamodb::{http_client, is_read},
-};
-use workspace_management::{
-    api_key::KeyRecord, auth::AnonymousOperations, operation::Operation, store::Table,
-};
+use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
+use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
 
 use test_support::{
-    TestApp, TestClient, TestConfig, TestResponse, config, event_with_headers,
-    faults::{Fault, FaultInjector, Phase},
-    handle_checking_log, operation_event, send, service, unique_key,
+    TestApp, TestClient, TestConfig, TestResponse, event_with_headers,
+    faults::{Fault, Phase},
+    handle_checking_log, operation_event, send, unique_key,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// An organization or a team is cached for at most a minute, even if keys are cached for longer.
-const LONG_KEY_CACHE: TestConfig = TestConfig {
-    anonymous_operations: AnonymousOperations::Allowed,
-    key_cache: Duration::from_secs(3600),
-};
 
 const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
@@ -112,7 +101,7 @@ async fn the_first_403_that_applies_is_other_organization_then_disabled_then_ope
 
 #[tokio::test]
 async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabled_one_at_once() {
-    let app = TestApp::with_config(LONG_KEY_CACHE).await;
+    let app = TestApp::with_config(TestConfig::LONG_KEY_CACHE).await;
     let (acme, anonymous) = (app.client_with_new_key("acme").await, app.anonymous());
     create_data_store(&acme).await.assert_success();
     disable(&app).await;
@@ -140,12 +129,8 @@ async fn a_disabled_organization_is_rejected_after_at_most_a_minute_and_an_enabl
 async fn a_slow_read_does_not_make_an_entry_live_longer() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
-    let injector = FaultInjector::new(|request| {
-        is_read(request).then_some((Fault::Late, Phase::AfterExecution))
-    })
-    .await;
-    let config = config(&app.endpoint).http_client(http_client(injector));
-    let service = service(config, app.tables.clone(), TestConfig::default());
+    let service = app
+        .faulty_service(|request| is_read(request).then_some((Fault::Late, Phase::AfterExecution)));
     let event = operation_event(Operation::CreateDataStore);
     let start = SystemTime::now();
     let send = async |at: SystemTime| {
@@ -199,53 +184,21 @@ async fn what_dynamodb_leaves_unprocessed_is_read_again() {
         app.insert_demo_key().await;
         let reads = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&reads);
-        let injector = FaultInjector::new(move |request| {
+        let service = app.faulty_service(move |request| {
             let is_first = is_read(request) && counter.fetch_add(1, Ordering::Relaxed) == 0;
             is_first.then_some((Fault::Unprocessed(unprocessed), Phase::AfterExecution))
-        })
-        .await;
+        });
         let event = event_with_headers(
             Operation::CreateDataStore,
             json!({ "authorization": DEMO_KEY }),
         );
 
-        let response = send_through(&app, injector, &event).await;
-
-        response.assert_success();
+        send(&service, &event, Duration::from_secs(10))
+            .await
+            .assert_success();
         assert_eq!(reads.load(Ordering::Relaxed), 2);
         app.only_record(Table::DATA_STORES).await;
     }
-}
-
-/// A key, an organization and a team can be used as soon as they exist.
-#[tokio::test]
-async fn every_operation_reads_with_strong_consistency() {
-    for operation in Operation::ALL {
-        let app = TestApp::new().await;
-        app.insert_demo_key().await;
-        app.prepare(*operation).await;
-        for headers in [json!({ "authorization": DEMO_KEY }), json!({})] {
-            if headers == json!({}) && !operation.allows_anonymous() {
-                continue;
-            }
-            let injector = FaultInjector::new(|request| {
-                is_read(request).then_some((Fault::Stale, Phase::AfterExecution))
-            })
-            .await;
-
-            let response =
-                send_through(&app, injector, &event_with_headers(*operation, headers)).await;
-
-            assert_eq!(response.status, 204, "{operation:?}: {response:?}");
-        }
-    }
-}
-
-/// Sends an event to a service whose caches are empty and whose requests to DynamoDB fail.
-async fn send_through(app: &TestApp, injector: FaultInjector, event: &Value) -> TestResponse {
-    let config = config(&app.endpoint).http_client(http_client(injector));
-    let service = service(config, app.tables.clone(), TestConfig::default());
-    send(&service, event, Duration::from_secs(10)).await
 }
 
 /// Stores the team `docs`, with the mark of a removal if it is being removed. A null mark, which only
@@ -281,7 +234,7 @@ async fn a_team_that_is_being_removed_cannot_be_created_with_any_content() {
 
 #[tokio::test]
 async fn a_team_that_is_being_removed_accepts_no_users_and_is_not_cached() {
-    let app = TestApp::with_config(LONG_KEY_CACHE).await;
+    let app = TestApp::with_config(TestConfig::LONG_KEY_CACHE).await;
     let acme = app.client_with_new_key("acme").await;
     let add = async || {
         let body = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });

@@ -6,9 +6,8 @@ use std::{
 };
 
 use serde_json::Value;
-use workspace_local::dynamodb::http_client;
 
-use test_support::{TestApp, TestConfig, config, event, faults::FaultInjector, send, service};
+use test_support::{TestApp, event, send};
 
 fn request() -> Value {
     event(
@@ -33,13 +32,10 @@ async fn a_request_without_remaining_time_is_not_started() {
 async fn a_panic_is_a_500_and_the_next_request_succeeds() {
     let app = TestApp::new().await;
     let has_panicked = AtomicBool::new(false);
-    let injector = FaultInjector::new(move |_| {
+    let service = app.faulty_service(move |_| {
         assert!(has_panicked.swap(true, Ordering::Relaxed), "injected panic");
         None
-    })
-    .await;
-    let config = config(&app.endpoint).http_client(http_client(injector));
-    let service = service(config, app.tables.clone(), TestConfig::default());
+    });
     let time_limit = Duration::from_secs(10);
 
     let first = send(&service, &request(), time_limit).await;

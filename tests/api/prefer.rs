@@ -9,11 +9,11 @@ use std::{
 
 use serde_json::json;
 use test_support::{
-    TestApp, TestClient, TestConfig, TestResponse, config, event,
-    faults::{Fault, FaultInjector, Phase},
-    send, service,
+    TestApp, TestClient, TestResponse, event,
+    faults::{Fault, Phase},
+    send,
 };
-use workspace_local::dynamodb::{action, http_client};
+use workspace_local::dynamodb::action;
 use workspace_management::{operation::Operation, store::Table};
 
 use crate::{
@@ -92,9 +92,7 @@ async fn a_request_has_created_its_record_even_if_a_response_of_dynamodb_was_los
             let is_lost = action(request) == "PutItem" && !was_lost.swap(true, Ordering::Relaxed);
             is_lost.then_some((Fault::Closed, Phase::AfterExecution))
         };
-        let network = http_client(FaultInjector::new(lost_once).await);
-        let config = config(&app.endpoint).http_client(network);
-        let service = service(config, app.tables.clone(), TestConfig::default());
+        let service = app.faulty_service(lost_once);
         let sample = Sample::of(operation, &Values::example());
 
         let first = request(&acme, &sample, "first");

@@ -14,12 +14,7 @@ const VOICE: &str = "/api/v1/bot/playground/support/voice";
 
 /// An app that caches keys for the longest time.
 async fn app() -> TestApp {
-    let key_cache = Duration::from_secs(3600);
-    TestApp::with_config(TestConfig {
-        key_cache,
-        ..TestConfig::default()
-    })
-    .await
+    TestApp::with_config(TestConfig::LONG_KEY_CACHE).await
 }
 
 /// Replaces the record of the organization by that of another registration.
@@ -46,29 +41,24 @@ fn event(operation: Operation) -> Value {
     event_with_headers(operation, json!({ "authorization": DEMO_KEY }))
 }
 
-/// What the function has cached when a key of the first registration is used for the second one.
-#[derive(Debug, Clone, Copy)]
-struct Cached {
-    key: bool,
-    organization: bool,
-}
-
 #[tokio::test]
 async fn no_operation_accepts_a_key_of_an_earlier_registration() {
     for operation in Operation::ALL {
-        for (key, organization) in [(true, true), (true, false), (false, true), (false, false)] {
-            let cached = Cached { key, organization };
+        // What the function has cached when the key is used for the second registration.
+        for (caches_key, caches_organization) in
+            [(true, true), (true, false), (false, true), (false, false)]
+        {
             let app = app().await;
             app.insert_demo_key().await;
             if *operation == Operation::AddTeamUsers {
                 app.insert_demo_team().await;
             }
-            if cached.key {
+            if caches_key {
                 app.send(event(*operation)).await.assert_success();
                 app.advance_clock(Duration::from_secs(60));
             }
             register(&app, json!("second")).await;
-            if cached.organization {
+            if caches_organization {
                 let anonymous = app.anonymous();
                 anonymous.post(DATA_STORE, body()).await.assert_success();
             }
@@ -77,7 +67,6 @@ async fn no_operation_accepts_a_key_of_an_earlier_registration() {
             // The second time shows that nothing was cached that helps.
             for _ in 0..2 {
                 let response = app.send(event(*operation)).await;
-                assert_eq!(response.status, 401, "{operation:?}, {cached:?}");
                 response.assert_problem(401, "unauthenticated");
             }
 

@@ -1,6 +1,6 @@
 //! The compiled function as a process, and the events that the tests send to it.
 
-use std::{env, process::Stdio, sync::Mutex};
+use std::{env, process::Stdio};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -67,7 +67,7 @@ pub struct Function {
     stdout: JoinHandle<String>,
     stderr: JoinHandle<String>,
     /// The parts of the sent events that the log must not contain.
-    secrets: Mutex<Vec<String>>,
+    secrets: Vec<String>,
 }
 
 impl Function {
@@ -81,32 +81,20 @@ impl Function {
             stderr: tokio::spawn(read(process.stderr.take().unwrap())),
             process,
             runtime_api,
-            secrets: Mutex::default(),
+            secrets: vec![],
         }
-    }
-
-    /// Queues an event.
-    pub fn send(&self, request_id: &str, event: impl ToString) {
-        let event = event.to_string();
-        let json = serde_json::from_str(&event).unwrap_or_default();
-        self.secrets.lock().unwrap().extend(secrets(&json));
-        self.runtime_api.send(request_id, event);
-    }
-
-    /// Waits for the next response. Returns the request id of its event, and the response.
-    pub async fn response(&mut self) -> (String, Value) {
-        let result = self.runtime_api.result().await.unwrap();
-        assert!(!result.is_error, "{result:?}");
-        let response = serde_json::from_slice(&result.body).unwrap();
-        (result.request_id, response)
     }
 
     /// Sends an event and waits for its response.
     pub async fn invoke(&mut self, event: impl ToString) -> TestResponse {
-        self.send("invocation", event);
-        let (request_id, response) = self.response().await;
-        assert_eq!(request_id, "invocation");
-        TestResponse::read(response)
+        let event = event.to_string();
+        let json = serde_json::from_str(&event).unwrap_or_default();
+        self.secrets.extend(secrets(&json));
+        self.runtime_api.send("invocation", event);
+        let result = self.runtime_api.result().await.unwrap();
+        assert!(!result.is_error, "{result:?}");
+        assert_eq!(result.request_id, "invocation");
+        TestResponse::read(serde_json::from_slice(&result.body).unwrap())
     }
 
     /// Stops the function and returns the lines of its log, which must not contain a secret.
@@ -114,8 +102,8 @@ impl Function {
         self.process.kill().await.unwrap();
         assert_eq!(self.stderr.await.unwrap(), "");
         let log = self.stdout.await.unwrap();
-        for secret in self.secrets.lock().unwrap().iter() {
-            assert!(!log.contains(secret), "the log contains {secret}: {log}");
+        for secret in self.secrets {
+            assert!(!log.contains(&secret), "the log contains {secret}: {log}");
         }
         log.lines()
             .map(|line| serde_json::from_str(line).expect(line))

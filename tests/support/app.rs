@@ -13,14 +13,13 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     client::Waiters as _,
-    config::{Builder, Credentials, Region},
-    types::AttributeValue,
+    config::{Builder, Credentials, Region, retry::RetryPartition},
 };
 use lambda_http::{Context, LambdaEvent};
 use serde_json::{Value, json, value::to_raw_value};
 use workspace_local::{
     demo::{DEMO_KEY, DEMO_ORGANIZATION},
-    dynamodb::DynamoDb,
+    dynamodb::{DynamoDb, http_client},
     events,
     gateway::http_event,
     server::Access,
@@ -37,6 +36,7 @@ use workspace_records::{local::sdk_config, schemas};
 
 use crate::{
     client::{TestClient, TestResponse},
+    faults::{FaultInjector, Plan},
     fixtures::{self, key_record},
     log_guard::handle_checking_log,
     recorder::RequestRecorder,
@@ -49,11 +49,19 @@ pub struct TestConfig {
     pub key_cache: Duration,
 }
 
+impl TestConfig {
+    /// Keys are cached for the longest time. Organizations and teams are cached for at most a minute.
+    pub const LONG_KEY_CACHE: Self = Self {
+        anonymous_operations: AnonymousOperations::Allowed,
+        key_cache: Duration::from_secs(3600),
+    };
+}
+
 impl Default for TestConfig {
     fn default() -> Self {
         Self {
-            anonymous_operations: AnonymousOperations::Allowed,
             key_cache: Duration::from_secs(60),
+            ..Self::LONG_KEY_CACHE
         }
     }
 }
@@ -114,6 +122,15 @@ impl TestApp {
     /// Another service on the same tables, with empty caches.
     pub fn fresh_service(&self) -> Service {
         let config = config(&self.endpoint).interceptor(self.dynamodb_requests.clone());
+        service(config, self.tables.clone(), TestConfig::default())
+    }
+
+    /// Another service on the same tables, with empty caches, whose requests fail as planned.
+    pub fn faulty_service(&self, plan: impl Plan) -> Service {
+        let config = config(&self.endpoint)
+            .http_client(http_client(FaultInjector::new(plan)))
+            // By default, all clients of a process share one budget for retries.
+            .retry_partition(RetryPartition::new(unique_key()));
         service(config, self.tables.clone(), TestConfig::default())
     }
 
@@ -210,17 +227,10 @@ impl TestApp {
         self.insert(Table::KEYS, json!(record)).await;
     }
 
+    /// Revokes an API key of `acme`.
     pub async fn revoke_key(&self, key: &str) {
-        let revoked_at = AttributeValue::S("2026-01-02T00:00:00Z".to_owned());
-        self.dynamodb
-            .update_item()
-            .table_name(self.tables.name(Table::KEYS))
-            .key("key_id", AttributeValue::S(key_id(key)))
-            .update_expression("SET revoked_at = :revoked_at")
-            .expression_attribute_values(":revoked_at", revoked_at)
-            .send()
-            .await
-            .unwrap();
+        let revoke = |key: &mut KeyRecord| key.revoked_at = Some(fixtures::CREATED_AT.to_owned());
+        self.insert_key(key, "acme", revoke).await;
     }
 
     /// The records of a table, sorted by their key.

@@ -53,11 +53,9 @@ pub enum Fault {
     NotHttp,
     /// A `BatchGetItem` leaves the table at this index unprocessed.
     Unprocessed(usize),
-    /// A `BatchGetItem` finds nothing where it does not ask for strong consistency.
-    Stale,
 }
 
-/// The faults of the matrix: every one but the last two, which only reads can have.
+/// The faults of the matrix: every one but the last, which only reads can have.
 pub const FAULTS: &[Fault] = &[
     Fault::Status(500, "InternalServerError"),
     Fault::Status(503, "ServiceUnavailable"),
@@ -87,17 +85,6 @@ pub const FAULTS: &[Fault] = &[
     Fault::NotHttp,
 ];
 
-/// Faults that a listener causes.
-const LISTENER_FAULTS: &[Fault] = &[
-    Fault::ClosedBeforeRequest,
-    Fault::Closed,
-    Fault::Reset,
-    Fault::HalfResponse,
-    Fault::StalledResponse,
-    Fault::NoResponse,
-    Fault::NotHttp,
-];
-
 /// Whether DynamoDB executes the request before it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -115,46 +102,16 @@ impl<F: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static> Plan
 pub struct FaultInjector {
     network: SharedHttpConnector,
     plan: Arc<dyn Plan>,
-    faulty: Arc<FaultyAddresses>,
-}
-
-/// Addresses at which connections fail.
-struct FaultyAddresses {
-    /// Bound, so that no other process uses the port, but not listening.
-    refused: TcpSocket,
-    listeners: Vec<(Fault, SocketAddr)>,
-}
-
-impl FaultyAddresses {
-    fn get(&self, fault: Fault) -> SocketAddr {
-        let listener_fault = match fault {
-            Fault::Refused => return self.refused.local_addr().unwrap(),
-            // Any response that is not TLS makes the handshake fail.
-            Fault::NoTls => Fault::HalfResponse,
-            fault => fault,
-        };
-        let mut listeners = self.listeners.iter();
-        let listener = listeners.find(|(other, _)| *other == listener_fault);
-        listener.expect("a listener causes this fault").1
-    }
 }
 
 impl FaultInjector {
-    pub async fn new(plan: impl Plan) -> Self {
-        let refused = TcpSocket::new_v4().unwrap();
-        refused.bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let mut listeners = Vec::new();
-        for fault in LISTENER_FAULTS {
-            listeners.push((*fault, faulty_listener(*fault).await));
-        }
-        let faulty = FaultyAddresses { refused, listeners };
+    pub fn new(plan: impl Plan) -> Self {
         let network = Connector::builder()
             .tls_provider(Provider::rustls(CryptoMode::Ring))
             .build();
         Self {
             network: SharedHttpConnector::new(network),
             plan: Arc::new(plan),
-            faulty: Arc::new(faulty),
         }
     }
 
@@ -175,21 +132,24 @@ impl FaultInjector {
                 let body = json!({ "__type": qualified(code) }).to_string();
                 return Ok(http_response(status, body));
             }
-            Fault::Late | Fault::Unprocessed(_) | Fault::Stale => {
-                unreachable!("not a failure")
-            }
+            Fault::Late | Fault::Unprocessed(_) => unreachable!("not a failure"),
             Fault::NoTls => "https",
             _ => "http",
         };
-        let address = self.faulty.get(fault);
+        let (socket, address) = bound_socket();
         request.set_uri(format!("{scheme}://{address}/")).unwrap();
+        if fault == Fault::Refused {
+            return self.network.call(request).await;
+        }
+        let listener = socket.listen(1).unwrap();
+        tokio::spawn(fail_connection(listener, fault));
         self.network.call(request).await
     }
 
-    /// The response to a `BatchGetItem` without some of the records.
+    /// The response to a `BatchGetItem` that leaves the table at an index unprocessed.
     async fn withhold(
         &self,
-        fault: Fault,
+        unprocessed: usize,
         request: HttpRequest,
     ) -> Result<HttpResponse, ConnectorError> {
         let requested = json_body(&request);
@@ -197,15 +157,9 @@ impl FaultInjector {
         let body = ByteStream::new(response.into_body()).collect().await;
         let mut body: Value = serde_json::from_slice(&body.unwrap().to_vec()).unwrap();
         let reads = requested["RequestItems"].as_object().unwrap();
-        for (index, (table, read)) in reads.iter().enumerate() {
-            if fault == Fault::Stale && read["ConsistentRead"] != true {
-                body["Responses"][table] = json!([]);
-            }
-            if fault == Fault::Unprocessed(index) {
-                body["Responses"].as_object_mut().unwrap().remove(table);
-                body["UnprocessedKeys"][table] = read.clone();
-            }
-        }
+        let (table, read) = reads.iter().nth(unprocessed).unwrap();
+        body["Responses"].as_object_mut().unwrap().remove(table);
+        body["UnprocessedKeys"][table] = read.clone();
         Ok(http_response(200, body.to_string()))
     }
 
@@ -240,9 +194,7 @@ impl HttpConnector for FaultInjector {
             };
             match fault {
                 Fault::Late => return injector.delay(request, phase).await,
-                Fault::Unprocessed(_) | Fault::Stale => {
-                    return injector.withhold(fault, request).await;
-                }
+                Fault::Unprocessed(index) => return injector.withhold(index, request).await,
                 _ => {}
             }
             if phase == Phase::AfterExecution {
@@ -276,6 +228,15 @@ pub(crate) fn json_body(request: &HttpRequest) -> Value {
     serde_json::from_slice(request.body().bytes().unwrap()).unwrap()
 }
 
+/// Whether a read is strongly consistent.
+pub(crate) fn is_consistent(request: &HttpRequest) -> bool {
+    let body = json_body(request);
+    match body["RequestItems"].as_object() {
+        Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
+        None => body["ConsistentRead"] == true,
+    }
+}
+
 /// An error code as DynamoDB sends it.
 fn qualified(code: &str) -> String {
     format!("com.amazonaws.dynamodb.v20120810#{code}")
@@ -298,34 +259,35 @@ pub fn http_response(status: u16, body: String) -> HttpResponse {
     HttpResponse::new(StatusCode::try_from(status).unwrap(), SdkBody::from(body))
 }
 
-/// Listens on a free port. Every connection fails.
-async fn faulty_listener(fault: Fault) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            if fault == Fault::ClosedBeforeRequest {
-                continue;
+/// A socket on a free port. It refuses connections while it does not listen.
+fn bound_socket() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
+/// Accepts a connection, which fails.
+async fn fail_connection(listener: TcpListener, fault: Fault) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    if fault == Fault::ClosedBeforeRequest {
+        return;
+    }
+    let mut buffer = [0; 64 * 1024];
+    let _ = stream.read(&mut buffer).await;
+    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
+    match fault {
+        Fault::Closed => {}
+        Fault::Reset => stream.set_zero_linger().unwrap(),
+        // A response that is not TLS makes the handshake fail.
+        Fault::HalfResponse | Fault::NoTls => drop(stream.write_all(half).await),
+        Fault::NotHttp => drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await),
+        _ => {
+            if fault == Fault::StalledResponse {
+                let _ = stream.write_all(half).await;
             }
-            tokio::spawn(async move {
-                let mut buffer = [0; 64 * 1024];
-                let _ = stream.read(&mut buffer).await;
-                let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
-                if matches!(fault, Fault::HalfResponse | Fault::StalledResponse) {
-                    let _ = stream.write_all(half).await;
-                }
-                match fault {
-                    Fault::Closed | Fault::HalfResponse => {}
-                    Fault::Reset => stream.set_zero_linger().unwrap(),
-                    Fault::NotHttp => {
-                        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await;
-                    }
-                    // Keeps the connection open until the client closes it.
-                    _ => while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {},
-                }
-            });
+            // Keeps the connection open until the client closes it.
+            while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
         }
-    });
-    address
+    }
 }

@@ -6,7 +6,8 @@
 //! - [`TestClient`] sends requests to a `TestApp` as one caller, with one set of headers.
 //! - [`TestResponse`] is a response as a client sees it. Reading one checks what all responses have
 //!   in common.
-//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB.
+//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB, and rejects reads that
+//!   are only eventually consistent.
 //! - [`handle_checking_log`] makes a test fail if the log of one of its requests contains an API key, a body
 //!   or a name.
 //! - [`server::Server`] is the service of `cargo serve`.

@@ -8,14 +8,15 @@ use aws_sdk_dynamodb::{
     },
     error::BoxError,
 };
-use workspace_local::dynamodb::action;
+use workspace_local::dynamodb::{action, is_read};
 
-use crate::faults::tables;
+use crate::faults::{is_consistent, tables};
 
 /// The action of a request, and the names of its tables.
 pub type RecordedRequest = (String, Vec<String>);
 
-/// Records each request of an SDK client.
+/// Records each request of an SDK client. Panics at a read without strong consistency, because a key,
+/// an organization and a team can be used as soon as they exist.
 #[derive(Debug, Clone, Default)]
 pub struct RequestRecorder(Arc<Mutex<Vec<RecordedRequest>>>);
 
@@ -44,6 +45,8 @@ impl Intercept for RequestRecorder {
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let request = context.request();
+        let is_allowed = !is_read(request) || is_consistent(request);
+        assert!(is_allowed, "a read is only eventually consistent");
         let recorded = (action(request).to_owned(), tables(request));
         self.0.lock().unwrap().push(recorded);
         Ok(())

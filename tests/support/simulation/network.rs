@@ -24,7 +24,7 @@ use super::{
     milliseconds,
     tables::{Tables, new_request},
 };
-use crate::faults::{http_response, json_body};
+use crate::faults::{http_response, is_consistent, json_body};
 
 /// The maximum lag of a table, if a changed request reads it with eventual consistency. It is longer than
 /// the simulations, because DynamoDB documents no limit.
@@ -171,15 +171,6 @@ impl Network {
             4 => Err(ConnectorError::timeout("too slow".into())),
             _ => pending().await,
         }
-    }
-}
-
-/// Whether a read is strongly consistent.
-fn is_consistent(request: &HttpRequest) -> bool {
-    let body = json_body(request);
-    match body["RequestItems"].as_object() {
-        Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
-        None => body["ConsistentRead"] == true,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Events from every source that can send a request, and events that contain none.
 
 use serde_json::{Value, json};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::store::Table;
 
-use test_support::{TestApp, TestResponse, event, operation_event};
+use test_support::{TestApp, TestResponse, event};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 const BODY: &str = r#"{"dataStoreName": "Papers"}"#;
@@ -153,19 +153,5 @@ async fn an_event_without_a_request_or_a_body_is_rejected_and_the_next_one_succe
         let found = (response.status, response.code());
         assert_eq!(found, (400, "malformed_event"), "{description}");
         app.send(http_api()).await.assert_success();
-    }
-}
-
-#[test]
-fn the_event_of_each_operation_has_the_headers_that_the_interface_shows() {
-    for operation in Operation::ALL {
-        let event = operation_event(*operation);
-
-        let headers = &event["headers"];
-        assert_eq!(headers["content-type"], "*/*", "{operation:?}");
-        let has_key = headers["authorization"].is_string();
-        assert_eq!(has_key, !operation.allows_anonymous(), "{operation:?}");
-        // An HTTP API sends a body of the type `*/*` in base64.
-        assert_eq!(event["isBase64Encoded"], true, "{operation:?}");
     }
 }

@@ -119,12 +119,6 @@ impl TestApp {
         app
     }
 
-    /// Another service on the same tables, with empty caches.
-    pub fn fresh_service(&self) -> Service {
-        let config = config(&self.endpoint).interceptor(self.dynamodb_requests.clone());
-        service(config, self.tables.clone(), TestConfig::default())
-    }
-
     /// Another service on the same tables, with empty caches, whose requests fail as planned.
     pub fn faulty_service(&self, plan: impl Plan) -> Service {
         let config = config(&self.endpoint)

@@ -98,16 +98,4 @@ impl TestResponse {
         let problem = self.body.as_ref();
         problem.map_or("", |problem| problem["code"].as_str().unwrap())
     }
-
-    /// The violations, each as its pointer and its detail.
-    pub fn violations(&self) -> Vec<String> {
-        let problem = self.body.as_ref().expect("a problem");
-        let violations = problem["errors"].as_array();
-        let violations = violations.unwrap_or_else(|| panic!("no violations in {problem}"));
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        violations
-            .iter()
-            .map(|found| format!("{} {}", text(&found["pointer"]), text(&found["detail"])))
-            .collect()
-    }
 }

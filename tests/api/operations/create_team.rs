@@ -1,7 +1,6 @@
 //! Tests of `create_team`, which creates a team in a project.
 
 use serde_json::json;
-use test_support::TestApp;
 use workspace_management::store::Table;
 
 use super::{Problems, Sample, Stored, Values, Write, trimmed};
@@ -35,40 +34,4 @@ pub(super) fn problems() -> Problems {
             vec![research(""), research("x")],
         ),
     ]
-}
-
-#[tokio::test]
-async fn stores_the_team_under_the_id_of_its_name() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let description = " One\r\nline\tmore\n";
-    let body = json!({ "teamName": "  My TEam Näme ", "teamDescription": description });
-
-    acme.post(PATH, body).await.assert_success();
-
-    let team = app.only_record(Table::TEAMS).await;
-    assert_eq!(team["project"], "acme#apollo");
-    assert_eq!(team["team_id"], "my-team-name");
-    assert_eq!(team["team_name"], "My TEam Näme");
-    assert_eq!(team["team_description"], "One\nline\tmore");
-}
-
-#[tokio::test]
-async fn an_absent_or_null_description_is_empty_and_unknown_members_are_ignored() {
-    let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-
-    for body in [
-        json!({ "teamName": "Absent", "colour": { "red": 1 } }),
-        json!({ "teamName": "Null", "teamDescription": null }),
-    ] {
-        acme.post(PATH, body).await.assert_success();
-    }
-
-    let teams = app.records(Table::TEAMS).await;
-    assert_eq!(teams.len(), 2);
-    for team in teams {
-        assert_eq!(team["team_description"], "", "{team}");
-        assert!(team.get("colour").is_none(), "{team}");
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use workspace_management::{operation::Operation, store::Table};
 
 use test_support::{TestApp, key_id};
@@ -136,68 +136,6 @@ fn contains(record: &Value, attributes: &Value) -> bool {
     attributes.all(|(name, value)| record[name] == *value)
 }
 
-/// Every body that differs from `body` in one value, with the pointer of that value.
-fn changed_bodies(body: &Value) -> Vec<(String, Value)> {
-    let mut bodies = Vec::new();
-    let members: Vec<(String, &Value)> = match body {
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), value))
-            .collect(),
-        Value::Array(entries) => entries
-            .iter()
-            .enumerate()
-            .map(|(index, entry)| (index.to_string(), entry))
-            .collect(),
-        Value::String(text) => return vec![(String::new(), json!(format!("{text}x")))],
-        Value::Number(number) => return vec![(String::new(), json!(number.as_i64().unwrap() + 1))],
-        Value::Bool(flag) => return vec![(String::new(), json!(!flag))],
-        Value::Null => panic!("a sample contains null"),
-    };
-    for (name, value) in members {
-        for (pointer, changed) in changed_bodies(value) {
-            let mut other = body.clone();
-            *other.pointer_mut(&format!("/{name}")).unwrap() = changed;
-            bodies.push((format!("/{name}{pointer}"), other));
-        }
-    }
-    bodies
-}
-
-/// A field that a comparison forgets would make the changed request succeed without an effect.
-#[tokio::test]
-async fn a_request_that_differs_in_one_field_is_not_taken_for_a_repeated_one() {
-    let values = Values::example();
-    for operation in Operation::ALL {
-        let sample = Sample::of(*operation, &values);
-        let bodies = changed_bodies(&sample.body);
-        assert!(!bodies.is_empty(), "{operation:?}");
-        for (pointer, changed) in bodies {
-            let app = TestApp::new().await;
-            app.insert_demo_team().await;
-            let acme = app.client_with_new_key("acme").await;
-            acme.post(&sample.path, sample.body.clone())
-                .await
-                .assert_success();
-            let before = app.all_records().await;
-            acme.post(&sample.path, sample.body.clone())
-                .await
-                .assert_success();
-            assert_eq!(app.all_records().await, before, "{operation:?}");
-
-            let response = acme.post(&sample.path, changed.clone()).await;
-
-            let after = app.all_records().await;
-            let case = format!("{operation:?} {pointer}: {changed}: {response:?}");
-            match response.status {
-                204 => assert!(after != before, "{case}: {after:?}"),
-                409 => assert!(after == before, "{case}: {after:?}"),
-                _ => panic!("{case}"),
-            }
-        }
-    }
-}
-
 /// The requests of callers with a key, and without one if the operation allows that.
 #[tokio::test]
 async fn every_sample_stores_its_records() {
@@ -224,7 +162,8 @@ async fn every_sample_stores_its_records() {
         let response = client.post(&sample.path, sample.body.clone()).await;
 
         response.assert_success();
-        assert_eq!(response.headers["x-request-id"], "gateway-request");
+        let headers = [("x-request-id".to_owned(), "gateway-request".to_owned())];
+        assert_eq!(response.headers, headers.into());
         let mut stored = app.all_records().await;
         for (table, records) in &mut stored {
             records.retain(|record| !before[table].contains(record));
@@ -250,39 +189,4 @@ fn assert_created_by(record: &Value, creator: &str) {
     let created_at = humantime::parse_rfc3339(created_at).expect("created_at is a time");
     let age = SystemTime::now().duration_since(created_at).unwrap();
     assert!(age < Duration::from_secs(60), "{record}");
-}
-
-#[tokio::test]
-async fn adding_entries_leaves_existing_ones_unchanged() {
-    let values = Values::example();
-    let first_entry = Values {
-        entries: values.entries[..1].to_vec(),
-        ..values.clone()
-    };
-    for operation in Operation::ALL {
-        let all = Sample::of(*operation, &values);
-        if all.write != Write::Add {
-            continue;
-        }
-        let app = TestApp::new().await;
-        app.insert_demo_team().await;
-        let acme = app.client_with_new_key("acme").await;
-        let other_client = app.client_with_new_key("acme").await;
-        let first = Sample::of(*operation, &first_entry);
-        let response = acme.post(&first.path, first.body).await;
-        response.assert_success();
-        let table = first.records[0].table;
-        let existing = app.only_record(table).await;
-        app.advance_clock(Duration::from_secs(1));
-
-        let response = other_client.post(&all.path, all.body).await;
-
-        response.assert_success();
-        let records = app.records(table).await;
-        assert_eq!(records.len(), all.records.len(), "{records:?}");
-        assert!(
-            records.contains(&existing),
-            "{existing} is not in {records:?}"
-        );
-    }
 }

@@ -35,16 +35,21 @@ async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
     let first = app.only_record(Table::BOT_VOICES).await;
     assert_eq!(first["updated_at"], first["created_at"]);
     assert_eq!(first["updated_by"], first["created_by"]);
-    app.advance_clock(Duration::from_secs(1));
+    let mut before = first.clone();
 
-    let body = json!({ "type": "echo", "enabled": false });
-    other_client.post(PATH, body).await.assert_success();
+    // Each differs from the one before in one field.
+    for (voice, enabled) in [("echo", true), ("echo", false)] {
+        app.advance_clock(Duration::from_secs(1));
+        let body = json!({ "type": voice, "enabled": enabled });
+        other_client.post(PATH, body).await.assert_success();
 
-    let second = app.only_record(Table::BOT_VOICES).await;
-    assert_eq!(second["type"], "echo");
-    assert_eq!(second["enabled"], false);
-    assert_eq!(second["created_at"], first["created_at"]);
-    assert_eq!(second["created_by"], first["created_by"]);
-    assert_ne!(second["updated_at"], first["updated_at"]);
-    assert_eq!(second["updated_by"], key_id(&other_key));
+        let after = app.only_record(Table::BOT_VOICES).await;
+        assert_eq!(after["type"], voice);
+        assert_eq!(after["enabled"], enabled);
+        assert_eq!(after["created_at"], first["created_at"]);
+        assert_eq!(after["created_by"], first["created_by"]);
+        assert_ne!(after["updated_at"], before["updated_at"]);
+        assert_eq!(after["updated_by"], key_id(&other_key));
+        before = after;
+    }
 }

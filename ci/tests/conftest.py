@@ -58,9 +58,7 @@ def serve():
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args):
-    names = ["chromium", "chromium-browser", "google-chrome"]
-    chromium = next(filter(None, map(shutil.which, names)), None)
-    chromium or pytest.exit("Install Chromium.", returncode=1)
+    chromium = shutil.which("chromium") or pytest.exit("Install Chromium.", returncode=1)
     arguments = [
         "--no-sandbox",
         "--host-resolver-rules=MAP evil.example 127.0.0.1",

@@ -24,7 +24,7 @@ use workspace_records::local::sdk_config;
 
 pub use self::{
     network::{Faults, Network, Weaken},
-    tables::Tables,
+    tables::{Tables, new_request},
 };
 use crate::{iterations, unique_bytes};
 

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeSet, fs, path::Path, process::Child};
 
-use test_support::fixtures;
 use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, network::Network, server::Server, words};
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server};
 
 /// A folder, and a file in it that does not exist yet.
 fn new_file() -> (tempfile::TempDir, String) {
@@ -21,8 +20,8 @@ fn erasure(file: &str, wait: &str) -> String {
 
 /// A service with a disabled organization, whose erasure waits after it has created its file.
 fn start_erasure(server: &Server, file: &str) -> Child {
-    server.run(&words("orgs disable acme --wait 0"));
-    let erase = server.start_until_marked(&words(&erasure(file, "90")), "erasing_id");
+    server.run("orgs disable acme --wait 0");
+    let erase = server.start_until_marked(&erasure(file, "90"), "erasing_id");
     assert!(Path::new(&format!("{file}.partial")).is_file());
     erase
 }
@@ -35,20 +34,20 @@ fn an_erasure_that_was_killed_is_continued_with_another_file() {
     process.kill().unwrap();
     process.wait().unwrap();
 
-    let enable = server.output(&["orgs", "enable", "acme"]);
+    let enable = server.output("orgs enable acme");
     assert_fails(&enable, "is being erased: it cannot be enabled again");
-    let again = server.output(&words(&erasure(&file, "0")));
+    let again = server.output(&erasure(&file, "0"));
     assert_usage_error(&again, "export.jsonl.partial, or was interrupted");
-    assert!(!server.records(&["list", "models"]).is_empty());
+    assert!(!server.records("list models").is_empty());
     let other = folder.path().join("other.jsonl");
     let other = other.to_str().unwrap();
-    server.run(&words(&erasure(other, "0")));
+    server.run(&erasure(other, "0"));
 
     for table in Table::ALL {
         assert_eq!(server.count(table.logical_id), 0, "{}", table.noun);
     }
     assert!(fs::read_to_string(other).unwrap().lines().count() > 5);
-    assert_usage_error(&server.output(&words(&erasure(other, "0"))), "exists");
+    assert_usage_error(&server.output(&erasure(other, "0")), "exists");
 }
 
 /// The arguments of each kind of removal. Each removes one record.
@@ -68,7 +67,7 @@ fn removals() -> [&'static str; 7] {
 fn each_removal_is_undone_from_its_file() {
     let server = Server::with_records();
     let all = || -> BTreeSet<String> {
-        let export = server.run(&["orgs", "export", "acme"]);
+        let export = server.run("orgs export acme");
         export.lines().map(str::to_owned).collect()
     };
     let before = all();
@@ -78,19 +77,19 @@ fn each_removal_is_undone_from_its_file() {
         let file = folder.path().join(number.to_string());
         let file = file.to_str().unwrap().to_owned();
         let line = format!("{removal} --org acme --export {file}");
-        let removed = server.json(&words(&line));
+        let removed = server.json(&line);
         assert_eq!(removed["removed_by"], server.operator(), "{removed}");
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(before.contains(text.trim_end()), "{text}");
         // Another undo must not restore what this file has.
-        assert_usage_error(&server.output(&words(&line)), "exists: choose another file");
+        assert_usage_error(&server.output(&line), "exists: choose another file");
         files.push(file);
     }
     assert_eq!(all().len() + files.len(), before.len());
     // The team comes before its members.
     for file in files.iter().rev() {
-        server.run(&["restore", "--from", file]);
+        server.run(&format!("restore --from {file}"));
     }
     assert_eq!(all().len(), before.len());
 }
@@ -102,11 +101,11 @@ fn nothing_changes_if_the_export_cannot_be_written_or_nothing_is_found() {
     let before = server.valid_records();
     for removal in removals() {
         let unwritable = format!("{removal} --org acme --export missing/export.jsonl");
-        let output = server.output(&words(&unwritable));
+        let output = server.output(&unwritable);
         assert_fails(&output, "cannot write missing/export.jsonl");
     }
     let missing = format!("remove voice --org acme nobody --export {file}");
-    assert_fails(&server.output(&words(&missing)), "does not exist");
+    assert_fails(&server.output(&missing), "does not exist");
     assert_eq!(server.valid_records(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -115,11 +114,10 @@ fn nothing_changes_if_the_export_cannot_be_written_or_nothing_is_found() {
 #[test]
 fn nothing_is_deleted_if_the_export_fails() {
     let network = Network::with_team(&["ada"]);
-    let acme = fixtures::disabled_organization("acme");
-    network.dynamodb.put(Table::ORGANIZATIONS, acme);
+    network.disable_acme();
     let (folder, file) = new_file();
     let path = file.clone();
-    let output = network.run(&erasure(&file, "0"), move |action, _| {
+    let output = network.output_if(&erasure(&file, "0"), move |action, _| {
         if action == "dynamodb:UpdateItem" {
             fs::write(&path, "other").unwrap();
         }

@@ -24,11 +24,9 @@ fn a_scope_selects_exactly_its_records() {
             put(Table::TEAM_MEMBERS, member);
         }
     }
-    let list = |scope: &str| network.run(&format!("list {scope}"), |_, _| true);
     let count = |scope: &str| {
-        let output = list(&format!("{scope} --json"));
-        let records: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-        records.len()
+        let records = network.json(&format!("list {scope}"));
+        records.as_array().unwrap().len()
     };
     for (scope, expected) in [
         ("teams", 4),
@@ -43,16 +41,16 @@ fn a_scope_selects_exactly_its_records() {
     }
     for table in listed_tables() {
         assert_eq!(count(&format!("{} --org acm", table.noun)), 0);
-        let output = list(&format!("{} --org ac", table.noun));
+        let output = network.output(&format!("list {} --org ac", table.noun));
         assert_fails(&output, "there is no organization ac:");
     }
-    let output = list("voices --org acme --project apollo");
+    let output = network.output("list voices --org acme --project apollo");
     assert_usage_error(&output, "voices can only be filtered by --org");
 }
 
 #[test]
 fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
-    let server = Server::start(&[]);
+    let server = Server::start();
     server.send_events();
     for (kind, columns, values) in [
         ("data-stores", "ORG DATA_STORE", "acme"),
@@ -60,7 +58,7 @@ fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
         ("members", "ORG PROJECT TEAM USER", "acme apollo"),
         ("models", "ORG MODEL_TYPE MODEL", "acme"),
     ] {
-        let list = server.run(&["list", kind]);
+        let list = server.run(&format!("list {kind}"));
         let lines = list.lines().map(|line| line.split_whitespace().collect());
         let lines: Vec<Vec<_>> = lines.collect();
         assert!(lines[0].join(" ").starts_with(columns), "{list}");
@@ -69,74 +67,60 @@ fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
         assert!(list.contains(" ago"), "{list}");
         assert!(!list.contains(['#', '\u{1b}']), "{list:?}");
     }
-    let team = &server.records(&["list", "teams"])[0];
+    let team = &server.records("list teams")[0];
     assert_eq!(team["org_id"], "acme");
     assert_eq!(team["project"], "acme#apollo");
 }
 
-/// Anyone who knows an organization's id can store text that an operator lists. `terminals` tests the
-/// other commands.
+/// Anyone who knows an organization's id can store text that an operator lists. `terminals` tests
+/// the other commands.
 #[test]
-fn stored_text_is_listed_in_one_line_and_cannot_control_the_terminal() {
-    let server = Server::start(&[]);
+fn stored_text_is_listed_in_one_line_with_escapes_for_what_is_hidden() {
+    let server = Server::start();
     let harmless = "Zoë 市场\u{3000}﷽ é\u{301} 🎉\u{fe0f}";
-    let name = "a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
-    let description = format!("one\ntwo\tthree {harmless}");
-    let body = json!({ "dataStoreName": name, "dataStoreDescription": description }).to_string();
+    let description = format!("a\u{202e}b\u{200b}c\u{e0041}\n\t{harmless}");
+    let body = json!({ "dataStoreName": "a", "dataStoreDescription": description }).to_string();
     let response = server.post("/api/v1/org/acme/dataStores/create", None, &body);
     assert_eq!(response.status, 204);
 
-    let list = server.run(&["list", "data-stores"]);
+    let list = server.run("list data-stores");
 
     assert_eq!(list.lines().count(), 2, "{list}");
-    let escaped = r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}";
-    let escaped_description = format!(r"one\ntwo\tthree {harmless}");
-    assert!(
-        list.contains(escaped) && list.contains(&escaped_description),
-        "{list}"
-    );
-    let hidden = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}'];
-    let json = server.run(&["list", "data-stores", "--json"]);
-    assert!(
-        !list.contains(hidden) && !json.contains(hidden),
-        "{list:?}, {json:?}"
-    );
+    let escaped = format!(r"a\u{{202e}}b\u{{200b}}c\u{{e0041}}\n\t{harmless}");
+    assert!(list.contains(&escaped), "{list}");
+    let json = server.run("list data-stores --json");
+    let hides = |text: &str| !text.contains(['\u{202e}', '\u{200b}', '\u{e0041}']);
+    assert!(hides(&list) && hides(&json), "{list:?}, {json:?}");
     let records: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(records[0]["data_store_name"], name);
+    assert_eq!(records[0]["data_store_description"], *description);
 }
 
 #[test]
 fn pages_together_contain_every_record_once() {
-    let server = Server::start(&[]);
+    let server = Server::start();
     for number in 0..7 {
-        let name = format!("Store {number}");
-        assert_eq!(server.create_data_store("acme", &server.key, &name), 204);
+        server.create_demo_store(&format!("Store {number}"));
     }
-    let all = server.records(&["list", "data-stores"]);
-    for scope in [&[][..], &["--org", "acme"]] {
+    let all = server.records("list data-stores");
+    for scope in ["", "--org acme"] {
+        let list = format!("list data-stores {scope} --limit 3");
         let mut records: Vec<Value> = Vec::new();
-        let mut cursor = None::<String>;
+        let mut page = server.json(&list);
         loop {
-            let mut arguments = vec!["list", "data-stores", "--limit", "3"];
-            arguments.extend(scope);
-            if let Some(cursor) = &cursor {
-                arguments.extend(["--after", cursor]);
-            }
-            let page = server.json(&arguments);
             let found = page["records"].as_array().unwrap();
             assert!(found.len() <= 3, "{page}");
             records.extend(found.iter().cloned());
             let Some(next) = page["next"].as_str() else {
                 break;
             };
-            cursor = Some(next.to_owned());
+            page = server.json(&format!("{list} --after {next}"));
         }
         records.sort_by_key(|record| record["data_store_id"].to_string());
         assert_eq!(records, all);
     }
 
-    for cursor in ["", "nonsense", "W10", "eyJhIjoxfQ"] {
-        let invalid = server.output(&["list", "data-stores", "--limit", "3", "--after", cursor]);
+    for cursor in ["nonsense", "W10", "eyJhIjoxfQ"] {
+        let invalid = server.output(&format!("list data-stores --limit 3 --after {cursor}"));
         assert_usage_error(&invalid, "use the cursor that the previous page printed");
     }
 }
@@ -144,7 +128,7 @@ fn pages_together_contain_every_record_once() {
 /// DynamoDB returns at most a megabyte at once. The index has a longer key than the table.
 #[test]
 fn pages_of_large_records_in_an_index_contain_every_record_once() {
-    let server = Server::start(&[]);
+    let server = Server::start();
     let scan = server.dynamodb("Scan", &json!({ "TableName": "KeysTable" }));
     let mut key = scan["Items"][0].clone();
     key["label"] = json!({ "S": "x".repeat(300_000) });
@@ -153,17 +137,13 @@ fn pages_of_large_records_in_an_index_contain_every_record_once() {
         server.dynamodb("PutItem", &json!({ "TableName": "KeysTable", "Item": key }));
     }
     let list = "keys list --org acme --limit 4";
-    let list: Vec<_> = list.split(' ').collect();
-    let first = server.json(&list);
-    let after = ["--after", first["next"].as_str().unwrap()];
-    let second = server.json(&[&list[..], &after].concat());
+    let first = server.json(list);
+    let next = first["next"].as_str().unwrap();
+    let second = server.json(&format!("{list} --after {next}"));
     let pages = [&first, &second].map(|page| page["records"].as_array().unwrap());
     assert_eq!(pages.map(Vec::len), [4, 1]);
-    let ids: HashSet<_> = pages
-        .into_iter()
-        .flatten()
-        .map(|key| key["key_id"].to_string())
-        .collect();
+    let keys = pages.into_iter().flatten();
+    let ids: HashSet<_> = keys.map(|key| key["key_id"].to_string()).collect();
     assert_eq!(ids.len(), 5);
 }
 
@@ -179,21 +159,17 @@ fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
         let member = fixtures::member("acme", "apollo", id, "Zoë \"7\"");
         put(Table::TEAM_MEMBERS, member);
     }
-    let list = |options: &str| {
-        let list = format!("list members --limit 1 --json {options}");
-        network.run(&list, |_, _| true)
-    };
-    let page = |options: &str| -> Value { serde_json::from_slice(&list(options).stdout).unwrap() };
-    let first = page("--org acme");
+    let list = "list members --limit 1 --org";
+    let first = network.json(&format!("{list} acme"));
     assert_eq!(first["records"][0]["team_id"], "a");
     let cursor = first["next"].as_str().unwrap();
     let is_safe_in_a_shell = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     assert!(cursor.chars().all(is_safe_in_a_shell), "{cursor}");
 
     network.dynamodb.delete(Table::TEAMS, &teams[0]);
-    let second = page(&format!("--org acme --after {cursor}"));
+    let second = network.json(&format!("{list} acme --after {cursor}"));
 
     assert_eq!(second["records"][0]["team_id"], "b");
-    let foreign = list(&format!("--org globex --after {cursor}"));
+    let foreign = network.output(&format!("{list} globex --after {cursor}"));
     assert_usage_error(&foreign, "the cursor is of another list");
 }

@@ -4,7 +4,6 @@
 mod deployments;
 mod docs;
 mod doctor;
-mod env;
 mod exports;
 mod help;
 mod interference;
@@ -16,7 +15,6 @@ mod orgs;
 mod permissions;
 mod remove;
 mod restore;
-mod rotation;
 mod schemas;
 mod server;
 mod terminals;
@@ -26,33 +24,46 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-/// A command without any environment variables.
-fn workspacectl(arguments: &[&str]) -> Command {
+/// A region and credentials of AWS.
+const AWS: [(&str, &str); 3] = [
+    ("AWS_REGION", "us-east-1"),
+    ("AWS_ACCESS_KEY_ID", "local"),
+    ("AWS_SECRET_ACCESS_KEY", "local"),
+];
+
+/// A command without any environment variables, from its line.
+fn workspacectl(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_workspacectl"));
-    command.args(arguments).env_clear().stdin(Stdio::null());
+    command.args(words(line)).env_clear().stdin(Stdio::null());
     command
 }
 
 const ROOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/store/amazon-roots.pem");
 
 /// A command on a stack. The services of AWS listen at a URL.
-fn on_stack(url: &str, arguments: &[&str]) -> Command {
-    let mut command = workspacectl(&[&["--stack", "stack"], arguments].concat());
-    command.env("AWS_ENDPOINT_URL", url).envs([
-        ("AWS_REGION", "us-east-1"),
-        ("AWS_ACCESS_KEY_ID", "local"),
-        ("AWS_SECRET_ACCESS_KEY", "local"),
-        // Few certificates, so that the command starts in half of the time.
-        ("SSL_CERT_FILE", ROOTS),
-    ]);
+fn on_stack(url: &str, line: &str) -> Command {
+    let mut command = workspacectl(&format!("--stack stack {line}"));
+    command.env("AWS_ENDPOINT_URL", url).envs(AWS);
+    // Few certificates, so that the command starts in half of the time.
+    command.env("SSL_CERT_FILE", ROOTS);
     command
 }
 
 /// The arguments in a line. None of them contains a space, but they can contain other white space.
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').filter(|word| !word.is_empty()).collect()
+}
+
+/// The file of `orgs export` that has these records.
+fn export_of(records: &[(Table, Value)]) -> String {
+    let lines = records.iter().map(|(table, record)| {
+        let line = json!({ "table": table.noun, "record": record });
+        format!("{line}\n")
+    });
+    lines.collect()
 }
 
 /// What a command printed.

@@ -11,24 +11,26 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use aws_sdk_dynamodb::config::http::HttpRequest;
 use aws_smithy_types::{DateTime, date_time::Format};
 use axum::{
     Router,
     http::{HeaderMap, StatusCode, Uri, header::DATE},
 };
 use serde_json::{Value, json};
-use test_support::fixtures;
+use test_support::{fixtures, simulation::new_request};
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
 use workspace_local::{dynamodb::DynamoDb, gateway};
 use workspace_management::{
     auth::AnonymousOperations,
     service::Service,
-    store::{Store, Table, TableNames},
+    store::{Store, Table},
 };
-use workspace_records::{local::sdk_config, schemas};
+use workspace_records::{
+    local::{sdk_config, table_names},
+    schemas,
+};
 
-use crate::{kill, words, workspacectl};
+use crate::{kill, workspacectl};
 
 /// The status and the body of a response.
 type Response = (u16, String);
@@ -103,11 +105,17 @@ impl Network {
         network
     }
 
+    /// Disables `acme`, so that it can be erased.
+    pub(crate) fn disable_acme(&self) {
+        let acme = fixtures::disabled_organization("acme");
+        self.dynamodb.put(Table::ORGANIZATIONS, acme);
+    }
+
     /// A network with a stack whose API works.
     pub(crate) fn with_api() -> Self {
         let mut network = Self::new();
         let dynamodb = network.listen(|_, _| true);
-        let url = network.serve_api(&dynamodb, None);
+        let url = network.serve_api(&dynamodb);
         network.stack.outputs.insert("ApiUrl", url);
         network
     }
@@ -135,13 +143,25 @@ impl Network {
         self.serve(Router::new().fallback(respond))
     }
 
+    /// Runs a command.
+    pub(crate) fn output(&self, line: &str) -> Output {
+        self.output_if(line, |_, _| true)
+    }
+
+    /// Runs a command with `--json` and returns what it printed.
+    pub(crate) fn json(&self, line: &str) -> Value {
+        let output = self.output(&format!("{line} --json"));
+        assert!(output.status.success(), "{line}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
     /// Runs a command, and handles its requests as [`Self::listen`].
-    pub(crate) fn run(
+    pub(crate) fn output_if(
         &self,
         line: &str,
         is_allowed: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     ) -> Output {
-        let mut command = workspacectl(&words(line));
+        let mut command = workspacectl(line);
         command.env("AWS_ENDPOINT_URL_DYNAMODB", self.listen(is_allowed));
         command.output().unwrap()
     }
@@ -151,7 +171,7 @@ impl Network {
     pub(crate) fn kill_at(&self, request: usize, is_handled: bool, line: &str) -> Output {
         let (dynamodb, stack) = (self.dynamodb.clone(), self.stack.clone());
         let (id, count) = (Arc::new(OnceLock::new()), AtomicUsize::new(0));
-        let process_id = Arc::clone(&id);
+        let process_id = id.clone();
         let url = self.listen(move |action, body| {
             let is_last = count.fetch_add(1, Ordering::SeqCst) == request;
             if is_last && is_handled {
@@ -162,7 +182,7 @@ impl Network {
             }
             !is_last
         });
-        let mut command = workspacectl(&words(line));
+        let mut command = workspacectl(line);
         command.env("AWS_ENDPOINT_URL_DYNAMODB", url);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let process = command.spawn().unwrap();
@@ -170,21 +190,9 @@ impl Network {
         process.wait_with_output().unwrap()
     }
 
-    /// Serves the API on a DynamoDB, and returns its URL. The name of one table can be wrong.
-    pub(crate) fn serve_api(&self, dynamodb: &str, wrong: Option<Table>) -> String {
-        let name = |table: Table| {
-            let is_wrong = wrong == Some(table);
-            Ok::<_, ()>(
-                if is_wrong {
-                    "NoTable"
-                } else {
-                    table.logical_id
-                }
-                .to_owned(),
-            )
-        };
-        let tables = TableNames::new(name).unwrap();
-        let store = Store::new(sdk_config(dynamodb), tables, Duration::ZERO);
+    /// Serves the API on a DynamoDB, and returns its URL.
+    pub(crate) fn serve_api(&self, dynamodb: &str) -> String {
+        let store = Store::new(sdk_config(dynamodb), table_names(), Duration::ZERO);
         let service = Service::new(store, AnonymousOperations::Denied);
         self.serve(gateway::routes(Arc::new(service), None, None).unwrap())
     }
@@ -232,16 +240,11 @@ fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Resp
             let backups = json!({
                 "ContinuousBackupsStatus": "ENABLED", "PointInTimeRecoveryDescription": recovery,
             });
-            return (
-                200,
-                json!({ "ContinuousBackupsDescription": backups }).to_string(),
-            );
+            let response = json!({ "ContinuousBackupsDescription": backups });
+            return (200, response.to_string());
         }
         _ if service == "dynamodb" => {
-            let mut request = HttpRequest::new(body.into());
-            let target = format!("DynamoDB_20120810.{name}");
-            request.headers_mut().insert("x-amz-target", target);
-            let response = dynamodb.handle(&request);
+            let response = dynamodb.handle(&new_request(name, body.to_owned()));
             let body = response.body().bytes().unwrap().to_vec();
             return (response.status().as_u16(), String::from_utf8(body).unwrap());
         }
@@ -252,44 +255,46 @@ fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Resp
         "sts:GetCallerIdentity" => "<Arn>arn:aws:iam::123456789012:user/ada</Arn>".to_owned(),
         "cloudformation:DescribeStacks" => {
             let outputs = stack.outputs.iter().map(|(key, value)| {
-                format!(
-                    "<member><OutputKey>{key}</OutputKey>\
-                    <OutputValue>{value}</OutputValue></member>"
-                )
+                format!("<OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue>")
             });
-            let outputs: String = outputs.collect();
             let is_protected = stack.has_termination_protection;
-            format!(
-                "<Stacks><member><StackName>stack</StackName>\
+            let stack = format!(
+                "<StackName>stack</StackName>\
                 <CreationTime>2026-01-01T00:00:00Z</CreationTime>\
                 <StackStatus>CREATE_COMPLETE</StackStatus>\
-                <EnableTerminationProtection>{is_protected}</EnableTerminationProtection>\
-                <Outputs>{outputs}</Outputs></member></Stacks>"
-            )
+                <EnableTerminationProtection>{is_protected}</EnableTerminationProtection>{}",
+                list("Outputs", outputs)
+            );
+            list("Stacks", [stack])
         }
         "cloudformation:ListStackResources" => {
             let tables = Table::ALL.iter().map(|table| table.logical_id);
             let resources = tables.chain(["Function"]).map(|id| {
                 format!(
-                    "<member><LogicalResourceId>{id}</LogicalResourceId>\
-                    <PhysicalResourceId>{id}</PhysicalResourceId></member>"
+                    "<LogicalResourceId>{id}</LogicalResourceId>\
+                    <PhysicalResourceId>{id}</PhysicalResourceId>"
                 )
             });
-            let resources: String = resources.collect();
-            format!("<StackResourceSummaries>{resources}</StackResourceSummaries>")
+            list("StackResourceSummaries", resources)
         }
         "sns:ListSubscriptionsByTopic" => {
-            let subscriptions = stack
-                .subscriptions
-                .iter()
-                .map(|arn| format!("<member><SubscriptionArn>{arn}</SubscriptionArn></member>"));
-            let subscriptions: String = subscriptions.collect();
-            format!("<Subscriptions>{subscriptions}</Subscriptions>")
+            let arns = stack.subscriptions.iter();
+            let arns = arns.map(|arn| format!("<SubscriptionArn>{arn}</SubscriptionArn>"));
+            list("Subscriptions", arns)
         }
         _ => panic!("no command is expected to send {action}"),
     };
     let body = format!("<{name}Result>{result}</{name}Result>");
     (200, format!("<{name}Response>{body}</{name}Response>"))
+}
+
+/// A list in XML.
+fn list(name: &str, members: impl IntoIterator<Item = String>) -> String {
+    let members = members.into_iter();
+    let members: String = members
+        .map(|member| format!("<member>{member}</member>"))
+        .collect();
+    format!("<{name}>{members}</{name}>")
 }
 
 fn deny(action: &str) -> Response {

@@ -3,39 +3,40 @@
 use std::fs::{self, OpenOptions};
 
 use serde_json::{Value, json};
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, network::Network, server::Server, words};
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server};
 
 /// A service with a record of every kind, and a second organization whose id begins like the first.
 fn with_acme2() -> Server {
     let server = Server::with_records();
-    server.run(&["orgs", "create", "acme2"]);
-    let key = server.run(&["keys", "create", "--org", "acme2"]);
-    let path = "/api/v1/project/acme2/apollo/createNewTeamOnProject";
-    let body = r#"{"teamName":"Research Team"}"#;
-    assert_eq!(server.post(path, Some(key.trim()), body).status, 204);
-    let status = server.create_data_store("acme2", key.trim(), "Papers");
-    assert_eq!(status, 204);
+    server.run("orgs create acme2");
+    let key = server.run("keys create --org acme2");
+    assert_eq!(
+        server.create_team("acme2", key.trim(), "Research Team"),
+        204
+    );
+    assert_eq!(server.create_data_store("acme2", key.trim(), "Papers"), 204);
     server
 }
 
 #[test]
 fn an_organization_is_registered_only_once() {
-    let server = Server::start(&[]);
+    let server = Server::start();
 
-    assert_eq!(server.run(&["orgs", "create", "globex"]), "globex\n");
-    let organizations = server.records(&["orgs", "list"]);
-    let again = server.output(&["orgs", "create", "globex"]);
+    assert_eq!(server.run("orgs create globex"), "globex\n");
+    let organizations = server.records("orgs list");
+    let again = server.output("orgs create globex");
     assert_fails(&again, "globex is already registered: choose another id");
-    let invalid = server.output(&["orgs", "create", "."]);
+    let invalid = server.output("orgs create .");
     assert_usage_error(&invalid, "use 1 to 128 of A-Z a-z 0-9");
-    let if_absent = ["orgs", "create", "globex", "--if-absent"];
-    assert_eq!(server.run(&if_absent), "globex\n");
-    assert_eq!(server.json(&if_absent)["created"], false);
+    let if_absent = "orgs create globex --if-absent";
+    assert_eq!(server.run(if_absent), "globex\n");
+    assert_eq!(server.json(if_absent)["created"], false);
 
-    assert_eq!(server.records(&["orgs", "list"]), organizations);
-    let hooli = server.json(&["orgs", "create", "hooli", "--if-absent"]);
+    assert_eq!(server.records("orgs list"), organizations);
+    let hooli = server.json("orgs create hooli --if-absent");
     assert_eq!(hooli["created"], true);
     assert_eq!(hooli["created_by"], server.operator());
     let ids: Vec<_> = organizations.iter().map(|org| &org["org_id"]).collect();
@@ -45,16 +46,15 @@ fn an_organization_is_registered_only_once() {
 #[test]
 fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     let server = Server::with_records();
-    let state = || server.records(&["orgs", "show", "acme"]).remove(0);
+    let state = || server.records("orgs show acme").remove(0);
     assert_eq!(state()["state"], "enabled");
 
-    let output = server.output(&["orgs", "disable", "acme", "--wait", "0", "--json"]);
+    let output = server.output("orgs disable acme --wait 0 --json");
 
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        message.contains("within 60 seconds") && message.contains("within 90 seconds"),
-        "{message}"
-    );
+    for limit in ["within 60 seconds", "within 90 seconds"] {
+        assert!(message.contains(limit), "{message}");
+    }
     let disabled: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(disabled["disabled_by"], server.operator());
     assert_eq!(state()["state"], "disabled");
@@ -66,43 +66,41 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
         };
         assert!(response.body.contains(code), "{}", response.body);
     }
-    let key = ["keys", "create", "--org", "acme"];
-    let created = server.output(&key);
-    assert_fails(&created, "is disabled: it cannot get new keys");
-    let rotate = ["keys", "rotate", "acmeDemoKey1"];
-    assert_fails(&server.output(&rotate), "is disabled");
+    let key = "keys create --org acme";
+    assert_fails(&server.output(key), "is disabled: it cannot get new keys");
+    let rotate = server.output("keys rotate acmeDemoKey1");
+    assert_fails(&rotate, "is disabled");
     let before = state();
-    server.run(&words("orgs disable acme --wait 0"));
+    server.run("orgs disable acme --wait 0");
     assert_eq!(state(), before);
 
-    server.run(&["orgs", "enable", "acme"]);
+    server.run("orgs enable acme");
     assert_eq!(state()["enabled_by"], server.operator());
     assert!(state()["disabled_at"].is_null());
     server.send_events();
-    server.run(&key);
+    server.run(key);
 }
 
 #[test]
 fn an_organization_is_shown_with_the_number_of_its_records() {
     let server = with_acme2();
     for number in 0..3 {
-        let name = format!("Store {number}");
-        assert_eq!(server.create_data_store("acme", &server.key, &name), 204);
+        server.create_demo_store(&format!("Store {number}"));
     }
-    let shown = &server.records(&["orgs", "show", "acme"])[0]["records"];
+    let shown = &server.records("orgs show acme")[0]["records"];
     for (kind, count) in shown.as_object().unwrap() {
         let list = match kind.as_str() {
-            "keys" => vec!["keys", "list", "--org", "acme"],
-            kind => vec!["list", kind, "--org", "acme"],
+            "keys" => "keys list --org acme",
+            kind => &format!("list {kind} --org acme"),
         };
-        assert_eq!(*count, json!(server.records(&list).len()), "{kind}");
+        assert_eq!(*count, json!(server.records(list).len()), "{kind}");
     }
     assert_eq!(shown.as_object().unwrap().len(), Table::ALL.len() - 1);
     assert_eq!(shown["data-stores"], 4);
-    let other = &server.records(&["orgs", "show", "acme2"])[0]["records"];
+    let other = &server.records("orgs show acme2")[0]["records"];
     assert_eq!((&other["keys"], &other["voices"]), (&json!(1), &json!(0)));
 
-    let table = server.run(&["orgs", "show", "acme"]);
+    let table = server.run("orgs show acme");
     let lines = table.lines().map(|line| line.split_whitespace().collect());
     let lines: Vec<Vec<_>> = lines.collect();
     let column = lines[2].iter().position(|name| *name == "DATA-STORES");
@@ -112,7 +110,6 @@ fn an_organization_is_shown_with_the_number_of_its_records() {
 #[test]
 fn a_missing_organization_is_not_created() {
     let network = Network::new();
-    let run = |line: &str| network.run(line, |_, _| true);
     for line in [
         "orgs show nope",
         "orgs disable nope",
@@ -123,9 +120,9 @@ fn a_missing_organization_is_not_created() {
         "keys revoke --all --org nope --yes",
         "list teams --org nope",
     ] {
-        assert_fails(&run(line), "there is no organization nope");
+        assert_fails(&network.output(line), "there is no organization nope");
     }
-    let create = run("keys create --org nope");
+    let create = network.output("keys create --org nope");
     assert_fails(&create, "the organization nope is not registered");
     assert!(network.dynamodb.records(Table::ORGANIZATIONS).is_empty());
 }
@@ -134,10 +131,8 @@ fn a_missing_organization_is_not_created() {
 fn lines(export: &str) -> Vec<(String, Value)> {
     let lines = export.lines().map(|line| {
         let mut line: Value = serde_json::from_str(line).unwrap();
-        (
-            line["table"].as_str().unwrap().to_owned(),
-            line["record"].take(),
-        )
+        let table = line["table"].as_str().unwrap().to_owned();
+        (table, line["record"].take())
     });
     lines.collect()
 }
@@ -145,7 +140,7 @@ fn lines(export: &str) -> Vec<(String, Value)> {
 #[test]
 fn an_export_has_every_record_of_one_organization_and_no_digest() {
     let server = with_acme2();
-    let export = lines(&server.run(&["orgs", "export", "acme"]));
+    let export = lines(&server.run("orgs export acme"));
 
     for table in Table::ALL {
         let is_own = |(name, _): &&(String, Value)| name == table.noun;
@@ -157,7 +152,7 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     assert!(!text.contains("secret_sha256"), "{text}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("export.jsonl");
-    let write = ["orgs", "export", "acme", "--out", file.to_str().unwrap()];
+    let write = format!("orgs export acme --out {}", file.display());
     server.run(&write);
     assert_usage_error(&server.output(&write), "exists: choose another file");
     assert_eq!(lines(&fs::read_to_string(&file).unwrap()), export);
@@ -167,15 +162,15 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
 /// A device, a pipe or a folder must not be replaced by a file.
 #[test]
 fn an_export_replaces_nothing_and_reports_a_closed_output() {
-    let server = Server::start(&[]);
+    let server = Server::start();
     let folder = tempfile::tempdir().unwrap();
     for path in ["/dev/stdout", folder.path().to_str().unwrap()] {
-        let output = server.output(&["orgs", "export", "acme", "--out", path]);
+        let output = server.output(&format!("orgs export acme --out {path}"));
         assert_usage_error(&output, "exists: choose another file");
     }
     assert!(folder.path().is_dir());
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut export = server.command(&["orgs", "export", "acme"]);
+    let mut export = server.command("orgs export acme");
     let output = export.stdout(full).output().unwrap();
     assert_fails(&output, "cannot write standard output");
 }
@@ -183,34 +178,33 @@ fn an_export_replaces_nothing_and_reports_a_closed_output() {
 #[test]
 fn an_organization_is_erased_completely_and_others_stay() {
     let server = with_acme2();
-    let others = server.run(&["orgs", "export", "acme2"]);
+    let others = server.run("orgs export acme2");
     let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (file, unwritable) = (path("export.jsonl"), path("missing/export.jsonl"));
-    let erase = words("orgs erase acme --wait 0 --yes --export");
-    let with_export = [&erase[..], &[&*file]].concat();
+    let erase = "orgs erase acme --wait 0 --yes --export";
+    let file = folder.path().join("export.jsonl");
+    let with_export = format!("{erase} {}", file.display());
 
     let enabled = server.output(&with_export);
     assert_fails(&enabled, "run `workspacectl orgs disable acme` first");
-    server.run(&words("orgs disable acme --wait 0"));
-    let export = server.run(&["orgs", "export", "acme"]);
-    let failed = server.output(&[&erase[..], &[&*unwritable]].concat());
+    server.run("orgs disable acme --wait 0");
+    let export = server.run("orgs export acme");
+    let failed = server.output(&format!("{erase} missing/export.jsonl"));
     assert_fails(&failed, "missing/export.jsonl.partial: No such file");
     // Nothing was marked.
-    assert_eq!(server.run(&["orgs", "export", "acme"]), export);
-    let shown = server.records(&["orgs", "show", "acme"]);
+    assert_eq!(server.run("orgs export acme"), export);
+    let shown = server.records("orgs show acme");
     assert_eq!(shown[0]["state"], "disabled");
     let erased = server.json(&with_export);
 
     assert_eq!(erased["erased_by"], server.operator());
     assert_eq!(erased["deleted"], lines(&export).len());
     assert_eq!(fs::read_to_string(&file).unwrap(), export);
-    assert_eq!(server.run(&["orgs", "export", "acme2"]), others);
-    let again = server.output(&words("orgs erase acme --without-export --yes"));
+    assert_eq!(server.run("orgs export acme2"), others);
+    let again = server.output("orgs erase acme --without-export --yes");
     assert_fails(&again, "there is no organization acme:");
-    assert_eq!(server.create_data_store("acme", &server.key, "a"), 401);
-    server.run(&["orgs", "create", "acme"]);
-    assert_eq!(lines(&server.run(&["orgs", "export", "acme"])).len(), 1);
+    assert_eq!(server.create_data_store("acme", DEMO_KEY, "a"), 401);
+    server.run("orgs create acme");
+    assert_eq!(lines(&server.run("orgs export acme")).len(), 1);
 }
 
 /// `restore` compares the times of records with that of their organization.
@@ -223,7 +217,7 @@ fn no_organization_is_registered_with_a_wrong_clock() {
     ] {
         let mut network = Network::new();
         network.behind = behind;
-        let output = network.run("orgs create globex", |_, _| true);
+        let output = network.output("orgs create globex");
         let count = network.dynamodb.records(Table::ORGANIZATIONS).len();
         assert_eq!(count, usize::from(error.is_empty()));
         if !error.is_empty() {

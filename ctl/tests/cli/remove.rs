@@ -2,39 +2,37 @@
 
 use serde_json::{Value, json};
 use test_support::fixtures;
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
 use crate::{
-    assert_fails, assert_usage_error, network::Network, server::Server, text, words, workspacectl,
+    assert_fails, assert_usage_error, network::Network, server::Server, text, unused_url,
+    workspacectl,
 };
 
 #[test]
 fn a_team_is_removed_with_its_members_and_can_be_created_again() {
     let server = Server::with_records();
-    let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
-    let create = |name: &str| {
-        let body = json!({ "teamName": name }).to_string();
-        server.post(path, Some(&server.key), &body).status
-    };
+    let create = |name| server.create_team("acme", DEMO_KEY, name);
     let members = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
     let body = r#"{"usersAddingToTeam":[{"userid":"zoe"}]}"#;
-    let add = || server.post(members, Some(&server.key), body).status;
+    let add = || server.post(members, Some(DEMO_KEY), body).status;
     assert_eq!(add(), 204);
     assert_eq!(create("Research Team 2"), 204);
-    let remove = words("remove team --org acme --project apollo research-team --wait 0");
+    let remove = "remove team --org acme --project apollo research-team --wait 0";
 
-    assert_usage_error(&server.output(&remove), "confirm it with --yes");
-    assert_eq!(server.records(&["list", "teams"]).len(), 2);
-    let removed = server.json(&[&remove[..], &["--yes"]].concat());
+    assert_usage_error(&server.output(remove), "confirm it with --yes");
+    assert_eq!(server.records("list teams").len(), 2);
+    let removed = server.json(&format!("{remove} --yes"));
 
     assert_eq!(removed["members"], 3, "{removed}");
-    assert!(server.records(&["list", "members"]).is_empty());
-    assert_eq!(server.records(&["list", "teams"]).len(), 1);
+    assert!(server.records("list members").is_empty());
+    assert_eq!(server.records("list teams").len(), 1);
     assert_eq!(add(), 404);
 
     assert_eq!(create("Research Team"), 204);
     assert_eq!(add(), 204);
-    assert_eq!(server.records(&["list", "members"]).len(), 1);
+    assert_eq!(server.records("list members").len(), 1);
 }
 
 #[test]
@@ -49,23 +47,19 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
             put(Table::TEAM_MEMBERS, member);
         }
     }
-    let run = |line: &str| network.run(line, |_, _| true);
-    let list = run("list members --org acme --user zoe --json");
-    let listed: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
-    assert_eq!(listed.len(), 2);
+    let listed = network.json("list members --org acme --user zoe");
+    assert_eq!(listed.as_array().unwrap().len(), 2);
     let remove = "remove member --all-teams zoe --org acme";
 
-    assert_usage_error(&run(remove), "confirm it with --yes");
-    let output = run(&format!("{remove} --yes --json"));
+    assert_usage_error(&network.output(remove), "confirm it with --yes");
+    let output = network.output(&format!("{remove} --yes --json"));
     assert!(output.status.success(), "{output:?}");
     let removed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(removed["teams"], json!(["acme#apollo#a", "acme#apollo#b"]));
     let message = text(&output.stderr);
-    assert!(
-        message.contains("zoe was removed from 2 teams of acme\n"),
-        "{message}"
-    );
-    let again = run(&format!("{remove} --yes"));
+    let expected = "zoe was removed from 2 teams of acme\n";
+    assert!(message.contains(expected), "{message}");
+    let again = network.output(&format!("{remove} --yes"));
     assert_fails(&again, "zoe is in no team of acme");
     let left = network.dynamodb.records(Table::TEAM_MEMBERS);
     assert_eq!(left.len(), 7);
@@ -81,28 +75,25 @@ fn a_record_whose_delete_is_repeated_was_removed() {
     network.dynamodb.put(Table::MODELS, &model);
     let dynamodb = network.dynamodb.clone();
     let remove = "remove model --org acme --type chat gpt-4o";
-    let output = network.run(remove, move |action, _| {
+    let output = network.output_if(remove, move |action, _| {
         if action == "dynamodb:DeleteItem" {
             dynamodb.delete(Table::MODELS, &model);
         }
         true
     });
     assert!(output.status.success(), "{output:?}");
-    let again = network.run(remove, |_, _| true);
+    let again = network.output(remove);
     assert_fails(&again, "the model gpt-4o of the type chat does not exist");
 }
 
 #[test]
 fn an_invalid_argument_is_reported_before_anything_is_contacted() {
-    let unreachable = crate::unused_url();
-    // A space at the end adds an empty argument.
-    for arguments in [
+    let unreachable = unused_url();
+    for line in [
         "remove team --org no/org --project apollo docs --yes",
         "remove team --org acme --project .. docs --yes",
         "remove member --org acme --project apollo ada",
-        "remove member --org acme --project apollo --team docs ",
         "remove model --org acme gpt-4o",
-        "remove model --org acme --type chat ",
         "remove voice --org acme a/b",
         "orgs show .",
         "orgs enable ..",
@@ -118,10 +109,8 @@ fn an_invalid_argument_is_reported_before_anything_is_contacted() {
         "restore --from no-such-file.jsonl",
         "restore --from Table --to nothing",
     ] {
-        let output = workspacectl(&words(arguments))
-            .env("AWS_ENDPOINT_URL_DYNAMODB", &unreachable)
-            .output()
-            .unwrap();
-        assert_usage_error(&output, "");
+        let mut command = workspacectl(line);
+        command.env("AWS_ENDPOINT_URL_DYNAMODB", &unreachable);
+        assert_usage_error(&command.output().unwrap(), "");
     }
 }

@@ -4,16 +4,17 @@ use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
 use test_support::fixtures::{self, key_record};
-use workspace_management::api_key::ApiKey;
+use workspace_local::demo::DEMO_KEY;
+use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, keys, server::Server, text, words};
+use crate::{assert_fails, assert_usage_error, export_of, keys, server::Server, text};
 
 /// What a restore printed.
 struct Restored {
     /// The exit code.
     code: i32,
     /// The numbers of records that were copied, exist, differ, and were skipped.
-    counts: [u64; 4],
+    counts: [usize; 4],
     /// The lines of `--json`.
     lines: Vec<Value>,
     errors: String,
@@ -24,8 +25,8 @@ fn json_lines(text: &str) -> Vec<Value> {
     lines.collect::<Result<_, _>>().unwrap()
 }
 
-fn restore(server: &Server, arguments: &[&str]) -> Restored {
-    let output = server.output(&[&["restore", "--json"], arguments].concat());
+fn restore(server: &Server, options: &str) -> Restored {
+    let output = server.output(&format!("restore --json {options}"));
     let errors = text(&output.stderr).to_owned();
     let summary = errors.lines().find(|line| line.contains(" copied, "));
     let numbers = summary.unwrap_or_else(|| panic!("{errors}"));
@@ -41,77 +42,87 @@ fn restore(server: &Server, arguments: &[&str]) -> Restored {
 
 /// The counts of a restore. Its exit code is 1 if a record was skipped or differs.
 #[track_caller]
-fn counts(server: &Server, arguments: &[&str]) -> [u64; 4] {
-    let Restored { code, counts, .. } = restore(server, arguments);
+fn counts(server: &Server, options: &str) -> [usize; 4] {
+    let Restored { code, counts, .. } = restore(server, options);
     assert_eq!(code, i32::from(counts[2] + counts[3] > 0), "{counts:?}");
     counts
 }
 
 /// A file in a folder of its own.
-struct Input(tempfile::TempDir);
+struct Input {
+    _folder: tempfile::TempDir,
+    path: String,
+    /// The options to restore it.
+    from: String,
+}
 
 impl Input {
-    fn new(lines: &[Value]) -> Self {
-        let input = Self(tempfile::tempdir().unwrap());
-        input.write(lines);
-        input
+    fn new(records: &[(Table, Value)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("export.jsonl");
+        let path = path.to_str().unwrap().to_owned();
+        fs::write(&path, export_of(records)).unwrap();
+        Self {
+            _folder: folder,
+            from: format!("--from {path}"),
+            path,
+        }
     }
 
-    fn path(&self) -> String {
-        let path = self.0.path().join("export.jsonl");
-        path.to_str().unwrap().to_owned()
+    /// A file with the records of `acme`, which are also returned.
+    fn export(server: &Server) -> (Self, Vec<Value>) {
+        let input = Self::new(&[]);
+        let export = server.run("orgs export acme");
+        fs::write(&input.path, &export).unwrap();
+        (input, json_lines(&export))
     }
 
     fn write(&self, lines: &[Value]) {
         let lines = lines.iter().map(|line| format!("{line}\n"));
-        fs::write(self.path(), lines.collect::<String>()).unwrap();
-    }
-
-    /// Writes an export of `acme`, and returns its lines.
-    fn export(&self, server: &Server) -> Vec<Value> {
-        // An export replaces no file.
-        let _ = fs::remove_file(self.path());
-        server.run(&["orgs", "export", "acme", "--out", &self.path()]);
-        json_lines(&fs::read_to_string(self.path()).unwrap())
+        fs::write(&self.path, lines.collect::<String>()).unwrap();
     }
 }
 
-fn line(table: &str, record: Value) -> Value {
-    json!({ "table": table, "record": record })
+/// The record, as if it was created after every organization.
+fn new(mut record: Value) -> Value {
+    record["created_at"] = json!("2099-01-01T00:00:00.000Z");
+    record
 }
 
-/// A line with a data store of an organization.
-fn data_store(org: &str, id: &str) -> Value {
-    let created = "2099-01-01T00:00:00.000Z";
-    let record = json!({ "org_id": org, "data_store_id": id, "created_at": created });
-    line("data-stores", record)
+/// A data store of an organization.
+fn data_store(org: &str, id: &str) -> (Table, Value) {
+    let record = json!({ "org_id": org, "data_store_id": id });
+    (Table::DATA_STORES, new(record))
 }
 
 /// The export of an erasure has no marks, which would block the restored organization.
 #[test]
 fn an_erased_organization_is_restored_from_its_export() {
     let server = Server::with_records();
-    server.run(&words("orgs disable acme --wait 0"));
-    let input = Input::new(&[]);
-    let lines = input.export(&server);
-    let path = input.path();
-    let from = ["--from", path.as_str()];
-    let others = lines.len() as u64 - 1;
+    server.run("orgs disable acme --wait 0");
+    let (
+        Input {
+            _folder,
+            path,
+            from,
+        },
+        lines,
+    ) = Input::export(&server);
+    let others = lines.len() - 1;
 
     let restored = restore(&server, &from);
     assert_eq!((restored.code, restored.counts), (0, [0, others, 0, 0]));
     let errors = restored.errors;
     assert!(errors.contains("1 key left out"), "{errors}");
     fs::remove_file(&path).unwrap();
-    let erase = format!("orgs erase acme --yes --wait 0 --export {path}");
-    server.run(&words(&erase));
+    server.run(&format!("orgs erase acme --yes --wait 0 --export {path}"));
     // An empty line at the end, as editors add it.
     fs::write(&path, fs::read_to_string(&path).unwrap() + "\n").unwrap();
     assert_eq!(counts(&server, &from), [others, 0, 0, 0]);
     assert_eq!(counts(&server, &from), [0, others, 0, 0]);
 
-    let again = input.export(&server);
-    assert_eq!(again.len() as u64, others);
+    let (_, again) = Input::export(&server);
+    assert_eq!(again.len(), others);
     for mut line in again {
         let record = line["record"].as_object_mut().unwrap();
         assert_eq!(record.remove("restored_by").unwrap(), server.operator());
@@ -119,8 +130,8 @@ fn an_erased_organization_is_restored_from_its_export() {
         assert!(record.remove("restored_request_id").is_some());
         assert!(lines.contains(&line), "{line}");
     }
-    server.run(&["orgs", "enable", "acme"]);
-    let key = server.run(&["keys", "create", "--org", "acme"]);
+    server.run("orgs enable acme");
+    let key = server.run("keys create --org acme");
     assert_eq!(server.create_data_store("acme", key.trim(), "New"), 204);
 }
 
@@ -128,34 +139,29 @@ fn an_erased_organization_is_restored_from_its_export() {
 #[test]
 fn a_dry_run_prints_what_a_restore_does_with_each_record() {
     let server = Server::with_records();
-    let input = Input::new(&[]);
-    let mut lines = input.export(&server);
+    let (input, mut lines) = Input::export(&server);
+    let from = &*input.from;
+    let dry_run = format!("{from} --dry-run");
     lines.retain(|line| line["table"] != "keys");
     lines.reverse();
-    let member = lines.iter().find(|line| line["table"] == "members");
-    let mut orphan = member.unwrap().clone();
-    orphan["record"]["team"] = json!("acme#apollo#gone");
-    orphan["record"]["team_id"] = json!("gone");
-    let user = orphan["record"]["user_id"].as_str().unwrap().to_owned();
-    let count = lines.len() as u64;
-    lines.push(orphan);
+    let count = lines.len();
+    let orphan = fixtures::member("acme", "apollo", "gone", "ada");
+    lines.push(json!({ "table": "members", "record": orphan }));
     // An export can have been appended to another one.
-    let mut twice = lines.clone();
-    twice.push(lines[0].clone());
-    input.write(&twice);
-    let path = input.path();
-    server.erase("acme");
+    input.write(&[&lines[..], &lines[..1]].concat());
+    server.run("orgs disable acme --wait 0");
+    server.run("orgs erase acme --without-export --yes --wait 0");
 
-    let planned = restore(&server, &["--from", &path, "--dry-run"]);
+    let planned = restore(&server, &dry_run);
     assert_eq!((planned.code, planned.counts), (1, [count, 0, 0, 1]));
-    assert_eq!(planned.lines.len() as u64, count + 1);
+    assert_eq!(planned.lines.len(), count + 1);
     assert!(server.valid_records().is_empty());
     let skipped = json!({
-        "table": "members", "key": { "team": "acme#apollo#gone", "user_id": user },
+        "table": "members", "key": { "team": "acme#apollo#gone", "user_id": "ada" },
         "result": "skipped", "reason": "its team does not exist",
     });
     assert!(planned.lines.contains(&skipped), "{:?}", planned.lines);
-    let done = restore(&server, &["--from", &path]);
+    let done = restore(&server, from);
     assert_eq!((done.code, done.counts), (1, planned.counts));
     // Only what needs attention.
     assert_eq!(done.lines, [skipped]);
@@ -165,13 +171,12 @@ fn a_dry_run_prints_what_a_restore_does_with_each_record() {
     let team = lines.iter_mut().find(|line| line["table"] == "teams");
     team.unwrap()["record"]["team_description"] = json!("other");
     input.write(&lines);
-    assert_eq!(counts(&server, &["--from", &path]), [0, count - 1, 1, 1]);
+    assert_eq!(counts(&server, from), [0, count - 1, 1, 1]);
     assert_eq!(server.valid_records(), stored);
-    let dry_run = server.output(&["restore", "--from", &path, "--dry-run"]);
+    let dry_run = server.output(&format!("restore {dry_run}"));
     let printed: Vec<_> = text(&dry_run.stdout).lines().collect();
-    let skipped = format!("members\tacme#apollo#gone {user}\tskipped: its team does not exist");
     for line in [
-        skipped.as_str(),
+        "members\tacme#apollo#gone ada\tskipped: its team does not exist",
         "teams\tacme#apollo research-team\tdiffers: team_description",
         "organizations\tacme\texists",
     ] {
@@ -182,21 +187,19 @@ fn a_dry_run_prints_what_a_restore_does_with_each_record() {
 #[test]
 fn records_are_skipped_that_belong_to_an_earlier_organization() {
     let server = Server::with_records();
-    let organization = server.records(&["orgs", "show", "acme"]).remove(0);
+    let organization = server.records("orgs show acme").remove(0);
     let created = &organization["created_at"];
     let registered_at = humantime::parse_rfc3339(created.as_str().unwrap()).unwrap();
     let older = |id: &str, seconds: u64| {
-        let mut line = data_store("acme", id);
+        let (table, mut record) = data_store("acme", id);
         let time = registered_at - Duration::from_secs(seconds);
-        line["record"]["created_at"] = json!(humantime::format_rfc3339_millis(time).to_string());
-        line
+        record["created_at"] = json!(humantime::format_rfc3339_millis(time).to_string());
+        (table, record)
     };
+    let old = older("older", 310);
     // The clock of the operator who registered the organization can be ahead.
-    let [clock, old] = [older("clock", 290), older("older", 310)];
-    let input = Input::new(&[clock.clone(), old.clone()]);
-    let path = input.path();
-    let from = ["--from", path.as_str()];
-    let restored = restore(&server, &from);
+    let input = Input::new(&[older("clock", 290), old.clone()]);
+    let restored = restore(&server, &input.from);
     assert_eq!((restored.code, restored.counts), (1, [1, 0, 0, 1]));
     assert_eq!(restored.lines[0]["key"]["data_store_id"], "older");
     let reason = restored.lines[0]["reason"].as_str().unwrap();
@@ -205,13 +208,12 @@ fn records_are_skipped_that_belong_to_an_earlier_organization() {
     // The same file has another registration of the organization, and then this one.
     let registered = |request_id: &Value| {
         let record = json!({ "org_id": "acme", "created_at": created, "request_id": request_id });
-        line("organizations", record)
+        (Table::ORGANIZATIONS, record)
     };
-    let new = data_store("acme", "new");
-    input.write(&[registered(&json!("another")), new]);
-    assert_eq!(counts(&server, &from), [0, 0, 1, 1]);
-    input.write(&[registered(&organization["request_id"]), old]);
-    let of_stores = [&from[..], &["--to", "data-stores"]].concat();
+    let other = Input::new(&[registered(&json!("another")), data_store("acme", "new")]);
+    assert_eq!(counts(&server, &other.from), [0, 0, 1, 1]);
+    let same = Input::new(&[registered(&organization["request_id"]), old]);
+    let of_stores = format!("{} --to data-stores", same.from);
     assert_eq!(counts(&server, &of_stores), [1, 0, 0, 0]);
 }
 
@@ -228,11 +230,11 @@ fn marks_are_not_restored() {
     let team = fixtures::team("globex", "apollo", "docs", "Docs");
     let member = fixtures::member("globex", "apollo", "docs", "ada");
     let input = Input::new(&[
-        line("organizations", organization),
-        line("teams", marked(team, "removing")),
-        line("members", member),
+        (Table::ORGANIZATIONS, organization),
+        (Table::TEAMS, marked(team, "removing")),
+        (Table::TEAM_MEMBERS, member),
     ]);
-    assert_eq!(counts(&server, &["--from", &input.path()]), [3, 0, 0, 0]);
+    assert_eq!(counts(&server, &input.from), [3, 0, 0, 0]);
     for (_, record) in server.valid_records() {
         assert!(record["removing_id"].is_null() && record["erasing_id"].is_null());
     }
@@ -241,38 +243,30 @@ fn marks_are_not_restored() {
     let id = json!({ "S": fixtures::RANDOM_ID });
     server.update_item("OrganizationsTable", key, "SET erasing_id = :value", id);
     let store = Input::new(&[data_store("globex", "new")]);
-    let restored = restore(&server, &["--from", &store.path()]);
-    assert_eq!(
-        restored.lines[0]["reason"],
-        "its organization is being erased"
-    );
+    let restored = restore(&server, &store.from);
+    let reason = &restored.lines[0]["reason"];
+    assert_eq!(reason, "its organization is being erased");
 }
 
 #[test]
 fn only_the_records_in_the_scope_are_restored() {
-    let server = Server::start(&["--key-cache", "0"]);
-    server.run(&["orgs", "create", "globex"]);
-    let mut lines = vec![data_store("acme", "a"), data_store("globex", "b")];
+    let server = Server::start();
+    server.run("orgs create globex");
+    let mut records = vec![data_store("acme", "a"), data_store("globex", "b")];
     for (project, team) in [("apollo", "docs"), ("apollo", "ops"), ("zeus", "docs")] {
         let member = fixtures::member("acme", project, team, "ada");
-        let new = |mut record: Value| {
-            record["created_at"] = json!("2099-01-01T00:00:00.000Z");
-            record
-        };
         let team = fixtures::team("acme", project, team, team);
-        lines.push(line("teams", new(team)));
-        lines.push(line("members", new(member)));
+        records.push((Table::TEAMS, new(team)));
+        records.push((Table::TEAM_MEMBERS, new(member)));
     }
-    let input = Input::new(&lines);
-    let path = input.path();
-    let run = |options: &str| counts(&server, &words(options));
-    let file = |scope: &str| run(&format!("--from {path} {scope}"));
-    let table = |scope: &str| run(&format!("--from DataStoresTable --to data-stores {scope}"));
+    let input = Input::new(&records);
+    let from = &input.from;
+    let file = |scope: &str| counts(&server, &format!("{from} {scope}"));
+    let from_table = "--from DataStoresTable --to data-stores";
+    let table = |scope: &str| counts(&server, &format!("{from_table} {scope}"));
 
-    assert_eq!(
-        file("--org acme --project apollo --team docs"),
-        [2, 0, 0, 0]
-    );
+    let team = "--org acme --project apollo --team docs";
+    assert_eq!(file(team), [2, 0, 0, 0]);
     assert_eq!(server.count("TeamsTable"), 1);
     assert_eq!(file("--org acme --project apollo"), [2, 2, 0, 0]);
     assert_eq!(file("--org globex"), [1, 0, 0, 0]);
@@ -281,91 +275,62 @@ fn only_the_records_in_the_scope_are_restored() {
     assert_eq!(table("--org acme"), [0, 1, 0, 0]);
     assert_eq!(table("--all-orgs"), [0, 2, 0, 0]);
 
-    let output = |line: &str| server.output(&words(line));
-    let both = output(&format!("restore --from {path}"));
-    assert_usage_error(
-        &both,
-        "has records of acme and globex: choose one with --org",
-    );
-    let neither = output(&format!("restore --from {path} --org glbex"));
+    let output = |options: &str| server.output(&format!("restore {options}"));
+    let error = "has records of acme and globex: choose one with --org";
+    assert_usage_error(&output(from), error);
+    let neither = output(&format!("{from} --org glbex"));
     assert_fails(&neither, "nothing was restored");
-    let without_scope = output("restore --from DataStoresTable --to data-stores");
-    assert_usage_error(&without_scope, "choose its records with --org");
-    let missing = output("restore --from no/file --to teams --org acme");
+    assert_usage_error(&output(from_table), "choose its records with --org");
+    let missing = output("--from no/file --to teams --org acme");
     assert_fails(&missing, "there is no file no/file, and the table no/file");
 }
 
 /// Each is found before the valid line above it is copied.
 #[test]
 fn an_invalid_line_stops_the_command_and_is_named() {
-    let server = Server::start(&[]);
+    let server = Server::start();
     let input = Input::new(&[]);
-    let path = input.path();
-    let good = data_store("acme", "good").to_string();
-    let team = || fixtures::team("acme", "apollo", "docs", "Docs");
+    let good = export_of(&[data_store("acme", "good")]);
+    let check = |line: &str, error: &str| {
+        fs::write(&input.path, [&good, line].concat()).unwrap();
+        let output = server.output(&format!("restore {} --all-orgs", input.from));
+        assert_fails(&output, error);
+    };
+    let check_changed = |table, mut record: Value, name: &str, value, error: &str| {
+        record[name] = value;
+        check(&export_of(&[(table, record)]), error);
+    };
+    let check_team = |name: &str, value, error: &str| {
+        let team = fixtures::team("acme", "apollo", "docs", "Docs");
+        check_changed(Table::TEAMS, team, name, value, error);
+    };
+    let check_key = |name: &str, value, error: &str| {
+        let key = json!(key_record(DEMO_KEY, "acme", ""));
+        check_changed(Table::KEYS, key, name, value, error);
+    };
     let member = fixtures::member("acme", "apollo", "docs", "ada");
     let model = fixtures::model("acme", "chat", "a");
-    let key = json!(key_record(
-        &ApiKey::generate([1; 8], [[7; 16]; 2]),
-        "acme",
-        ""
-    ));
-    #[rustfmt::skip] // keeps tables short
-    let changed = [
-        ("teams", team(), "org_id", json!("globex"), "org_id and project_id make globex#apollo"),
-        ("members", member, "team_id", json!("ops"), "its team is"),
-        ("models", model, "model_id", json!("b"), "its model is chat#a"),
-        ("teams", team(), "removing_id", json!(null), "its removing_id is null"),
-        ("teams", team(), "created_at", json!("now"), "its created_at is \"now\""),
-        ("teams", team(), "\u{1b}[31m", json!(1), r"its attribute \u{1b}[31m is not"),
-        ("keys", key.clone(), "revoked_at", json!(null), "its revoked_at is null"),
-        ("keys", key.clone(), "colour", json!([null]), "its colour is [null]"),
-        ("keys", key, "secret_sha256", json!(""), "its secret_sha256 is"),
-    ];
-    let changed = changed.map(|(table, mut record, name, value, error)| {
-        record[name] = value;
-        (line(table, record).to_string(), error)
-    });
-    #[rustfmt::skip]
-    let malformed = [
-        (&good[..good.len() - 9], "is not complete JSON"),
-        ("7", "has no known table"),
-        (r#"{"table":"nothing","record":{}}"#, "has no known table"),
-        (r#"{"table":"teams"}"#, "has no record"),
-        (r#"{"table":"teams","record":{"project":"acme#apollo"}}"#, "it has no team_id"),
-        (&good.replace("2099", "2098"), "an earlier line has this record with other values"),
-    ];
-    let malformed = malformed.map(|(line, error)| (line.to_owned(), error));
-    for (line, error) in malformed.into_iter().chain(changed) {
-        fs::write(&path, format!("{good}\n{line}\n")).unwrap();
-        let output = server.output(&["restore", "--from", &path, "--all-orgs"]);
-        assert_fails(&output, error);
-    }
-    fs::write(&path, [good.as_bytes(), b"\n\xff\n"].concat()).unwrap();
-    let output = server.output(&["restore", "--from", &path]);
-    assert_fails(&output, "line 2 of");
+    let (table, name, value) = (Table::TEAM_MEMBERS, "team_id", json!("ops"));
+    check_changed(table, member, name, value, "its team is");
+    let (table, name, value) = (Table::MODELS, "model_id", json!("b"));
+    check_changed(table, model, name, value, "its model is chat#a");
+    check_team("org_id", json!("globex"), "project_id make globex#apollo");
+    check_team("removing_id", json!(null), "its removing_id is null");
+    check_team("created_at", json!("now"), "its created_at is \"now\"");
+    check_team("\u{1b}[31m", json!(1), r"its attribute \u{1b}[31m is not");
+    check_key("revoked_at", json!(null), "its revoked_at is null");
+    check_key("secret_sha256", json!(""), "its secret_sha256 is");
+    check(&good[..good.len() - 9], "line 2 of");
+    check(&good[..good.len() - 9], "is not complete JSON");
+    check(r#"{"table":"nothing","record":{}}"#, "has no known table");
+    check(r#"{"table":"teams"}"#, "has no record");
+    let other = good.replace("2099", "2098");
+    check(&other, "an earlier line has this record with other values");
     assert_eq!(server.count("DataStoresTable"), 0);
 
     let table = "restore --from OrganizationsTable --to data-stores --org acme";
-    let output = server.output(&words(table));
-    assert_fails(&output, "OrganizationsTable: data-stores acme : it has no");
-}
-
-#[test]
-fn a_record_that_dynamodb_rejects_is_skipped_and_the_others_are_copied() {
-    let server = Server::start(&[]);
-    let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
-    let mut record = json!(key_record(&key, "acme", ""));
-    record["created_at"] = json!("2099-01-01T00:00:00.000Z");
-    record["label"] = json!("x".repeat(400 * 1024));
-    let input = Input::new(&[line("keys", record), data_store("acme", "small")]);
-    let restored = restore(&server, &["--from", &input.path()]);
-    assert_eq!((restored.code, restored.counts), (1, [1, 0, 0, 1]));
-    let reason = restored.lines[0]["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("DynamoDB rejects it: Item size"),
-        "{reason}"
-    );
+    let error = "OrganizationsTable: data-stores acme : it has no";
+    assert_fails(&server.output(table), error);
 }
 
 #[test]
@@ -374,35 +339,27 @@ fn keys_are_restored_from_a_table_unless_they_were_revoked() {
     let [kept, lost] = [""; 2].map(|options| keys::create(&server, options));
     let id = |key: &str| json!({ "key_id": { "S": key[4..16] } });
     server.copy_table("KeysTable", "KeysTable-restored");
-    server.run(&["keys", "revoke", &kept]);
+    server.run(&format!("keys revoke {kept}"));
     server.delete_item("KeysTable", id(&lost));
-    let use_key = |key: &str| {
-        let path = "/api/v1/project/acme/apollo/createNewTeamOnProject";
-        let response = server.post(path, Some(key), r#"{"teamName":"Docs"}"#);
-        response.status
-    };
+    let use_key = |key: &str| server.create_team("acme", key, "Docs");
     assert_eq!(use_key(&lost), 401);
 
-    let options = words("--from KeysTable-restored --to keys --org acme");
-    let restored = restore(&server, &options);
+    let options = "--from KeysTable-restored --to keys --org acme";
+    let restored = restore(&server, options);
 
     // The demo key is the same, and the revoked one differs.
     assert_eq!((restored.code, restored.counts), (1, [1, 1, 1, 0]));
     let errors = restored.errors;
-    assert!(
-        errors.contains("revoked since the backup work again"),
-        "{errors}"
-    );
+    let warning = "revoked since the backup work again";
+    assert!(errors.contains(warning), "{errors}");
     assert_eq!(restored.lines[0]["reason"], "revoked_at, revoked_by");
     assert_eq!([use_key(&lost), use_key(&kept)], [204, 401]);
 
     // Exports omit the hashes.
-    let input = Input::new(&[]);
-    input.export(&server);
-    let path = input.path();
-    let only_keys = server.output(&["restore", "--from", &path, "--to", "keys"]);
+    let (input, _) = Input::export(&server);
+    let only_keys = server.output(&format!("restore {} --to keys", input.from));
     assert_fails(&only_keys, "nothing was restored");
-    let all = restore(&server, &["--from", &path]);
+    let all = restore(&server, &input.from);
     assert_eq!(all.code, 0, "{}", all.errors);
     assert!(all.errors.contains("3 keys left out"), "{}", all.errors);
 }

@@ -1,12 +1,13 @@
 //! Commands on a local service.
 
 use std::{
+    io::Write as _,
     ops::Deref,
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::server;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
@@ -20,78 +21,84 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const OPERATOR: &str = "grace";
 
 /// A local service, with the demo key.
-pub(crate) struct Server {
-    service: server::Server,
-    pub(crate) key: String,
-}
+pub(crate) struct Server(server::Server);
 
 impl Deref for Server {
     type Target = server::Server;
 
     fn deref(&self) -> &Self::Target {
-        &self.service
+        &self.0
     }
 }
 
 impl Server {
-    /// Starts the service with options of `cargo serve`.
-    pub(crate) fn start(arguments: &[&str]) -> Self {
-        Self {
-            service: server::Server::start(arguments),
-            key: DEMO_KEY.to_owned(),
-        }
+    /// Starts the service. It has no caches, so that commands need not wait.
+    pub(crate) fn start() -> Self {
+        Self(server::Server::start(&["--key-cache", "0"]))
     }
 
-    /// A service without caches, so that commands need not wait, with a record of every kind.
+    /// A service with a record of every kind.
     pub(crate) fn with_records() -> Self {
-        let server = Self::start(&["--key-cache", "0"]);
+        let server = Self::start();
         server.send_events();
         server
     }
 
     /// A command on the service.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = workspacectl(arguments);
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = workspacectl(line);
         command.env("AWS_ENDPOINT_URL_DYNAMODB", &self.dynamodb_url);
         command.env("USER", OPERATOR);
         command
     }
 
     /// Runs a command on the service and returns its output. Then checks all records.
-    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
-        let output = self.command(arguments).output().unwrap();
+    pub(crate) fn output(&self, line: &str) -> Output {
+        self.output_with_input(line, "")
+    }
+
+    /// The same with text in standard input.
+    pub(crate) fn output_with_input(&self, line: &str, input: &str) -> Output {
+        let mut command = self.command(line);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = process.stdin.take().unwrap();
+        // It fails if the command ends without reading it.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        let output = process.wait_with_output().unwrap();
         self.valid_records();
         output
     }
 
     /// Starts a command that marks a record and then waits. Returns it when it waits.
-    pub(crate) fn start_until_marked(&self, arguments: &[&str], mark: &str) -> Child {
-        let mut command = self.command(arguments);
+    pub(crate) fn start_until_marked(&self, line: &str, mark: &str) -> Child {
+        let mut command = self.command(line);
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let started = Instant::now();
         let is_marked = |(_, record): &(Table, Value)| record[mark].is_string();
         while !self.valid_records().iter().any(is_marked) {
-            assert!(process.try_wait().unwrap().is_none(), "{arguments:?} ended");
-            assert!(started.elapsed() < TIMEOUT, "{arguments:?} marks nothing");
+            assert!(process.try_wait().unwrap().is_none(), "{line} ended");
+            assert!(started.elapsed() < TIMEOUT, "{line} marks nothing");
         }
         process
     }
 
     /// Runs a command, which must succeed, and returns its standard output.
-    pub(crate) fn run(&self, arguments: &[&str]) -> String {
-        let output = self.output(arguments);
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    pub(crate) fn run(&self, line: &str) -> String {
+        let output = self.output(line);
+        assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
     /// Runs a command with `--json` and returns what it printed.
-    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.run(&[arguments, &["--json"]].concat())).unwrap()
+    pub(crate) fn json(&self, line: &str) -> Value {
+        serde_json::from_str(&self.run(&format!("{line} --json"))).unwrap()
     }
 
     /// Runs a command that prints a list of records.
-    pub(crate) fn records(&self, arguments: &[&str]) -> Vec<Value> {
-        serde_json::from_value(self.json(arguments)).unwrap()
+    pub(crate) fn records(&self, line: &str) -> Vec<Value> {
+        serde_json::from_value(self.json(line)).unwrap()
     }
 
     /// What records call the operator of the commands that a test runs.
@@ -100,10 +107,15 @@ impl Server {
         format!("{OPERATOR}@{}", host.to_string_lossy())
     }
 
-    /// Erases an organization without an export.
-    pub(crate) fn erase(&self, org: &str) {
-        self.run(&["orgs", "disable", org, "--wait", "0"]);
-        let erase = ["orgs", "erase", org, "--without-export"];
-        self.run(&[&erase[..], &["--yes", "--wait", "0"]].concat());
+    /// Creates a team in the project `apollo` and returns the status.
+    pub(crate) fn create_team(&self, org: &str, key: &str, name: &str) -> u16 {
+        let path = format!("/api/v1/project/{org}/apollo/createNewTeamOnProject");
+        let body = json!({ "teamName": name }).to_string();
+        self.post(&path, Some(key), &body).status
+    }
+
+    /// Creates a data store of `acme` with the demo key.
+    pub(crate) fn create_demo_store(&self, name: &str) {
+        assert_eq!(self.create_data_store("acme", DEMO_KEY, name), 204);
     }
 }

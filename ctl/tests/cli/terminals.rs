@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use workspace_management::{store::Table, values::is_visible};
 
-use crate::{listed_tables, server::Server, words};
+use crate::{listed_tables, server::Server};
 
 /// Colors, a cleared screen, reordered and hidden text, and a second line.
 const HOSTILE: &str = "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{2069}\u{200b}\u{61c}\u{feff}\u{2028}\u{e0041}\u{2800}";
@@ -76,7 +76,7 @@ fn no_command_prints_text_of_records_unescaped() {
     // Also as JSON, before what is removed is missing.
     let reads = reads.flat_map(|line| [line.clone(), format!("{line} --json")]);
     for line in reads.chain(writes.map(str::to_owned)) {
-        let output = server.command(&words(&line)).output().unwrap();
+        let output = server.command(&line).output().unwrap();
         assert_ne!(output.status.code(), Some(2), "{line}: {output:?}");
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         let is_shown = |character| " \n".contains(character) || is_visible(character);

@@ -153,7 +153,7 @@ impl Replica {
 }
 
 /// A request as the SDK sends it.
-pub(super) fn new_request(action: &str, body: String) -> HttpRequest {
+pub fn new_request(action: &str, body: String) -> HttpRequest {
     let mut request = HttpRequest::new(SdkBody::from(body));
     let target = format!("DynamoDB_20120810.{action}");
     request.headers_mut().insert("x-amz-target", target);

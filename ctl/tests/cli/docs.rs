@@ -105,8 +105,8 @@ impl Document {
 
     /// Whether a destination is on another site, or a file or a heading in this repository.
     fn leads_somewhere(&self, destination: &str) -> bool {
-        let is_absolute = |scheme| destination.starts_with(scheme);
-        if ["http:", "https:", "mailto:"].into_iter().any(is_absolute) {
+        let mut schemes = ["http:", "https:", "mailto:"].into_iter();
+        if schemes.any(|scheme| destination.starts_with(scheme)) {
             return true;
         }
         let (path, anchor) = destination.split_once('#').unwrap_or((destination, ""));

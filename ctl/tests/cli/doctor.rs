@@ -95,20 +95,17 @@ type Change = fn(&mut Network);
 
 #[test]
 fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict() {
+    let wrong_tables =
+        "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of";
     let rows: [(&str, &str, &str, Change); 6] = [
         ("API", "failed", "its URL is unknown", |network| {
             network.stack.outputs.remove("ApiUrl");
         }),
         // A request does not show this, because it reads two tables, and every table exists.
-        (
-            "Function",
-            "failed",
-            "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of",
-            |network| {
-                network.stack.variables.insert("TEAMS_TABLE", "ModelsTable");
-                network.stack.variables.remove("KEYS_TABLE");
-            },
-        ),
+        ("Function", "failed", wrong_tables, |network| {
+            network.stack.variables.insert("TEAMS_TABLE", "ModelsTable");
+            network.stack.variables.remove("KEYS_TABLE");
+        }),
         ("Termination protection", "warning", "off: run", |network| {
             network.stack.has_termination_protection = false;
         }),
@@ -169,8 +166,8 @@ fn a_table_that_differs_from_the_template_fails() {
         command.env(table.variable, "OrganizationsTable");
     }
     command.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
-    let output = command.envs(AWS).env("KEYS_TABLE", "NoTable").output();
-    let output = output.unwrap();
+    command.envs(AWS).env("KEYS_TABLE", "NoTable");
+    let output = command.output().unwrap();
 
     assert_eq!(output.status.code(), Some(1));
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{
     fs::OpenOptions,
-    process::{Command, Stdio},
+    process::Command,
     time::{Duration, SystemTime},
 };
 
@@ -42,11 +42,6 @@ fn a_created_key_works_for_its_organization_until_it_is_revoked() {
     assert_eq!(server.create_data_store("globex", key, "Papers"), 204);
     assert_eq!(server.create_data_store("acme", key, "Papers"), 403);
     assert_eq!(server.create_team("globex", key, "Docs"), 403);
-    let table = server.run("keys list --org globex");
-    // It was neither revoked nor replaced.
-    let is_listed =
-        |line: &str| line.contains(" - ") && line.ends_with("create_data_store,set_bot_voice");
-    assert!(table.lines().any(is_listed), "{table}");
     let list = server.run("keys list --org globex --json");
     let has_secret = list.contains(&key[17..]) || list.contains("sha256");
     assert!(!has_secret, "{list}");
@@ -54,6 +49,8 @@ fn a_created_key_works_for_its_organization_until_it_is_revoked() {
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0]["state"], "active");
     assert_eq!(listed[0]["label"], "ci");
+    let operations = json!(["create_data_store", "set_bot_voice"]);
+    assert_eq!(listed[0]["operations"], operations);
     assert_eq!(listed[0]["last_four"], key[key.len() - 4..]);
 
     let revoked = server.json(&format!("keys revoke {id}"));
@@ -70,15 +67,11 @@ fn a_created_key_works_for_its_organization_until_it_is_revoked() {
 fn a_key_that_cannot_be_printed_is_revoked_or_not_created() {
     let server = Server::start();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let (reader, closed) = std::io::pipe().unwrap();
-    drop(reader);
-    for stdout in [Stdio::from(full), Stdio::from(closed)] {
-        let mut create = server.command("keys create --org acme");
-        let output = create.stdout(stdout).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-    }
+    let mut create = server.command("keys create --org acme");
+    let output = create.stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     let revoked = server.records("keys list --state revoked");
-    assert_eq!(revoked.len(), 2);
+    assert_eq!(revoked.len(), 1);
 
     // Rust opens `/dev/null` instead of a standard output that is closed.
     for command in ["create --org acme", "rotate acmeDemoKey1"] {
@@ -91,7 +84,7 @@ fn a_key_that_cannot_be_printed_is_revoked_or_not_created() {
             assert_fails(&output.unwrap(), "standard output is closed or /dev/null");
         }
     }
-    assert_eq!(server.count("KeysTable"), 3);
+    assert_eq!(server.count("KeysTable"), 2);
 }
 
 #[test]
@@ -308,42 +301,19 @@ fn a_key_is_replaced_again_once_its_replacement_is_revoked() {
 }
 
 #[test]
-fn a_key_in_a_list_that_was_replaced_is_named_and_skipped() {
-    let server = Server::start();
-    let [first, replaced, last] = [""; 3].map(|options| create(&server, options));
-    server.run(&format!("keys rotate {replaced}"));
-    let input = [&first[4..16], &replaced[4..16], &last[4..16]].join("\n");
-
-    let output = server.output_with_input("keys rotate - --json", &input);
-
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let error = text(&output.stderr);
-    let refusal = format!("the key {} was already replaced by", &replaced[4..16]);
-    assert!(error.contains(&refusal), "{error}");
-    let lines = text(&output.stdout).lines();
-    let new: Vec<Value> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let replaces: Vec<_> = new.iter().map(|key| &key["replaces"]).collect();
-    assert_eq!(replaces, [&json!(first[4..16]), &json!(last[4..16])]);
-}
-
-#[test]
 fn a_rotation_says_until_when_the_old_key_is_valid() {
     let server = Server::start();
     for seconds in [0, 600, 604_800] {
         let key = create(&server, "");
         let id = &key[4..16];
-        let overlap = format!("{seconds}s");
-        let output = server.output(&format!("keys rotate {id} --overlap {overlap}"));
+        let overlap = Duration::from_secs(seconds);
+        let output = server.output(&format!("keys rotate {id} --overlap {seconds}s"));
         let error = text(&output.stderr);
         let end = check(&server, id)["expires_at"].clone();
         let message = format!("the key {id} is valid until {}", end.as_str().unwrap());
         assert!(error.contains(&message), "{error}");
-        let time = humantime::parse_rfc3339(end.as_str().unwrap()).unwrap();
-        let rotated = time - Duration::from_secs(seconds);
-        let minute = Duration::from_secs(60);
-        assert!(rotated.elapsed().unwrap() < minute, "{error}");
+        let rotated = humantime::parse_rfc3339(end.as_str().unwrap()).unwrap() - overlap;
+        assert!(rotated.elapsed().unwrap().as_secs() < 60, "{error}");
     }
     let overlap = server.output("keys rotate acmeDemoKey1 --overlap 31d");
     assert_usage_error(&overlap, "at most 30 days");

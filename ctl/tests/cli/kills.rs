@@ -4,10 +4,10 @@
 use std::{fs, process::Output};
 
 use serde_json::Value;
-use test_support::fixtures::{self, key_record};
+use test_support::fixtures::key_record;
 use workspace_management::{api_key::ApiKey, store::Table};
 
-use crate::{export_of, network::Network, text};
+use crate::{network::Network, text};
 
 const USERS: [&str; 3] = ["ada", "grace", "zoe"];
 
@@ -119,19 +119,9 @@ fn an_erasure() {
 
 #[test]
 fn a_restore() {
-    let mut records = vec![
-        (Table::ORGANIZATIONS, fixtures::organization("acme")),
-        (
-            Table::TEAMS,
-            fixtures::team("acme", "apollo", "docs", "Docs"),
-        ),
-    ];
-    for user in USERS {
-        let member = fixtures::member("acme", "apollo", "docs", user);
-        records.push((Table::TEAM_MEMBERS, member));
-    }
     let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), export_of(&records)).unwrap();
+    let export = with_team().output("orgs export acme");
+    fs::write(file.path(), export.stdout).unwrap();
     let line = format!("restore --from {}", file.path().display());
     kill_everywhere(&line, Network::new, |network, runs| {
         runs.assert_done(None);
@@ -146,7 +136,7 @@ fn a_restore() {
 #[test]
 fn a_rotation() {
     let prepare = || {
-        let network = Network::with_team(&[]);
+        let network = Network::with_team(&[""; 0]);
         for key in keys() {
             let record = key_record(&key, "acme", "");
             network.dynamodb.put(Table::KEYS, record);

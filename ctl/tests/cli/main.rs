@@ -66,6 +66,20 @@ fn export_of(records: &[(Table, Value)]) -> String {
     lines.collect()
 }
 
+/// A folder, and a file in it that does not exist yet.
+fn new_file() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("export.jsonl");
+    let file = file.to_str().unwrap().to_owned();
+    (folder, file)
+}
+
+/// The lines of JSON Lines, as of an export.
+fn json_lines(text: &str) -> Vec<Value> {
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
 /// What a command printed.
 fn text(output: &[u8]) -> &str {
     str::from_utf8(output).unwrap()
@@ -107,8 +121,6 @@ fn unused_url() -> String {
 
 /// The tables that `list` shows.
 fn listed_tables() -> impl Iterator<Item = Table> {
-    Table::ALL
-        .iter()
-        .copied()
-        .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
+    let tables = Table::ALL.iter().copied();
+    tables.filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
 }

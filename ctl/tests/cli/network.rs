@@ -58,12 +58,10 @@ pub(crate) struct Stack {
 impl Stack {
     /// A stack whose function uses its tables, and whose topic has a confirmed subscription.
     fn new() -> Self {
-        let tables = Table::ALL.iter();
+        let name = |table: &Table| (table.variable, table.logical_id);
         let topic = "arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic";
         Self {
-            variables: tables
-                .map(|table| (table.variable, table.logical_id))
-                .collect(),
+            variables: Table::ALL.iter().map(name).collect(),
             outputs: BTreeMap::from([("AlarmTopicArn", topic.to_owned())]),
             has_termination_protection: true,
             subscriptions: vec!["arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic:1"],
@@ -77,10 +75,11 @@ impl Network {
         let runtime = Runtime::new().unwrap();
         let dynamodb = runtime.block_on(DynamoDb::with_tables()).unwrap();
         for table in Table::ALL {
-            let update = dynamodb.client().update_table();
-            let update = update
-                .table_name(table.logical_id)
-                .deletion_protection_enabled(true);
+            let update = dynamodb
+                .client()
+                .update_table()
+                .table_name(table.logical_id);
+            let update = update.deletion_protection_enabled(true);
             runtime.block_on(update.send()).unwrap();
         }
         Self {
@@ -92,14 +91,14 @@ impl Network {
     }
 
     /// A network with an organization and a team that has these members.
-    pub(crate) fn with_team(users: &[&str]) -> Self {
+    pub(crate) fn with_team(users: &[impl AsRef<str>]) -> Self {
         let network = Self::new();
         let put = |table, record| network.dynamodb.put(table, record);
         put(Table::ORGANIZATIONS, fixtures::organization("acme"));
         let team = fixtures::team("acme", "apollo", "docs", "Docs");
         put(Table::TEAMS, team);
         for user in users {
-            let member = fixtures::member("acme", "apollo", "docs", user);
+            let member = fixtures::member("acme", "apollo", "docs", user.as_ref());
             put(Table::TEAM_MEMBERS, member);
         }
         network
@@ -290,10 +289,8 @@ fn respond(dynamodb: &DynamoDb, stack: &Stack, action: &str, body: &str) -> Resp
 
 /// A list in XML.
 fn list(name: &str, members: impl IntoIterator<Item = String>) -> String {
-    let members = members.into_iter();
-    let members: String = members
-        .map(|member| format!("<member>{member}</member>"))
-        .collect();
+    let in_tags = |member| format!("<member>{member}</member>");
+    let members: String = members.into_iter().map(in_tags).collect();
     format!("<{name}>{members}</{name}>")
 }
 

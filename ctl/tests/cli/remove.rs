@@ -67,23 +67,20 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
     assert!(left.iter().all(is_left), "{left:?}");
 }
 
-/// A response is lost, so that the SDK sends the request again.
 #[test]
-fn a_record_whose_delete_is_repeated_was_removed() {
-    let network = Network::new();
-    let model = fixtures::model("acme", "chat", "gpt-4o");
-    network.dynamodb.put(Table::MODELS, &model);
-    let dynamodb = network.dynamodb.clone();
-    let remove = "remove model --org acme --type chat gpt-4o";
-    let output = network.output_if(remove, move |action, _| {
-        if action == "dynamodb:DeleteItem" {
-            dynamodb.delete(Table::MODELS, &model);
-        }
-        true
-    });
-    assert!(output.status.success(), "{output:?}");
-    let again = network.output(remove);
-    assert_fails(&again, "the model gpt-4o of the type chat does not exist");
+fn teams_of_every_size_are_removed() {
+    for count in [0, 1, 99, 100, 1_000] {
+        let users: Vec<_> = (0..count).map(|number| format!("user-{number}")).collect();
+        let network = Network::with_team(&users);
+        let other = fixtures::member("acme", "apollo", "docs-2", "ada");
+        network.dynamodb.put(Table::TEAM_MEMBERS, &other);
+        let remove = "remove team --org acme --project apollo docs --wait 0 --yes";
+        let removed = network.json(remove);
+        assert_eq!(removed["members"], count);
+        assert!(network.dynamodb.records(Table::TEAMS).is_empty());
+        let left = network.dynamodb.records(Table::TEAM_MEMBERS);
+        assert_eq!(left, [other]);
+    }
 }
 
 #[test]
@@ -96,9 +93,6 @@ fn an_invalid_argument_is_reported_before_anything_is_contacted() {
         "remove model --org acme gpt-4o",
         "remove voice --org acme a/b",
         "orgs show .",
-        "orgs enable ..",
-        "orgs export no/org",
-        "orgs disable a#b",
         "orgs disable acme --wait soon",
         "list teams --org acme --project a#b",
         "orgs erase acme --yes",

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use workspace_records::schemas;
 
-use crate::server::Server;
+use crate::{new_file, server::Server};
 
 #[test]
 fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() {
     let server = Server::with_records();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("export.jsonl");
-    let file = file.display();
+    let (_folder, file) = new_file();
     // The attributes of all records that were stored, by the name of their table.
     let mut seen = BTreeMap::<&str, BTreeSet<String>>::new();
     let mut look = || {

@@ -33,10 +33,8 @@ fn no_command_prints_text_of_records_unescaped() {
     for table in Table::ALL {
         let scan = json!({ "TableName": table.logical_id });
         let record = &server.dynamodb("Scan", &scan)["Items"][0];
-        let keys = table.primary_key.iter();
-        let key: Vec<_> = keys
-            .map(|name| record[*name]["S"].as_str().unwrap())
-            .collect();
+        let value = |name: &&str| record[*name]["S"].as_str().unwrap();
+        let key: Vec<_> = table.primary_key.iter().map(value).collect();
         put_hostile(&server, *table, record, &key);
         if let [partition, sort] = &key[..] {
             let sort = format!("{sort}{HOSTILE}");

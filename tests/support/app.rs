@@ -345,7 +345,7 @@ pub async fn send(service: &Service, event: &Value, time_limit: Duration) -> Tes
 }
 
 /// What the Lambda runtime passes to the function.
-pub(crate) fn invocation(
+pub fn invocation(
     event: &Value,
     now: SystemTime,
     time_limit: Duration,

@@ -24,9 +24,11 @@ use aws_sdk_dynamodb::{
     config::{retry::RetryConfig, timeout::TimeoutConfig},
 };
 use fastrand::Rng;
-use lambda_runtime::{Context, LambdaEvent};
-use serde_json::{Value, json, value::to_raw_value};
-use test_support::simulation::{self, Faults, Network, Tables};
+use serde_json::{Value, json};
+use test_support::{
+    invocation,
+    simulation::{self, Faults, Network, Tables},
+};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -35,7 +37,7 @@ use workspace_local::gateway::http_event;
 use workspace_management::{
     auth::AnonymousOperations,
     service::{Service, TIMEOUT},
-    store::{AdditionalRetries, Store},
+    store::{AdditionalRetries, Store, Table},
 };
 use workspace_records::local::table_names;
 use workspacectl::{
@@ -50,6 +52,9 @@ use self::weakness::Weakness;
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.
 const MAX_LAG_OF_INDEXES: Duration = all_teams::PAUSE;
+
+/// The time after which no write that was sent is still late.
+const LATE_WRITES: Duration = Duration::from_secs(60);
 
 /// The processes of a simulation.
 struct World {
@@ -68,6 +73,17 @@ struct Request {
     /// What it adds, such as a user.
     content: String,
     is_anonymous: bool,
+}
+
+impl Request {
+    fn new(path: impl Into<String>, body: Value) -> Self {
+        Self {
+            path: path.into(),
+            body,
+            content: String::new(),
+            is_anonymous: false,
+        }
+    }
 }
 
 /// A request as its caller saw it.
@@ -145,10 +161,23 @@ impl World {
         })
     }
 
-    /// Lets the clients stop after a while.
-    async fn finish(&self) {
+    /// Lets the clients stop after a while, and returns what some of them sent. The last late writes
+    /// have ended then.
+    async fn finish(
+        &self,
+        clients: impl IntoIterator<Item = JoinHandle<Vec<Attempt>>>,
+    ) -> Vec<Attempt> {
         sleep(Duration::from_secs(30)).await;
         self.is_finished.store(true, Ordering::Relaxed);
+        let attempts = join(clients).await;
+        sleep(LATE_WRITES).await;
+        attempts
+    }
+
+    /// The records of all tables.
+    fn records(&self) -> Vec<Value> {
+        let of_table = |table: &Table| self.tables.records(*table);
+        Table::ALL.iter().flat_map(of_table).collect()
     }
 
     /// The deployment as one operator reaches it. Attempts time out early, so that late ones are
@@ -190,10 +219,7 @@ impl World {
         let mut event = http_event("POST", &request.path, &headers, Some(body.as_bytes()));
         event["requestContext"]["requestId"] = json!(request_id);
         let received_at = self.time();
-        let mut context = Context::default();
-        let deadline = (received_at + TIMEOUT).duration_since(SystemTime::UNIX_EPOCH);
-        context.deadline = deadline.expect("a time").as_millis() as u64;
-        let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);
+        let event = invocation(&event, received_at, TIMEOUT);
         let service = &self.services[rng.usize(0..2)];
         let response = json!(service.handle(event, received_at).await);
         Attempt {

@@ -8,21 +8,18 @@ use test_support::fixtures;
 use tokio::time::{sleep, timeout};
 use workspace_management::store::Table;
 use workspacectl::{
-    commands::{
-        keys::{NewKey, insert},
-        orgs::{
-            erase::erase as erase_organization,
-            organization::{Organization, State},
-            state::change,
-        },
+    commands::orgs::{
+        erase::erase as erase_organization,
+        organization::{Organization, State},
+        state::change,
     },
     deployment::Deployment,
     wait::SAFE_WAIT,
 };
 
 use super::{
-    Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, operator, pause,
-    time_until_kill,
+    Attempt, LATE_WRITES, Request, Weakness, World, assert_breaks, assert_holds, join, operator,
+    pause, registrations::issue_keys, time_until_kill,
 };
 
 /// Creates a record of an organization.
@@ -44,25 +41,23 @@ pub(super) fn create_record(org: &str, rng: &mut Rng) -> Request {
         ),
     };
     Request {
-        path,
-        body,
         content: name,
         is_anonymous: kind == 0 && rng.bool(),
+        ..Request::new(path, body)
     }
 }
 
 /// The records of an organization, apart from its own.
 fn records_of(world: &World, org: &str) -> Vec<Value> {
-    let tables = Table::ALL
-        .iter()
-        .filter(|table| **table != Table::ORGANIZATIONS);
-    let records = tables.flat_map(|table| world.tables.records(*table));
     let is_own = |record: &Value| {
         let texts = ["org_id", "project", "team"].map(|name| record[name].as_str());
         let mut owners = texts.into_iter().flatten();
         owners.any(|text| text.split('#').next() == Some(org))
     };
-    records.filter(is_own).collect()
+    let mut records = world.records();
+    let organizations = world.tables.records(Table::ORGANIZATIONS);
+    records.retain(|record| is_own(record) && !organizations.contains(record));
+    records
 }
 
 /// The record of `acme`.
@@ -89,9 +84,7 @@ async fn disable(seed: u64) -> Vec<String> {
     disable_acme(&world, &deployment).await;
     sleep(SAFE_WAIT).await;
     let (disabled, before) = (world.now(), records_of(&world, "acme"));
-    world.finish().await;
-    let attempts = join(writers).await;
-    sleep(Duration::from_secs(60)).await; // for the last late writes
+    let attempts = world.finish(writers).await;
     let mut violations = world.invalid_records();
     let after = records_of(&world, "acme");
     if after.len() != before.len() {
@@ -116,11 +109,7 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
             let mut done = Vec::new();
             for _ in 0..4 {
                 pause(&mut rng, 0..15).await;
-                let wanted = if rng.bool() {
-                    State::Enabled
-                } else {
-                    State::Disabled
-                };
+                let wanted = [State::Disabled, State::Enabled][usize::from(rng.bool())];
                 let (deployment, began) = (world.deployment(&mut rng), world.now());
                 let operator = operator(number);
                 let result = change(&deployment, &operator, "acme", wanted, world.time()).await;
@@ -130,7 +119,7 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
         })
     });
     let mut done = join(commands).await;
-    sleep(Duration::from_secs(60)).await; // for the last late writes
+    sleep(LATE_WRITES).await;
     done.sort_by_key(|(began, ..)| *began);
     let (last, others) = done.split_last().expect("a command");
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
@@ -147,35 +136,20 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
 /// Two operators erase an organization, killed at random times, and register it again.
 async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
-    let keys = [
-        world.tables.register("acme", 1),
-        world.tables.register("acme2", 2),
-    ];
-    let [_, others] = [("acme", &keys[0]), ("acme2", &keys[1])]
-        .map(|(org, key)| world.spawn_client(key, &mut rng, 5, |rng| create_record(org, rng)));
-    let issuer = {
-        let (world, mut rng) = (world.clone(), rng.fork());
-        tokio::spawn(async move {
-            while world.is_running() {
-                let deployment = world.deployment(&mut rng);
-                let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
-                let _ = insert(&deployment, &mut new, None, &operator(9)).await;
-                pause(&mut rng, 0..20).await;
-            }
-        })
-    };
+    let [_, others] = [("acme", 1), ("acme2", 2)].map(|(org, number)| {
+        let key = world.tables.register(org, number);
+        world.spawn_client(&key, &mut rng, 5, |rng| create_record(org, rng))
+    });
+    let issuer = tokio::spawn(issue_keys(world.clone(), rng.fork()));
     pause(&mut rng, 10..30).await;
     let deployment = world.deployment(&mut rng);
     disable_acme(&world, &deployment).await;
-    let operators = [0, 1].map(|number| {
-        let first = fixtures::REQUEST_ID;
-        tokio::spawn(erase_first(world.clone(), number, rng.fork(), first))
-    });
+    let operators =
+        [0, 1].map(|number| tokio::spawn(erase_first(world.clone(), number, rng.fork())));
     let completions = join(operators).await;
-    world.finish().await;
-    let others = join([others]).await;
+    let others = world.finish([others]).await;
     issuer.await.expect("keys");
-    sleep(Duration::from_secs(60)).await; // for the last late writes
+    sleep(LATE_WRITES).await;
     erase_violations(&world, !completions.is_empty(), &others)
 }
 
@@ -187,8 +161,8 @@ fn erase_violations(world: &World, is_erased: bool, others: &[Attempt]) -> Vec<S
         if !organization(world).is_some_and(|new| is_second(&new)) {
             violations.push("the new organization is lost".to_owned());
         }
-        let (new, left): (Vec<_>, Vec<_>) =
-            records_of(world, "acme").into_iter().partition(is_second);
+        let records = records_of(world, "acme").into_iter();
+        let (new, left): (Vec<_>, Vec<_>) = records.partition(is_second);
         if !left.is_empty() {
             violations.push(format!("a record is left: {left:?}"));
         }
@@ -200,9 +174,7 @@ fn erase_violations(world: &World, is_erased: bool, others: &[Attempt]) -> Vec<S
     for attempt in others.iter().filter(|attempt| attempt.status == 204) {
         let is_stored = |record: &Value| record.to_string().contains(&attempt.content);
         if !stored.iter().any(is_stored) {
-            violations.push(format!(
-                "a record of the other organization is lost: {attempt:?}"
-            ));
+            violations.push(format!("a record of acme2 is lost: {attempt:?}"));
         }
     }
     violations
@@ -210,12 +182,7 @@ fn erase_violations(world: &World, is_erased: bool, others: &[Attempt]) -> Vec<S
 
 /// Erases the first organization of the id. Registers the second one if this run was the first to
 /// complete.
-async fn erase_first(
-    world: Arc<World>,
-    number: usize,
-    mut rng: Rng,
-    first: &str,
-) -> Option<Duration> {
+async fn erase_first(world: Arc<World>, number: usize, mut rng: Rng) -> Option<Duration> {
     pause(&mut rng, 0..60).await;
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
@@ -223,7 +190,7 @@ async fn erase_first(
         let wait = world.wait(run > 0 || number > 0);
         let erasure = async {
             let organization = Organization::find(&deployment, "acme").await?;
-            let is_first = organization.registration() == Some(first);
+            let is_first = organization.registration() == Some(fixtures::REQUEST_ID);
             anyhow::ensure!(is_first, "another run has finished");
             erase_organization(&deployment, &operator, "acme", &organization, wait, None).await
         };

@@ -14,13 +14,13 @@ use workspacectl::commands::{
 };
 
 use super::{
-    Weakness, World, assert_breaks, assert_holds, join, operator,
+    LATE_WRITES, Weakness, World, assert_breaks, assert_holds, join, operator,
     organizations::{create_record, disable_acme},
     pause,
 };
 
 /// Issues keys. The operator's machine sleeps during some of the commands.
-async fn issue_keys(world: Arc<World>, mut rng: Rng) {
+pub(super) async fn issue_keys(world: Arc<World>, mut rng: Rng) {
     while world.is_running() {
         let deployment = world.deployment(&mut rng);
         let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
@@ -66,13 +66,12 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     issued.expect("a key of the second registration");
     let new_client = spawn_client(&new.key, &mut rng);
     pause(&mut rng, 60..120).await;
-    world.finish().await;
+    let attempts = world.finish([new_client]).await;
     join(old_clients).await;
-    let attempts = join([new_client]).await;
     for issuer in issuers {
         issuer.await.expect("keys");
     }
-    sleep(Duration::from_secs(60)).await; // for the last late writes
+    sleep(LATE_WRITES).await;
 
     let mut violations = world.invalid_records();
     let is_rejected = |status| [401, 403, 404].contains(&status);
@@ -80,9 +79,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
         violations.push(format!("the new key was rejected: {attempt:?}"));
     }
     let old_id = ApiKey::parse(&old).expect("a key").id;
-    let tables = Table::ALL.iter();
-    let records = tables.flat_map(|table| world.tables.records(*table));
-    let records: Vec<Value> = records.collect();
+    let records = world.records();
     if let Some(record) = records.iter().find(|record| record["created_by"] == old_id) {
         violations.push(format!("the old key wrote a record: {record}"));
     }

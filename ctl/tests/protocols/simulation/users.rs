@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::fixtures;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use workspace_management::store::Table;
 use workspacectl::commands::remove::{all_teams, team::Team};
 
@@ -40,12 +40,8 @@ fn is_of_user(membership: &Membership) -> bool {
 fn add_member(org: &str, rng: &mut Rng) -> Request {
     let team = TEAMS[rng.usize(0..TEAMS.len())];
     let user = [USER, USER, "Ada", "bob"][rng.usize(0..4)];
-    Request {
-        path: format!("/api/v1/project/{org}/apollo/{team}/addUsersToTheTeam"),
-        body: json!({ "usersAddingToTeam": [{ "userid": user }] }),
-        content: String::new(),
-        is_anonymous: false,
-    }
+    let path = format!("/api/v1/project/{org}/apollo/{team}/addUsersToTheTeam");
+    Request::new(path, json!({ "usersAddingToTeam": [{ "userid": user }] }))
 }
 
 async fn remove_team(world: Arc<World>, mut rng: Rng) {
@@ -64,6 +60,7 @@ async fn remove_team(world: Arc<World>, mut rng: Rng) {
 }
 
 /// A run of the command that exited with 0.
+#[derive(Debug)]
 struct Completion {
     began: Instant,
     last_pass: Instant,
@@ -94,10 +91,7 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
 /// Runs a schedule, and returns the rules that it violates.
 async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
-    let keys = [
-        world.tables.register(ORG, 1),
-        world.tables.register("acme2", 2),
-    ];
+    let keys = [(ORG, 1), ("acme2", 2)].map(|(org, number)| world.tables.register(org, number));
     for org in [ORG, "acme2"] {
         for (id, name) in TEAMS.into_iter().zip(["Docs", "Lab", "Ops"]) {
             let team = fixtures::team(org, "apollo", id, name);
@@ -115,25 +109,18 @@ async fn simulate(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let operators = [0, 1].map(|_| tokio::spawn(remove_user(world.clone(), rng.fork())));
     let completions = join(operators).await;
     let last_command = world.now();
-    world.finish().await;
-    let adds = join(clients).await;
-    join([creator]).await;
     remover.await.expect("an end");
-    sleep(Duration::from_secs(60)).await; // for the last late writes
-    let history = memberships(&world).await;
+    let adds = world.finish(clients).await;
+    join([creator]).await;
+    // The memberships after each write, with the time of the write.
+    let history = world.tables.history(Table::TEAM_MEMBERS).await.into_iter();
+    let states = history.map(|(at, records)| (at, records.iter().map(membership).collect()));
+    let history: Vec<(Instant, Vec<Membership>)> = states.collect();
     let mut violations = world.invalid_records();
     violations.extend(completion_violations(&world, &history, &completions));
     violations.extend(deletion_violations(&history, last_command, &adds));
     violations.extend(rerun_violations(&world, &mut rng).await);
     violations
-}
-
-/// The memberships after each write, with the time of the write.
-async fn memberships(world: &World) -> Vec<(Instant, Vec<Membership>)> {
-    let history = world.tables.history(Table::TEAM_MEMBERS).await.into_iter();
-    history
-        .map(|(at, records)| (at, records.iter().map(membership).collect()))
-        .collect()
 }
 
 /// What a completed command left although it had to find it: a membership that exists since before
@@ -156,15 +143,9 @@ fn completion_violations(
             let is_older =
                 since <= completion.began || since + MAX_LAG_OF_INDEXES < completion.last_pass;
             if is_older {
-                let times = [
-                    since,
-                    completion.began,
-                    completion.last_pass,
-                    completion.ended,
-                ];
+                let since = since - world.started;
                 violations.push(format!(
-                    "a membership is left: {membership:?}; added, began, last pass, ended: {:?}",
-                    times.map(|time| time - world.started)
+                    "a membership is left: {membership:?} since {since:?} by {completion:?}"
                 ));
             }
         }
@@ -205,12 +186,10 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     let mut expected = members();
     expected.retain(|member| !is_of_user(member));
     let removed = all_teams::remove(&world.deployment(rng), ORG, USER, None).await;
-    match members() == expected {
+    let left = members();
+    match left == expected {
         true if removed.is_ok() => vec![],
-        _ => vec![format!(
-            "a command that runs alone: {removed:?} {:?}",
-            members()
-        )],
+        _ => vec![format!("a command that runs alone: {removed:?} {left:?}")],
     }
 }
 

@@ -53,16 +53,11 @@ impl Weakness {
             }
             (Self::AnyTeamIsMarked, "UpdateItem") if condition.contains(":created_at") => {
                 body["ConditionExpression"] = json!("attribute_exists(team_id)");
-                let values = body["ExpressionAttributeValues"].as_object_mut();
-                let values = values.expect("values");
-                values.retain(|name, _| ![":created_at", ":request_id"].contains(&name.as_str()));
+                remove_values(body, &[":created_at", ":request_id"]);
             }
             (Self::DeletesWithoutCheck | Self::KeysWithoutCheck, "TransactWriteItems") => {
-                let checked = if self == Self::KeysWithoutCheck {
-                    "Put"
-                } else {
-                    "Delete"
-                };
+                let is_of_key = self == Self::KeysWithoutCheck;
+                let checked = if is_of_key { "Put" } else { "Delete" };
                 let actions = body["TransactItems"].as_array_mut().expect("actions");
                 if actions.iter().any(|action| !action[checked].is_null()) {
                     actions.retain(|action| action["ConditionCheck"].is_null());
@@ -91,9 +86,7 @@ impl Weakness {
             (Self::StateUnchecked, "UpdateItem") if condition.contains("erasing_id") => {
                 body["ConditionExpression"] =
                     json!("attribute_exists(org_id) AND attribute_not_exists(erasing_id)");
-                let values = body["ExpressionAttributeValues"].as_object_mut();
-                let values = values.expect("values");
-                values.retain(|name, _| ![":disabled_at", ":enabled_at"].contains(&name.as_str()));
+                remove_values(body, &[":disabled_at", ":enabled_at"]);
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
                 let value = body.pointer_mut("/ExpressionAttributeValues/:value/S");
@@ -104,4 +97,10 @@ impl Weakness {
             _ => {}
         }
     }
+}
+
+fn remove_values(body: &mut Value, names: &[&str]) {
+    let values = body["ExpressionAttributeValues"].as_object_mut();
+    let values = values.expect("values");
+    values.retain(|name, _| !names.contains(&name.as_str()));
 }

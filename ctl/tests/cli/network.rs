@@ -75,10 +75,8 @@ impl Network {
         let runtime = Runtime::new().unwrap();
         let dynamodb = runtime.block_on(DynamoDb::with_tables()).unwrap();
         for table in Table::ALL {
-            let update = dynamodb
-                .client()
-                .update_table()
-                .table_name(table.logical_id);
+            let update = dynamodb.client().update_table();
+            let update = update.table_name(table.logical_id);
             let update = update.deletion_protection_enabled(true);
             runtime.block_on(update.send()).unwrap();
         }
@@ -129,11 +127,11 @@ impl Network {
         let (stack, behind) = (self.stack.clone(), self.behind);
         let respond = move |headers: HeaderMap, uri: Uri, body: String| async move {
             let action = action(&headers, &uri, &body);
-            let respond = || match is_allowed(&action, &body) {
-                true => respond(&dynamodb, &stack, &action, &body),
-                false => deny(&action),
+            let (status, body) = if is_allowed(&action, &body) {
+                block_in_place(|| respond(&dynamodb, &stack, &action, &body))
+            } else {
+                deny(&action)
             };
-            let (status, body) = block_in_place(respond);
             let now = DateTime::from(SystemTime::now()).secs();
             let date = DateTime::from_secs(now - behind).fmt(Format::HttpDate);
             let status = StatusCode::from_u16(status).unwrap();
@@ -300,9 +298,10 @@ fn deny(action: &str) -> Response {
         let body = json!({ "__type": error, "Message": "not authorized" });
         return (400, body.to_string());
     }
-    let code = match action.starts_with("sns:") {
-        true => "AuthorizationError",
-        false => "AccessDenied",
+    let code = if action.starts_with("sns:") {
+        "AuthorizationError"
+    } else {
+        "AccessDenied"
     };
     let error = format!("<Code>{code}</Code><Message>not authorized</Message>");
     let body = format!("<ErrorResponse><Error>{error}</Error></ErrorResponse>");

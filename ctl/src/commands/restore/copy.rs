@@ -3,7 +3,6 @@
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow};
-use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -75,12 +74,6 @@ impl Restore<'_> {
         let time_left = until.saturating_duration_since(Instant::now());
         let inserted = timeout(time_left, insert).await;
         let inserted = inserted.map_err(|_| anyhow!("DynamoDB does not respond in time"))?;
-        if let Err(error) = &inserted
-            && error.code() == Some("ValidationException")
-        {
-            let message = error.message().unwrap_or_default();
-            return Ok(Outcome::Skipped(format!("DynamoDB rejects it: {message}")));
-        }
         match inserted.or_fail(|| "cannot copy the record".to_owned())? {
             None => Ok(Outcome::Copied),
             Some(existing) => {

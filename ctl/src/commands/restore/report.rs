@@ -25,10 +25,8 @@ pub(super) enum Outcome {
 pub(super) struct Report {
     is_dry_run: bool,
     json: bool,
-    copied: usize,
-    exist: usize,
-    differ: usize,
-    skipped: usize,
+    /// Copied, existing, different and skipped.
+    counts: [usize; 4],
 }
 
 impl Report {
@@ -36,22 +34,19 @@ impl Report {
         Self {
             is_dry_run,
             json,
-            copied: 0,
-            exist: 0,
-            differ: 0,
-            skipped: 0,
+            counts: [0; 4],
         }
     }
 
     /// Adds a record. Prints its line in a dry run, or if the operator must know of it.
     pub(super) fn add(&mut self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
-        let (count, word, detail) = match outcome {
-            Outcome::Copied => (&mut self.copied, "copied", None),
-            Outcome::Exists => (&mut self.exist, "exists", None),
-            Outcome::Differs(attributes) => (&mut self.differ, "differs", Some(attributes)),
-            Outcome::Skipped(reason) => (&mut self.skipped, "skipped", Some(reason)),
+        let (index, word, detail) = match outcome {
+            Outcome::Copied => (0, "copied", None),
+            Outcome::Exists => (1, "exists", None),
+            Outcome::Differs(attributes) => (2, "differs", Some(attributes)),
+            Outcome::Skipped(reason) => (3, "skipped", Some(reason)),
         };
-        *count += 1;
+        self.counts[index] += 1;
         if !self.is_dry_run && detail.is_none() {
             return Ok(());
         }
@@ -77,13 +72,14 @@ impl Report {
         } else {
             ""
         };
-        let [copied, exist, differ, skipped] = [self.copied, self.exist, self.differ, self.skipped];
+        let [copied, exist, differ, skipped] = self.counts;
         eprintln!("{mode}{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
     }
 
     /// Checks that every record is, or would be, stored as it is in the source.
     pub(super) fn check(&self) -> Result<()> {
-        let different = self.differ + self.skipped;
+        let [_, _, differ, skipped] = self.counts;
+        let different = differ + skipped;
         if different > 0 {
             let records = counted(different, "record");
             bail!("{records} not as in the source: standard output says which, and why");

@@ -131,17 +131,20 @@ fn anchors(markdown: &str) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
-/// Runs commands in bash, after those of `docs.sh`, in a folder with links to everything in the root
-/// of the repository. Describes the failure if there is one.
+/// Runs commands in bash, after those of `docs.sh`, in a folder with links to the folders and YAML files
+/// in the root of the repository. What a reader has exported there stays out of the way. Describes the
+/// failure if there is one.
 fn bash(mode: &str, commands: &str, dynamodb: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let [work, failures, serves] =
         ["work", "failures", "serves"].map(|name| folder.path().join(name));
     fs::create_dir_all(work.join("target")).unwrap();
     for entry in fs::read_dir(root()).unwrap() {
-        let name = entry.unwrap().file_name();
-        if name != "target" && name != ".git" {
-            symlink(root().join(&name), work.join(&name)).unwrap();
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap();
+        let is_used = path.is_dir() || path.extension().is_some_and(|it| it == "yaml");
+        if is_used && name != "target" && name != ".git" {
+            symlink(&path, work.join(name)).unwrap();
         }
     }
     let script = include_str!("docs.sh").to_owned() + commands;

@@ -15,11 +15,10 @@ use serde_json::{Value, json};
 use test_support::{
     TestConfig, event, send, service,
     simulation::{self, Faults, Network, Tables},
-    written_tables,
 };
 use tokio::time::{sleep, timeout};
 use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
-use workspace_records::{local::table_names, schemas};
+use workspace_records::{columns::kinds, local::table_names, schemas};
 
 use crate::operations::{Sample, Stored, Values, Write};
 
@@ -89,7 +88,7 @@ async fn run_schedule(seed: u64, lost_writes: u64) -> (Vec<Attempt>, Records) {
     for caller in callers {
         attempts.extend(caller.await.unwrap());
     }
-    let records = written_tables().flat_map(|table| {
+    let records = kinds().flat_map(|table| {
         let records = tables.records(table).into_iter();
         records.map(move |record| (table, record))
     });

@@ -4,9 +4,10 @@
 use std::fs;
 
 use serde_json::{Map, Value};
-use test_support::{TestApp, operation_event, written_tables};
+use test_support::{TestApp, operation_event};
 use tokio::process::Command;
 use workspace_management::operation::Operation;
+use workspace_records::columns::kinds;
 
 use crate::function::{FOLDER, Function};
 
@@ -37,7 +38,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         let event = operation_event(operation);
         function.invoke(event).await.assert_success();
         // So that each request creates its records.
-        for table in written_tables() {
+        for table in kinds() {
             for record in app.records(table).await {
                 if !prepared[table.noun].contains(&record) {
                     let key = |name: &&str| ((*name).to_owned(), record[*name].clone());

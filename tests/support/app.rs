@@ -32,7 +32,7 @@ use workspace_management::{
     service::{Service, TIMEOUT},
     store::{Store, Table, TableNames},
 };
-use workspace_records::{local::sdk_config, schemas};
+use workspace_records::{columns::kinds, item::primary_key, local::sdk_config, schemas};
 
 use crate::{
     client::{TestClient, TestResponse},
@@ -79,7 +79,7 @@ pub struct TestApp {
     /// The DynamoDB, unless it is `TEST_DYNAMODB_ENDPOINT`.
     embedded: Option<DynamoDb>,
     /// The keys of records that need not validate.
-    foreign: Mutex<Vec<(Table, Vec<Value>)>>,
+    foreign: Mutex<Vec<(Table, Vec<String>)>>,
 }
 
 impl TestApp {
@@ -239,11 +239,7 @@ impl TestApp {
             .send();
         let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
         let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
-        records.sort_by_key(|record| {
-            let key = table.primary_key.iter();
-            key.map(|name| record[*name].to_string())
-                .collect::<Vec<_>>()
-        });
+        records.sort_by_cached_key(|record| primary_key(table, record));
         self.assert_valid(table, &records);
         records
     }
@@ -268,7 +264,7 @@ impl TestApp {
     /// The records of every table that operations write to, by the table's name.
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
-        for table in written_tables() {
+        for table in kinds() {
             all.insert(table.noun, self.records(table).await);
         }
         all
@@ -317,20 +313,6 @@ impl Drop for TestApp {
             self.assert_valid(table, &records.unwrap_or_default());
         }
     }
-}
-
-fn primary_key(table: Table, record: &Value) -> Vec<Value> {
-    table
-        .primary_key
-        .iter()
-        .map(|name| record[*name].clone())
-        .collect()
-}
-
-/// The tables that operations write to.
-pub fn written_tables() -> impl Iterator<Item = Table> {
-    let is_written = |table: &Table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table);
-    Table::ALL.iter().copied().filter(is_written)
 }
 
 pub fn service(config: Builder, tables: TableNames, test_config: TestConfig) -> Service {

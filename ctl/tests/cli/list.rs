@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_management::store::Table;
+use workspace_records::columns::kinds;
 
-use crate::{assert_fails, assert_usage_error, listed_tables, network::Network, server::Server};
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server};
 
 #[test]
 fn a_scope_selects_exactly_its_records() {
@@ -37,7 +38,7 @@ fn a_scope_selects_exactly_its_records() {
     ] {
         assert_eq!(count(scope), expected, "{scope}");
     }
-    for table in listed_tables() {
+    for table in kinds() {
         assert_eq!(count(&format!("{} --org acm", table.noun)), 0);
         let output = network.output(&format!("list {} --org ac", table.noun));
         assert_fails(&output, "there is no organization ac:");

@@ -118,9 +118,3 @@ fn unused_url() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
-
-/// The tables that `list` shows.
-fn listed_tables() -> impl Iterator<Item = Table> {
-    let tables = Table::ALL.iter().copied();
-    tables.filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
-}

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use workspace_management::{store::Table, values::is_visible};
+use workspace_records::columns::kinds;
 
-use crate::{listed_tables, server::Server};
+use crate::server::Server;
 
 /// Colors, a cleared screen, reordered and hidden text, and a second line.
 const HOSTILE: &str = "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{2069}\u{200b}\u{61c}\u{feff}\u{2028}\u{e0041}\u{2800}";
@@ -68,7 +69,7 @@ fn no_command_prints_text_of_records_unescaped() {
         "remove team --org acme --project apollo research-team --wait 0 --yes",
         "remove voice --org acme bot-7 --json",
     ];
-    let lists = listed_tables().map(|table| format!("list {}", table.noun));
+    let lists = kinds().map(|table| format!("list {}", table.noun));
     let doctor = format!("doctor --url {}", server.url);
     let reads = lists.chain(reads.map(str::to_owned)).chain([doctor]);
     // Also as JSON, before what is removed is missing.

@@ -19,15 +19,16 @@ use crate::{
 pub(crate) async fn get(
     deployment: &Deployment,
     table: Table,
-    key: &[&str],
+    key: &[impl AsRef<str>],
 ) -> Result<Option<Value>> {
+    let key: Vec<&str> = key.iter().map(AsRef::as_ref).collect();
     let name = deployment.tables.name(table);
     let request = deployment
         .client
         .get_item()
         .consistent_read(true)
         .table_name(name)
-        .set_key(Some(table.item_key(key)));
+        .set_key(Some(table.item_key(&key)));
     let response = request.send().await;
     let response = response.or_fail(|| format!("cannot read {} in {name}", key.join(" ")))?;
     Ok(response.item.map(to_json))

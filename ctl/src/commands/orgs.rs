@@ -10,6 +10,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
+pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
 use self::organization::Organization;
 use crate::{
     deployment::Deployment,

@@ -30,8 +30,8 @@ Examples:
   workspacectl orgs create globex --if-absent --json
   workspacectl --stack workspace-management orgs create globex";
 
-/// How much the clocks may differ. `restore` tolerates as much.
-const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
+/// How much the clocks of operators and functions may differ. `restore` tolerates as much.
+pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {

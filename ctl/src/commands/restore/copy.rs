@@ -92,8 +92,7 @@ impl Restore<'_> {
     /// What a copy would do.
     async fn plan(&self, table: Table, record: &Value) -> Result<Outcome> {
         let key = primary_key(table, record);
-        let values: Vec<_> = key.iter().map(String::as_str).collect();
-        if let Some(existing) = get(self.deployment, table, &values).await? {
+        if let Some(existing) = get(self.deployment, table, &key).await? {
             return Ok(compare(record, &existing));
         }
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {

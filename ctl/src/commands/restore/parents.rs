@@ -11,14 +11,11 @@ use tokio::sync::Mutex;
 use workspace_management::store::Table;
 use workspace_records::item::text;
 
-use crate::{deployment::Deployment, query::get};
+use crate::{commands::orgs::MAX_CLOCK_DIFFERENCE, deployment::Deployment, query::get};
 
 /// How long a read of an organization or a team counts, until the records that belong to it are stored.
 /// It must be shorter than the wait of a removal, which then finds these records.
 const MAX_AGE: Duration = Duration::from_secs(30);
-
-/// How much the clocks of operators and functions can differ.
-const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 const OTHER_REGISTRATION: &str = "it belongs to an earlier organization or team with this id";
 
@@ -110,8 +107,7 @@ impl<'a> Parents<'a> {
             return Ok(parent.clone());
         }
         let read_at = Instant::now();
-        let values: Vec<_> = key.iter().map(String::as_str).collect();
-        let record = get(self.deployment, table, &values).await?;
+        let record = get(self.deployment, table, key).await?;
         let parent = Parent { record, read_at };
         reads.insert(key.to_vec(), parent.clone());
         Ok(parent)

@@ -48,7 +48,7 @@ pub(crate) enum Command {
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
         all_teams: bool,
-        /// The user's id, exactly as it was added
+        /// The user's id, with exactly the characters that were added
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
     },

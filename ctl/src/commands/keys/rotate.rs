@@ -146,7 +146,7 @@ async fn expire(
     Ok(())
 }
 
-/// The time for which a key was issued.
+/// How long a key was valid when it was issued.
 fn issued_for(key: &StoredKey) -> Result<Expiry> {
     Ok(match (key.issued_for, &key.record.expires_at) {
         (Some(seconds), _) => Expiry::After(Duration::from_secs(seconds)),

@@ -34,8 +34,8 @@ pub struct StoredKey {
     pub(super) last_four: Option<String>,
     pub(super) created_by: Option<String>,
     pub(super) request_id: Option<String>,
-    /// How long the key is valid, in seconds. `None` means for ever. A rotation shortens the time
-    /// until the key expires, but not the time for which it was issued.
+    /// How long the key is valid, in seconds. `None` means for ever. A rotation lets the key
+    /// expire earlier, and does not change this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
@@ -79,8 +79,8 @@ pub(super) async fn of(deployment: &Deployment, org: &str) -> Result<Vec<Value>>
 }
 
 /// Stores a new key if its organization is enabled. Both the key and the one that it replaces, if there
-/// is one, belong to the organization as it is registered now. The replaced key must not be revoked,
-/// must be as it was read, and gets the new key's id.
+/// is one, belong to the organization as it is registered now. The replaced key must not be revoked
+/// and must not have changed since it was read. It gets the new key's id.
 ///
 /// # Errors
 /// If a condition fails, or DynamoDB cannot be reached.

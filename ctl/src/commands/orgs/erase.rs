@@ -81,7 +81,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_record(&erased, org, session.json)
 }
 
-/// Erases an organization as it was read. Returns the number of records that this run deleted.
+/// Erases an organization that has not changed since it was read. Returns the number of records that
+/// this run deleted.
 ///
 /// # Errors
 /// If the organization has changed since it was read, the export cannot be written, or DynamoDB cannot

@@ -8,7 +8,7 @@ use workspace_management::store::{DISABLED_AT, Table};
 
 use crate::{deployment::Deployment, query};
 
-/// The record of an organization, as it was read.
+/// The record of an organization.
 #[derive(Debug, Clone)]
 pub struct Organization(pub Value);
 

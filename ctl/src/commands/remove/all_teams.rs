@@ -1,7 +1,7 @@
 //! `remove member --all-teams`: removes a user from all teams of an organization.
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is read
-//! consistently and deleted as it was read. The index is read at least twice, until it shows no
+//! consistently, and deleted if it has not changed since. The index is read at least twice, until it shows no
 //! membership that exists.
 //!
 //! A membership that exists when the command begins is removed, if the index lags by at most the pause

@@ -45,8 +45,8 @@ pub(super) async fn run(target: &Target, export: Option<&Path>, session: &Sessio
     print_removed(record, &target.key[1], &operator, session)
 }
 
-/// Deletes a record as it was read, and returns it. The export has it before. `None` if there is no such
-/// record.
+/// Deletes a record that has not changed since it was read, and returns it. The export has it before.
+/// `None` if there is no such record.
 ///
 /// # Errors
 /// If the record has changed since it was read, the export cannot be written, or DynamoDB cannot be

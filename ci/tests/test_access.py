@@ -74,6 +74,22 @@ def test_a_page_of_another_origin_cannot_write(evil, service):
         assert response.value.status == 403
 
 
+@pytest.mark.parametrize("encoding", ["text/plain", "application/x-www-form-urlencoded"])
+def test_a_form_of_another_origin_cannot_write(evil, service, encoding):
+    script = """([url, encoding]) => {
+      const form = document.createElement("form");
+      Object.assign(form, { method: "post", action: url, enctype: encoding });
+      const input = document.createElement("input");
+      Object.assign(input, { name: '{"dataStoreName": "Evil", "x": "', value: '"}' });
+      form.append(input);
+      document.body.append(form);
+      form.submit();
+    }"""
+    with evil.expect_navigation() as navigation:
+        evil.evaluate(script, [service.url + STORE, encoding])
+    assert navigation.value.status == 403
+
+
 def test_a_name_that_resolves_to_this_machine_is_not_its_own(page, service):
     for url in [service.url, service.dynamodb]:
         response = page.goto(url.replace("127.0.0.1", HOST))

@@ -8,6 +8,7 @@ PICTURES=FOLDER also creates the pictures of the README.
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -330,3 +331,21 @@ def test_every_size_and_color_scheme(page, service, project, expected_errors, si
     page.goto("/#/records/teams")
     expect(page.locator("#all tbody tr").first).to_be_visible()
     check("all")
+
+
+def test_the_page_is_fast(browser, base_url):
+    """The medians of seven loads: milliseconds until the first paint, and until it is usable."""
+    # Other work on the machine can slow one round down, but a slow page is slow in each.
+    for _ in range(3):
+        times = []
+        for _ in range(7):
+            page = browser.new_page(base_url=base_url)
+            open_page(page)
+            script = "name => performance.getEntriesByName(name)[0].startTime"
+            times.append([page.evaluate(script, name) for name in ["first-contentful-paint", "usable"]])
+            page.close()
+        paint, usable = map(statistics.median, zip(*times))
+        print(f"first paint after {paint:.0f} ms, usable after {usable:.0f} ms")
+        if paint < 200 and usable < 400:
+            return
+    pytest.fail(f"first paint after {paint:.0f} ms, usable after {usable:.0f} ms")

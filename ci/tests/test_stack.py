@@ -19,6 +19,7 @@ SUPPORTED = {
     "AWS::Lambda::Function",
     "AWS::Logs::LogGroup",
 }
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +76,24 @@ def test_doctor_checks_the_tables_and_the_function(declared, present):
 def test_readers_of_another_account_can_assume_the_role(present):
     role = boto3.client("iam").get_role(RoleName=present["ReaderRole"])["Role"]
     assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"AWS": ["123456789012", "arn:aws:iam::210987654321:role/reader"]}
+
+
+def test_the_function_for_readers_follows_the_stream_of_the_stack(present):
+    table = boto3.client("dynamodb").describe_table(TableName=present["DataStoresTable"])["Table"]
+    outputs = {
+        "OrganizationsTable": present["OrganizationsTable"],
+        "DataStoresTable": present["DataStoresTable"],
+        "DataStoresTableStreamArn": table["LatestStreamArn"],
+        "RecordsReaderArn": present["RecordsReader"],
+        "RecordsFollowerArn": present["RecordsFollower"],
+    }
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.create_stack(
+        StackName="reader",
+        TemplateBody=(ROOT / "docs/records/function.yaml").read_text(encoding="utf-8"),
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in outputs.items()],
+    )
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="reader", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    sources = boto3.client("lambda").list_event_source_mappings(EventSourceArn=table["LatestStreamArn"])["EventSourceMappings"]
+    assert len(sources) == 1, sources

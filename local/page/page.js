@@ -660,6 +660,7 @@ async function start() {
   listen();
   navigate();
   byId("form").hidden = false;
+  performance.mark("usable");
   poll();
 }
 

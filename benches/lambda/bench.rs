@@ -61,14 +61,6 @@ impl Bench {
         })
     }
 
-    /// Starts the function.
-    pub(crate) async fn start_ours(&self) -> Result<Function> {
-        let mut programs = self.programs.iter();
-        let ours = programs.find(|program| program.name == OURS);
-        let ours = ours.expect("the function is one of the programs");
-        Ok(self.start(ours, None).await?.0)
-    }
-
     /// Starts a program, in a control group if there is one. Returns how long it takes until the
     /// program is ready.
     pub(crate) async fn start(

@@ -17,7 +17,6 @@ mod compare;
 mod cpu_group;
 mod endpoint;
 mod function;
-mod growth;
 mod report;
 
 use std::{env, fs, path::Path};
@@ -49,7 +48,6 @@ async fn main() -> Result<()> {
     }
     if !only_cpu {
         compare::with_all_cpu(&bench, &mut report).await?;
-        growth::measure(&bench, &mut report).await?;
     }
     println!("{}", report.markdown());
     if let Err(reason) = can_limit_cpu {

@@ -9,7 +9,7 @@ use crate::bench::{OURS, TYPICAL};
 /// The fewest samples of which the 99th percentile is reported.
 const MIN_SAMPLES_OF_P99: usize = 100;
 
-/// For each table and each of its rows: the values in its columns. A column is a program or a size.
+/// For each table and each of its rows: the values in its columns. A column is a program.
 type Tables<T> = BTreeMap<String, BTreeMap<String, BTreeMap<String, T>>>;
 
 /// The samples of all figures.
@@ -54,7 +54,7 @@ impl Report {
         statistics
     }
 
-    /// Tables of Markdown. Those of programs say how the function compares with a typical handler.
+    /// Tables of Markdown, with how the function compares with a typical handler.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::new();
         for (table, rows) in self.statistics() {
@@ -62,17 +62,12 @@ impl Report {
                 continue;
             };
             let mut names: Vec<&str> = columns.keys().map(String::as_str).collect();
-            let compares = columns.contains_key(OURS) && columns.contains_key(TYPICAL);
-            if compares {
-                names.push("typical ÷ ours");
-            }
+            names.push("typical ÷ ours");
             text += &format!("\n| {table} | {} |\n", names.join(" | "));
             text += &format!("|{}\n", "---|".repeat(names.len() + 1));
             for (row, values) in &rows {
                 let mut cells: Vec<String> = values.values().map(|it| format!("{it:.2}")).collect();
-                if compares {
-                    cells.push(format!("{:.1}", values[TYPICAL] / values[OURS]));
-                }
+                cells.push(format!("{:.1}", values[TYPICAL] / values[OURS]));
                 text += &format!("| {row} | {} |\n", cells.join(" | "));
             }
         }

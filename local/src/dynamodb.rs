@@ -1,7 +1,14 @@
 //! An embedded DynamoDB, based on the `dynoxide` engine. It listens on a port, or serves the SDK in
 //! the same process.
 
-use std::{fmt, io, path::Path};
+use std::{
+    fmt, io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::{
@@ -23,11 +30,11 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use dynoxide::{Database, ImportOptions};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use dynoxide::Database;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use workspace_management::store::{Item, Table};
+use workspace_management::store::Table;
 use workspace_records::local::{sdk_config, table_names};
 
 use crate::{
@@ -43,7 +50,11 @@ const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// As the SDK's HTTP client, it handles each request in the same process. Without a network,
 /// tokio's paused clock can skip every wait.
 #[derive(Clone)]
-pub struct DynamoDb(Database);
+pub struct DynamoDb {
+    database: Database,
+    /// The number of requests so far that may have written.
+    writes: Arc<AtomicU64>,
+}
 
 impl DynamoDb {
     /// An empty DynamoDB in memory.
@@ -52,9 +63,13 @@ impl DynamoDb {
     /// If the engine does not start.
     pub fn in_memory() -> Result<Self> {
         let database = Database::memory();
-        database
-            .map(Self)
-            .map_err(|error| anyhow!("cannot start the embedded DynamoDB: {error}"))
+        let database = database.map_err(|error| anyhow!("cannot start DynamoDB: {error}"))?;
+        Ok(Self::new(database))
+    }
+
+    fn new(database: Database) -> Self {
+        let writes = Arc::default();
+        Self { database, writes }
     }
 
     /// A DynamoDB whose data is in an SQLite file, which is created if it does not exist.
@@ -66,9 +81,8 @@ impl DynamoDb {
             .to_str()
             .context("the name of the data file is not UTF-8")?;
         let database = Database::new(name);
-        database
-            .map(Self)
-            .map_err(|error| anyhow!("cannot open the data file {}: {error}", file.display()))
+        let database = database.map_err(|error| anyhow!("cannot open {name}: {error}"))?;
+        Ok(Self::new(database))
     }
 
     /// A DynamoDB in memory with all tables, under the names of [`table_names`].
@@ -101,6 +115,11 @@ impl DynamoDb {
         server::serve(listener, routes, access).await
     }
 
+    /// A number that is different after each request that may have written a record.
+    pub(crate) fn version(&self) -> u64 {
+        self.writes.load(Ordering::SeqCst)
+    }
+
     /// Handles a request of the SDK.
     pub fn handle(&self, request: &HttpRequest) -> HttpResponse {
         let body = request.body().bytes().unwrap_or_default();
@@ -111,7 +130,7 @@ impl DynamoDb {
 
     /// Runs an action whose request is JSON. Returns a status and JSON.
     fn dispatch(&self, action: &str, body: &[u8]) -> (u16, String) {
-        let database = &self.0;
+        let database = &self.database;
         let result = match action {
             "BatchExecuteStatement" => call(body, |body| database.batch_execute_statement(body)),
             "BatchGetItem" => call(body, |body| database.batch_get_item(body)),
@@ -142,6 +161,10 @@ impl DynamoDb {
             "UpdateTimeToLive" => call(body, |body| database.update_time_to_live(body)),
             _ => return error("UnknownOperationException", "The operation is unknown."),
         };
+        if !reads(action) {
+            // After the write: who reads the version and then the records misses nothing.
+            self.writes.fetch_add(1, Ordering::SeqCst);
+        }
         match result {
             Ok(Ok(body)) => (200, body),
             Ok(Err(error)) => (error.status_code(), error.to_json()),
@@ -157,22 +180,7 @@ impl DynamoDb {
     pub fn put(&self, table: Table, record: impl Serialize) {
         let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
         let request = json!({ "TableName": table.logical_id, "Item": item });
-        self.run(request, |request| self.0.put_item(request));
-    }
-
-    /// Stores records like [`Self::put`], but much faster and without changes in the stream.
-    ///
-    /// # Panics
-    /// If a record does not fit the table.
-    pub fn import(&self, table: Table, records: impl Iterator<Item = Value>) {
-        let item = |record| {
-            let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
-            serde_json::from_value(json!(item)).expect("an item of the engine")
-        };
-        let items = records.map(item).collect();
-        let options = ImportOptions::default();
-        let result = self.0.import_items(table.logical_id, items, options);
-        result.unwrap_or_else(|error| panic!("{}: {error}", table.logical_id));
+        self.run("PutItem", &request);
     }
 
     /// Deletes the record that has the key of the given one.
@@ -186,7 +194,7 @@ impl DynamoDb {
             .map(|name| ((*name).to_owned(), json!({ "S": record[*name] })))
             .collect();
         let request = json!({ "TableName": table.logical_id, "Key": key });
-        self.run(request, |request| self.0.delete_item(request));
+        self.run("DeleteItem", &request);
     }
 
     /// The records of a table: the first megabyte, in no particular order.
@@ -205,8 +213,10 @@ impl DynamoDb {
     /// If an item is not a record.
     pub fn records_of_table(&self, name: &str) -> Option<Vec<Value>> {
         let request = json!({ "TableName": name }).to_string();
-        let response = call(request.as_bytes(), |request| self.0.scan(request));
-        let response = response.expect("a request of the engine").ok()?;
+        let (status, response) = self.dispatch("Scan", request.as_bytes());
+        if status != 200 {
+            return None;
+        }
         let response: Value = serde_json::from_str(&response).expect("JSON");
         let items: Vec<serde_dynamo::Item> =
             serde_json::from_value(response["Items"].clone()).expect("items");
@@ -214,88 +224,10 @@ impl DynamoDb {
         Some(items.into_iter().map(record).collect())
     }
 
-    /// Follows the changes of a table from now on. The table must have the name of [`table_names`],
-    /// and a change stream.
-    ///
-    /// # Errors
-    /// If there is no such table.
-    pub fn follow(&self, table: Table) -> Result<Changes> {
-        let request = json!({ "TableName": table.logical_id });
-        let streams = call_json(request, |request| self.0.list_streams(request))?;
-        let stream = &streams["Streams"][0]["StreamArn"];
-        let request = json!({ "StreamArn": stream });
-        let description = call_json(request, |request| self.0.describe_stream(request))?;
-        let shard = &description["StreamDescription"]["Shards"][0]["ShardId"];
-        let request =
-            json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "LATEST" });
-        let iterator = call_json(request, |request| self.0.get_shard_iterator(request))?;
-        Ok(Changes {
-            dynamodb: self.clone(),
-            iterator: iterator["ShardIterator"].clone(),
-        })
+    fn run(&self, action: &str, request: &Value) {
+        let (status, response) = self.dispatch(action, request.to_string().as_bytes());
+        assert_eq!(status, 200, "{request}: {response}");
     }
-
-    fn run<Q: DeserializeOwned, R: Serialize>(
-        &self,
-        request: Value,
-        action: impl FnOnce(Q) -> dynoxide::Result<R>,
-    ) -> Value {
-        let description = request.to_string();
-        call_json(request, action).unwrap_or_else(|error| panic!("{description}: {error}"))
-    }
-}
-
-/// The changes of a table since a point in time.
-#[derive(Debug)]
-pub struct Changes {
-    dynamodb: DynamoDb,
-    iterator: Value,
-}
-
-/// A change of a record.
-#[derive(Debug)]
-pub struct Change {
-    /// The primary key.
-    pub key: Item,
-    /// The record after the change, or `None` if it was deleted.
-    pub record: Option<Item>,
-}
-
-impl Changes {
-    /// The changes since the last call, in their order.
-    ///
-    /// # Errors
-    /// If the table was deleted.
-    pub fn read(&mut self) -> Result<Vec<Change>> {
-        let mut changes = Vec::new();
-        loop {
-            let request = json!({ "ShardIterator": self.iterator });
-            let database = &self.dynamodb.0;
-            let mut response = call_json(request, |request| database.get_records(request))?;
-            self.iterator = response["NextShardIterator"].take();
-            let records: Vec<StreamRecord> = serde_json::from_value(response["Records"].take())?;
-            if records.is_empty() {
-                return Ok(changes);
-            }
-            changes.extend(records.into_iter().map(|record| Change {
-                key: record.dynamodb.keys.into(),
-                record: record.dynamodb.new_image.map(Item::from),
-            }));
-        }
-    }
-}
-
-/// An entry of a change stream.
-#[derive(Deserialize)]
-struct StreamRecord {
-    dynamodb: Images,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Images {
-    keys: serde_dynamo::Item,
-    new_image: Option<serde_dynamo::Item>,
 }
 
 /// An HTTP client for the SDK that passes every request to a connector.
@@ -317,17 +249,11 @@ fn action_of(target: Option<&str>) -> &str {
 
 /// Whether a request of the SDK only reads.
 pub fn is_read(request: &HttpRequest) -> bool {
-    ["GetItem", "BatchGetItem", "Query", "Scan"].contains(&action(request))
+    reads(action(request))
 }
 
-/// Runs an action, and returns its response as JSON.
-fn call_json<Q: DeserializeOwned, R: Serialize>(
-    request: Value,
-    action: impl FnOnce(Q) -> dynoxide::Result<R>,
-) -> Result<Value> {
-    let response = action(serde_json::from_value(request)?);
-    let response = response.map_err(|error| anyhow!("DynamoDB failed: {error}"))?;
-    Ok(serde_json::to_value(response)?)
+fn reads(action: &str) -> bool {
+    ["GetItem", "BatchGetItem", "Query", "Scan"].contains(&action)
 }
 
 /// Runs an action. The outer result is an error if the request is not valid JSON for it.

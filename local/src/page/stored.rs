@@ -1,10 +1,7 @@
-//! The records that the page shows. They are read once. From then on, the change streams of the
-//! tables are followed, so that a page that polls every second costs little.
+//! The records that the page shows. They are read again only after a request that may have written, so
+//! that a page that polls every second costs little.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap},
-};
+use std::{cmp::Reverse, collections::HashMap};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -16,7 +13,7 @@ use workspace_records::{
     local::table_names,
 };
 
-use crate::dynamodb::{Changes, DynamoDb};
+use crate::dynamodb::DynamoDb;
 
 /// How many records of each kind the page shows.
 const NEWEST: usize = 20;
@@ -30,16 +27,16 @@ pub(crate) struct Records {
 #[derive(Default)]
 struct State {
     kinds: Vec<Kind>,
-    /// The newest records, until one changes.
-    newest: Option<Value>,
+    /// The version of the data when the records were read.
+    version: Option<u64>,
+    /// The newest records.
+    newest: Value,
 }
 
-/// The records of a table, by their keys.
+/// The records of a table, sorted by their keys.
 struct Kind {
     table: Table,
-    records: BTreeMap<Vec<String>, Value>,
-    /// What changes after the records were read.
-    changes: Changes,
+    records: Vec<Value>,
 }
 
 impl Records {
@@ -52,16 +49,7 @@ impl Records {
 
     /// The newest records of every kind.
     pub(crate) async fn newest(&self) -> Result<Value> {
-        let mut state = self.state().await?;
-        if let Some(views) = &state.newest {
-            return Ok(views.clone());
-        }
-        let kinds = state.kinds.iter();
-        let views: Value = kinds
-            .map(|kind| kind.view(kind.records.values(), NEWEST))
-            .collect();
-        state.newest = Some(views.clone());
-        Ok(views)
+        Ok(self.state().await?.newest.clone())
     }
 
     /// The records of a kind in which these attributes have these values, or `None` if there is no
@@ -80,7 +68,7 @@ impl Records {
             let mut attributes = attributes.iter();
             attributes.all(|(name, value)| text(record, name) == value)
         };
-        let selected = kind.records.values().filter(is_selected);
+        let selected = kind.records.iter().filter(is_selected);
         Ok(Some(kind.view(selected, usize::MAX)))
     }
 
@@ -94,72 +82,43 @@ impl Records {
         };
         let kinds = state.kinds.iter();
         let views = kinds.map(|kind| {
-            let records = kind.records.values().filter(is_by_request);
+            let records = kind.records.iter().filter(is_by_request);
             kind.view(records, usize::MAX)
         });
         Ok(views.filter(|view| view["total"] != 0).collect())
     }
 
-    /// The state with all changes. Reads all records the first time, and if a table can no longer be
-    /// followed.
+    /// All records. Reads them if they may have changed.
     async fn state(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock().await;
-        if state.kinds.is_empty() || state.follow().is_err() {
-            *state = State::default();
-            let mut read = Vec::new();
+        let version = Some(self.dynamodb.version());
+        if state.version != version {
+            state.kinds.clear();
             for table in kinds() {
-                read.push(Kind::read(table, &self.dynamodb).await?);
+                state.kinds.push(Kind::read(table, &self.dynamodb).await?);
             }
-            state.kinds = read;
+            let kinds = state.kinds.iter();
+            state.newest = kinds
+                .map(|kind| kind.view(kind.records.iter(), NEWEST))
+                .collect();
+            state.version = version;
         }
         Ok(state)
-    }
-}
-
-impl State {
-    /// Applies the changes of every kind.
-    fn follow(&mut self) -> Result<()> {
-        for kind in &mut self.kinds {
-            if kind.follow()? {
-                self.newest = None;
-            }
-        }
-        Ok(())
     }
 }
 
 impl Kind {
     /// Reads all records of a table.
     async fn read(table: Table, dynamodb: &DynamoDb) -> Result<Self> {
-        // Before the records are read, so that no change is missed.
-        let changes = dynamodb.follow(table)?;
         let scan = dynamodb.client().scan();
         let scan = scan.table_name(table_names().name(table)).into_paginator();
         let mut items = scan.items().send();
-        let mut records = BTreeMap::new();
+        let mut records = Vec::new();
         while let Some(item) = items.next().await {
-            let record = to_json(item?);
-            records.insert(primary_key(table, &record), record);
+            records.push(to_json(item?));
         }
-        Ok(Self {
-            table,
-            records,
-            changes,
-        })
-    }
-
-    /// Applies the changes since the last call. Returns whether there are some.
-    fn follow(&mut self) -> Result<bool> {
-        let changes = self.changes.read()?;
-        let is_changed = !changes.is_empty();
-        for change in changes {
-            let key = primary_key(self.table, &to_json(change.key));
-            match change.record {
-                Some(record) => self.records.insert(key, to_json(record)),
-                None => self.records.remove(&key),
-            };
-        }
-        Ok(is_changed)
+        records.sort_by_cached_key(|record| primary_key(table, record));
+        Ok(Self { table, records })
     }
 
     /// The newest of these records, with their number and columns.

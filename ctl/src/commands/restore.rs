@@ -7,15 +7,16 @@
 
 mod copy;
 mod parents;
-mod report;
 mod source;
+
+use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use workspace_management::store::Table;
 use workspace_records::item::text;
 
-use self::{copy::Restore, parents::Parents, report::Report, source::Source};
+use self::{copy::Restore, parents::Parents, source::Source};
 use crate::{
     session::Session,
     text::counted,
@@ -95,11 +96,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no such records");
     }
-    if source
-        .records
-        .iter()
-        .any(|(table, _)| *table == Table::KEYS)
-    {
+    let mut records = source.records.values();
+    if records.any(|(table, _)| *table == Table::KEYS) {
         eprintln!("note: keys that were revoked since the backup work again: revoke them");
     }
     let restore = Restore {
@@ -107,12 +105,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         operator,
         parents: Parents::new(deployment, source.registrations),
         is_dry_run: options.dry_run,
+        json: session.json,
     };
-    let mut report = Report::new(options.dry_run, session.json);
-    let copied = restore.run(source.records, &mut report).await;
-    report.print_summary();
-    copied?;
-    report.check()
+    restore.run(source.records.into_values().collect()).await
 }
 
 impl Source {
@@ -121,16 +116,13 @@ impl Source {
         if scope.org.is_some() || scope.all_orgs {
             return Ok(());
         }
-        let mut orgs = self
-            .records
-            .iter()
-            .map(|(_, record)| text(record, "org_id"));
-        let first = orgs.next().unwrap_or_default();
-        match orgs.find(|org| *org != first) {
-            None => Ok(()),
-            Some(other) => Err(UsageError(format!(
-                "{from} has records of {first} and {other}: choose one with --org, or use --all-orgs"
+        let orgs = self.records.values();
+        let orgs: BTreeSet<_> = orgs.map(|(_, record)| text(record, "org_id")).collect();
+        match Vec::from_iter(orgs)[..] {
+            [first, second, ..] => Err(UsageError(format!(
+                "{from} has records of {first} and {second}: choose one with --org, or use --all-orgs"
             ))),
+            _ => Ok(()),
         }
     }
 }

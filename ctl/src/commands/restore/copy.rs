@@ -1,19 +1,26 @@
-//! Copies records, several at a time.
+//! Copies records, several at a time, and reports what became of each.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    collections::BTreeSet,
+    time::{Instant, SystemTime},
+};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use workspace_management::store::{Table, insert_item, timestamp};
 use workspace_records::item::{primary_key, to_json};
 
-use super::{
-    parents::{Parents, Verdict},
-    report::{Outcome, Report},
+use super::parents::{Parents, Verdict};
+use crate::{
+    deployment::Deployment,
+    errors::Response as _,
+    output::write_line,
+    query::get,
+    session::Operator,
+    text::{counted, escape, escape_json},
 };
-use crate::{deployment::Deployment, errors::Response as _, query::get, session::Operator};
 
 /// How many records are copied at a time.
 const CONCURRENCY: usize = 16;
@@ -27,14 +34,51 @@ pub(super) struct Restore<'a> {
     pub(super) operator: Operator,
     pub(super) parents: Parents<'a>,
     pub(super) is_dry_run: bool,
+    /// Whether to print JSON.
+    pub(super) json: bool,
+}
+
+/// What became of a record.
+enum Outcome {
+    Copied,
+    /// It exists with the same content.
+    Exists,
+    /// It exists with other values of these attributes, which stay.
+    Differs(String),
+    /// It was not copied, for this reason.
+    Skipped(&'static str),
 }
 
 impl Restore<'_> {
-    /// Copies organizations, then teams, then the rest: a record needs those that it belongs to.
-    pub(super) async fn run(
+    /// Copies records, and prints what became of them.
+    ///
+    /// # Errors
+    /// If DynamoDB cannot be reached, or a record is not stored as it is in the source. In a dry run, if
+    /// it would not be.
+    pub(super) async fn run(&self, records: Vec<(Table, Value)>) -> Result<()> {
+        let mut counts = [0; 4];
+        let result = self.copy_all(records, &mut counts).await;
+        let [copied, exist, differ, skipped] = counts;
+        let mode = if self.is_dry_run {
+            "dry run, nothing was written. Without --dry-run: "
+        } else {
+            ""
+        };
+        eprintln!("{mode}{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
+        result?;
+        if differ + skipped > 0 {
+            let records = counted(differ + skipped, "record");
+            bail!("{records} not as in the source: standard output says which, and why");
+        }
+        Ok(())
+    }
+
+    /// Copies organizations, then teams, then the rest: a record needs those that it belongs to. Counts
+    /// the records that are copied, exist, differ and are skipped.
+    async fn copy_all(
         &self,
         mut records: Vec<(Table, Value)>,
-        report: &mut Report,
+        counts: &mut [usize; 4],
     ) -> Result<()> {
         let stage = |table| match table {
             Table::ORGANIZATIONS => 0,
@@ -50,7 +94,14 @@ impl Restore<'_> {
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((table, record, outcome)) = copies.try_next().await? {
-                report.add(table, record, outcome)?;
+                let index = match outcome {
+                    Outcome::Copied => 0,
+                    Outcome::Exists => 1,
+                    Outcome::Differs(_) => 2,
+                    Outcome::Skipped(_) => 3,
+                };
+                counts[index] += 1;
+                self.print(table, record, outcome)?;
             }
         }
         Ok(())
@@ -59,7 +110,7 @@ impl Restore<'_> {
     async fn copy(&self, table: Table, record: &Value) -> Result<Outcome> {
         let until = match self.parents.judge(table, record).await? {
             Verdict::Until(until) => until,
-            Verdict::Skip(reason) => return Ok(Outcome::Skipped(reason.to_owned())),
+            Verdict::Skip(reason) => return Ok(Outcome::Skipped(reason)),
         };
         if self.is_dry_run {
             return self.plan(table, record).await;
@@ -100,22 +151,42 @@ impl Restore<'_> {
         }
         Ok(Outcome::Copied)
     }
+
+    /// Prints the line of a record in a dry run, or if the operator must know of the record.
+    fn print(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
+        let (word, detail) = match outcome {
+            Outcome::Copied | Outcome::Exists if !self.is_dry_run => return Ok(()),
+            Outcome::Copied => ("copied", None),
+            Outcome::Exists => ("exists", None),
+            Outcome::Differs(attributes) => ("differs", Some(attributes)),
+            Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
+        };
+        let key = primary_key(table, record);
+        let line = if self.json {
+            let names = table.primary_key.iter().map(|name| (*name).to_owned());
+            let key: Map<_, _> = names.zip(key.into_iter().map(Value::from)).collect();
+            let line = json!({ "table": table.noun, "key": key, "result": word, "reason": detail });
+            escape_json(&line.to_string())
+        } else {
+            let detail = detail.map_or_else(String::new, |detail| format!(": {}", escape(&detail)));
+            format!("{}\t{}\t{word}{detail}", table.noun, escape(&key.join(" ")))
+        };
+        let printed = write_line(&line);
+        // A restore that stops in the middle is a failure, also if the reader has closed the pipe.
+        printed.map_err(|error| anyhow!("cannot write to standard output: {error}"))
+    }
 }
 
 /// The outcome of a record whose primary key exists.
 fn compare(record: &Value, existing: &Value) -> Outcome {
-    let names = [record, existing].map(|record| record.as_object().into_iter().flatten());
-    let mut names: Vec<&str> = names
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| &**name)
+    let records = [record, existing].into_iter();
+    let names: BTreeSet<&str> = records
+        .filter_map(Value::as_object)
+        .flat_map(|record| record.keys().map(String::as_str))
+        .filter(|name| !ADDED.contains(name) && record[*name] != existing[*name])
         .collect();
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| !ADDED.contains(name) && record[*name] != existing[*name]);
     if names.is_empty() {
-        Outcome::Exists
-    } else {
-        Outcome::Differs(names.join(", "))
+        return Outcome::Exists;
     }
+    Outcome::Differs(Vec::from_iter(names).join(", "))
 }

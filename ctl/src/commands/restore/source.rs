@@ -1,7 +1,7 @@
 //! Reads the records of a file of `orgs export`, or of a table.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs::File,
     io::{BufRead as _, BufReader},
     path::Path,
@@ -26,10 +26,9 @@ use crate::{
 /// What a source contains.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The records in the scope, without the marks of removals and erasures. All are valid.
-    pub(super) records: Vec<(Table, Value)>,
-    /// The index of each record, by its kind and primary key.
-    indexes: HashMap<(&'static str, Vec<String>), usize>,
+    /// The records in the scope, by their kind and primary key, without the marks of removals and
+    /// erasures. All are valid.
+    pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
     /// The `request_id`s of the organizations and teams, also outside of the scope, by their primary key.
     pub(super) registrations: HashMap<Vec<String>, String>,
     /// The number of API keys in the scope that are left out, because the file does not have their hashes.
@@ -135,27 +134,20 @@ impl Source {
             attributes.retain(|name, _| !is_mark(name));
         }
         let key = (table.noun, primary_key(table, &record));
-        match self.indexes.get(&key) {
-            None => {
-                self.indexes.insert(key, self.records.len());
-                self.records.push((table, record));
-            }
-            Some(index) if self.records[*index].1 == record => {}
-            Some(_) => {
-                let reason = "an earlier line has this record with other values";
-                return Err(invalid(place, table, &record, reason));
-            }
+        if let Some((_, earlier)) = self.records.get(&key)
+            && *earlier != record
+        {
+            let reason = "an earlier line has this record with other values";
+            return Err(invalid(place, table, &record, reason));
         }
+        self.records.insert(key, (table, record));
         Ok(())
     }
 }
 
 /// The error of an invalid record.
 fn invalid(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
-    let key: String = primary_key(table, record)
-        .join(" ")
-        .chars()
-        .take(200)
-        .collect();
+    let key = primary_key(table, record).join(" ");
+    let key: String = key.chars().take(200).collect();
     anyhow!("{place}: {} {key}: {reason}", table.noun)
 }

@@ -11,8 +11,9 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use workspace_management::store::Table;
+use workspace_records::item::to_json;
 
-use crate::{text::escape_json, usage::UsageError};
+use crate::{deployment::Deployment, query::Query, text::escape_json, usage::UsageError};
 
 /// A new file, which only its owner can read, because records can be personal data.
 pub struct Export {
@@ -61,15 +62,7 @@ impl Export {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&temporary) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let message = if temporary == path {
-                    exists(path)
-                } else {
-                    let name = temporary.display();
-                    UsageError(format!(
-                        "another run is writing {name}, or was interrupted: choose another file, or delete it"
-                    ))
-                };
-                return Err(message.into());
+                return Err(exists(&temporary).into());
             }
             opened => opened.with_context(|| format!("cannot write {}", temporary.display()))?,
         };
@@ -88,6 +81,25 @@ impl Export {
         }
         let line = json!({ "table": table.noun, "record": record }).to_string();
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.failure(&error))
+    }
+
+    /// Writes what queries find, one request after the other, so that memory does not grow with the
+    /// number of records. Returns that number.
+    pub(crate) async fn write_all(
+        &mut self,
+        deployment: &Deployment,
+        queries: Vec<Query>,
+    ) -> Result<usize> {
+        let mut count = 0;
+        for mut query in queries {
+            while let Some(items) = query.next(deployment).await? {
+                count += items.len();
+                for item in items {
+                    self.write(query.table, to_json(item))?;
+                }
+            }
+        }
+        Ok(count)
     }
 
     /// Keeps what was written, so that it can be deleted from the tables.
@@ -134,5 +146,9 @@ pub(crate) fn is_mark(name: &str) -> bool {
 
 fn exists(path: &Path) -> UsageError {
     let name = path.display();
-    UsageError(format!("{name} exists: choose another file"))
+    let hint = match path.extension() {
+        Some(extension) if extension == "partial" => ", or delete it if no other run is writing it",
+        _ => "",
+    };
+    UsageError(format!("{name} exists: choose another file{hint}"))
 }

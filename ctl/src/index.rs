@@ -38,7 +38,7 @@ pub(crate) async fn partitions_of(
 pub(crate) async fn queries_of(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
     let mut queries = Query::organization(org);
     for query in &mut queries {
-        let table = query.table();
+        let table = query.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
             let partitions = partitions_of(deployment, table, org, None).await?;
             *query = Query::new(table, Scope::Partitions(table.primary_key[0], partitions));

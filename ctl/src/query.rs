@@ -69,7 +69,7 @@ impl Scope {
 
 /// A query of a table, read with strong consistency unless it reads from an index.
 pub(crate) struct Query {
-    table: Table,
+    pub(crate) table: Table,
     index: Option<&'static str>,
     scope: Scope,
     /// The name of the sort key, and how its values must begin.
@@ -195,10 +195,6 @@ impl Query {
             cursor: last_key.map(encode_cursor).transpose()?,
             is_limited,
         })
-    }
-
-    pub(crate) fn table(&self) -> Table {
-        self.table
     }
 
     /// The primary key of an item.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::SystemTime};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{
     error::ProvideErrorMetadata as _,
     operation::delete_item::DeleteItemError,
@@ -25,8 +25,8 @@ use crate::{
 /// The maximum number of actions in a transaction of DynamoDB.
 const MAX_ACTIONS: usize = 100;
 
-/// The values of an expression: the names of their placeholders, without the colon, and their text.
-type Values<'a> = &'a [(&'static str, &'a str)];
+/// The values of an expression: their placeholders and their text.
+type Values<'a> = &'a [(&'a str, &'a str)];
 
 /// A condition on the record with a primary key.
 pub(crate) struct Condition {
@@ -35,7 +35,7 @@ pub(crate) struct Condition {
     /// The key in messages.
     name: String,
     expression: String,
-    values: Vec<(&'static str, String)>,
+    values: Item,
 }
 
 impl Condition {
@@ -46,7 +46,7 @@ impl Condition {
             key: table.item_key(key),
             name: key.join(" "),
             expression: String::new(),
-            values: vec![],
+            values: Item::new(),
         }
     }
 
@@ -56,25 +56,24 @@ impl Condition {
             self.expression += " AND ";
         }
         self.expression += expression;
-        let values = values
-            .iter()
-            .map(|(name, value)| (*name, (*value).to_owned()));
-        self.values.extend(values);
+        self.values.extend(to_item(values));
         self
     }
 
     /// Adds that these attributes are as in a record that was read: the same string, or absent. An
     /// attribute that is not a string, which only other programs write, never is.
-    pub(crate) fn and_unchanged(self, record: &Value, names: &[&'static str]) -> Self {
-        names
-            .iter()
-            .fold(self, |condition, name| match record.get(*name) {
+    pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
+        for name in names {
+            let placeholder = format!(":{name}");
+            self = match record.get(*name) {
                 Some(value) => {
-                    let text = value.as_str().unwrap_or_default();
-                    condition.and(&format!("{name} = :{name}"), &[(name, text)])
+                    let value = value.as_str().unwrap_or_default();
+                    self.and(&format!("{name} = {placeholder}"), &[(&placeholder, value)])
                 }
-                None => condition.and(&format!("attribute_not_exists({name})"), &[]),
-            })
+                None => self.and(&format!("attribute_not_exists({name})"), &[]),
+            };
+        }
+        self
     }
 
     /// The condition as an action of a transaction, which it cancels if it fails.
@@ -134,17 +133,29 @@ impl Condition {
         }
     }
 
-    /// Marks the record for a removal or an erasure with an expression that uses `:id`, `:at` and `:by`, and
-    /// keeps an existing mark. Returns the record, or `None` if the condition fails.
+    /// Marks the record with an expression that uses `:id`, `:at` and `:by`. Keeps an existing mark.
+    /// `attribute` is the attribute with the id of the mark. Returns the record, and the condition that
+    /// it still has this mark; or `None` if the condition fails.
     pub(crate) async fn mark(
-        &self,
+        self,
         deployment: &Deployment,
         operator: &Operator,
         expression: &str,
-    ) -> Result<Option<Value>> {
+        attribute: &'static str,
+    ) -> Result<Option<(Value, Self)>> {
         let (id, now) = (random_id()?, timestamp(SystemTime::now()));
-        let values = [("id", &*id), ("at", &*now), ("by", &*operator.name)];
-        self.update(deployment, expression, &values).await
+        let values = [(":id", &*id), (":at", &*now), (":by", &*operator.name)];
+        let Some(record) = self.update(deployment, expression, &values).await? else {
+            return Ok(None);
+        };
+        let id = record[attribute].as_str();
+        let id = id.context("another program has marked it, not with text")?;
+        let marked = Self {
+            expression: format!("{attribute} = :id"),
+            values: to_item(&[(":id", id)]),
+            ..self
+        };
+        Ok(Some((record, marked)))
     }
 
     /// Deletes the record. Returns false if the condition fails because the record has changed, and
@@ -172,14 +183,8 @@ impl Condition {
 
     /// The values of the condition and of an update, or `None`, because DynamoDB rejects an empty map.
     fn placeholders(&self, update: Values<'_>) -> Option<Item> {
-        let own = self
-            .values
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()));
-        let values = own.chain(update.iter().copied());
-        let values: Item = values
-            .map(|(name, value)| (format!(":{name}"), AttributeValue::S(value.to_owned())))
-            .collect();
+        let mut values = self.values.clone();
+        values.extend(to_item(update));
         (!values.is_empty()).then_some(values)
     }
 
@@ -187,6 +192,14 @@ impl Condition {
         let table = deployment.tables.name(self.table);
         format!("cannot {verb} {} in {table}", self.name)
     }
+}
+
+fn to_item(values: Values<'_>) -> Item {
+    let value = |text: &str| AttributeValue::S(text.to_owned());
+    let values = values.iter();
+    values
+        .map(|(placeholder, text)| ((*placeholder).to_owned(), value(text)))
+        .collect()
 }
 
 /// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was
@@ -247,7 +260,7 @@ async fn delete_items(
     query: &Query,
     items: &[Item],
 ) -> Result<bool> {
-    let name = deployment.tables.name(query.table());
+    let name = deployment.tables.name(query.table);
     let mut actions = vec![condition.check(deployment)?];
     for item in items {
         let delete = Delete::builder().table_name(name);

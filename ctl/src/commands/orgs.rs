@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
-use self::organization::Organization;
+use self::organization::{Organization, State};
 use crate::{
     deployment::Deployment,
     index::queries_of,
@@ -121,9 +121,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Disable { org, no_wait, wait } => {
             let wait = (!no_wait).then_some(wait);
-            state::disable(&org, wait, session).await
+            state::run(&org, State::Disabled, wait, session).await
         }
-        Command::Enable { org } => state::enable(&org, session).await,
+        Command::Enable { org } => state::run(&org, State::Enabled, None, session).await,
         Command::Export(options) => export::run(options, session).await,
         Command::Erase(options) => erase::run(options, session).await,
     }
@@ -133,7 +133,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
     for query in queries_of(deployment, org).await? {
-        let table = query.table();
+        let table = query.table;
         if table != Table::ORGANIZATIONS {
             counts[table.noun] = json!(query.count(deployment).await?);
         }

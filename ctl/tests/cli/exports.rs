@@ -20,7 +20,10 @@ fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
     let enable = network.output("orgs enable acme");
     assert_fails(&enable, "is being erased: it cannot be enabled again");
     let again = network.output(&format!("orgs erase acme --yes --wait 0 --export {file}"));
-    assert_usage_error(&again, "export.jsonl.partial, or was interrupted");
+    assert_usage_error(
+        &again,
+        "export.jsonl.partial exists: choose another file, or delete it if no",
+    );
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }
 

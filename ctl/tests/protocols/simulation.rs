@@ -204,8 +204,10 @@ impl World {
     /// How long a run of a command waits.
     fn wait(&self, is_rerun: bool) -> Wait {
         match self.weakness {
-            Some(Weakness::NoWaitInRerun) if is_rerun => Wait::seconds(0),
-            _ => Wait::seconds(SAFE_WAIT.as_secs()),
+            Some(Weakness::NoWaitInRerun) if is_rerun => Wait { wait: 0 },
+            _ => Wait {
+                wait: SAFE_WAIT.as_secs(),
+            },
         }
     }
 

@@ -127,14 +127,14 @@ async fn expire(
         Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
-    let by_new = [("new", new.stored.record.key_id.as_str())];
+    let by_new = [(":new", new.stored.record.key_id.as_str())];
     let condition = Condition::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
-        ("at", &*expires_at),
-        ("now", &*now),
-        ("who", &*operator.name),
+        (":at", &*expires_at),
+        (":now", &*now),
+        (":who", &*operator.name),
     ];
     let updated = condition.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;

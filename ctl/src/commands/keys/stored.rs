@@ -101,7 +101,7 @@ pub async fn insert(
     new.stored.created_by = Some(operator.name.clone());
     new.stored.request_id = Some(operator.run_id.clone());
     let id = &new.stored.record.key_id;
-    let registration = [("registration", registration)];
+    let registration = [(":registration", registration)];
     let accepts_keys = Condition::new(Table::ORGANIZATIONS, &[&org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
@@ -122,7 +122,7 @@ pub async fn insert(
             .and(is_valid, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
-        actions.push(condition.update_action(deployment, replace, &[("new", id)])?);
+        actions.push(condition.update_action(deployment, replace, &[(":new", id)])?);
     }
     let what = || format!("cannot store the key {id}");
     let failed = transact(deployment, actions, what).await?;
@@ -155,7 +155,7 @@ pub(super) async fn revoke(
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
-    let values = [("at", now.as_str()), ("by", operator.name.as_str())];
+    let values = [(":at", now.as_str()), (":by", operator.name.as_str())];
     let exists = Condition::new(Table::KEYS, &[id]).and("attribute_exists(key_id)", &[]);
     let revoked = exists.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))

@@ -13,10 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
-use super::{
-    export::write_all,
-    organization::{Organization, State},
-};
+use super::organization::{Organization, State};
 use crate::{
     deployment::Deployment,
     export::Export,
@@ -25,7 +22,7 @@ use crate::{
     session::{Operator, Session},
     text::counted,
     usage::identifier,
-    wait::Wait,
+    wait::{LAST_WRITES, Wait},
     write::{Condition, delete_all},
 };
 
@@ -99,27 +96,24 @@ pub async fn erase(
     let condition = Condition::new(Table::ORGANIZATIONS, &[org])
         .and(is_disabled, &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let marked = condition.mark(deployment, operator, MARK).await?;
-    let marked = marked.with_context(|| {
+    let marked = condition.mark(deployment, operator, MARK, "erasing_id");
+    let (_, marked) = marked.await?.with_context(|| {
         format!("it has changed since it was read: look at it with `workspacectl orgs show {org}`")
     })?;
-    let reason = "functions still use what they have cached, and their last writes end";
-    wait.run(deployment, reason).await;
+    wait.run(deployment, LAST_WRITES).await;
     if let Some(mut export) = export {
-        let count = write_all(deployment, Query::organization(org), &mut export).await?;
+        let count = export
+            .write_all(deployment, Query::organization(org))
+            .await?;
         export.finish()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
-    let mark = marked["erasing_id"].as_str();
-    let mark = mark.context("another program has marked it, not with text")?;
-    let id = [("id", mark)];
-    let condition = Condition::new(Table::ORGANIZATIONS, &[org]).and("erasing_id = :id", &id);
     let others = || {
         let mut queries = Query::organization(org);
-        queries.retain(|query| query.table() != Table::ORGANIZATIONS);
+        queries.retain(|query| query.table != Table::ORGANIZATIONS);
         queries
     };
-    let deleted = delete_all(deployment, &condition, others).await?;
+    let deleted = delete_all(deployment, &marked, others).await?;
     // With the record of the organization.
     Ok(deleted + 1)
 }

@@ -4,12 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use workspace_records::item::to_json;
 
 use super::organization::Organization;
 use crate::{
-    deployment::Deployment, export::Export, index::queries_of, query::Query, session::Session,
-    text::counted, usage::identifier,
+    export::Export, index::queries_of, session::Session, text::counted, usage::identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -36,27 +34,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     Organization::find(deployment, &org).await?;
     let queries = queries_of(deployment, &org).await?;
-    let count = write_all(deployment, queries, &mut export).await?;
+    let count = export.write_all(deployment, queries).await?;
     export.finish()?;
     eprintln!("exported {} of {org}", counted(count, "record"));
     Ok(())
-}
-
-/// Writes what queries find, one request after the other, so that memory does not grow with the number of
-/// records. Returns that number.
-pub(super) async fn write_all(
-    deployment: &Deployment,
-    queries: Vec<Query>,
-    export: &mut Export,
-) -> Result<usize> {
-    let mut count = 0;
-    for mut query in queries {
-        while let Some(items) = query.next(deployment).await? {
-            count += items.len();
-            for item in items {
-                export.write(query.table(), to_json(item))?;
-            }
-        }
-    }
-    Ok(count)
 }

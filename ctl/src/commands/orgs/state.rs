@@ -13,7 +13,7 @@ use crate::{
     deployment::Deployment,
     output::print_record,
     session::{Operator, Session},
-    wait::{SAFE_WAIT, Wait},
+    wait::{LAST_WRITES, SAFE_WAIT, Wait},
     write::Condition,
 };
 
@@ -30,32 +30,29 @@ const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
 
 const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
-/// Disables an organization. `wait` is until no operation can succeed.
-pub(super) async fn disable(org: &str, wait: Option<Wait>, session: &Session) -> Result<()> {
+/// Enables or disables an organization. `wait` is until no operation can succeed.
+pub(super) async fn run(
+    org: &str,
+    wanted: State,
+    wait: Option<Wait>,
+    session: &Session,
+) -> Result<()> {
     let (deployment, operator) = session.start().await?;
     let now = SystemTime::now();
-    let organization = change(deployment, &operator, org, State::Disabled, now).await?;
-    eprintln!(
-        "the organization {org} is disabled: functions reject new requests within {} seconds, and the last writes end within {} seconds",
-        MAX_PARENT_TTL.as_secs(),
-        SAFE_WAIT.as_secs(),
-    );
+    let organization = change(deployment, &operator, org, wanted, now).await?;
+    eprintln!("the organization {org} is {wanted}");
+    if wanted == State::Disabled {
+        let [cache, last_write] = [MAX_PARENT_TTL, SAFE_WAIT].map(|time| time.as_secs());
+        eprintln!(
+            "functions reject new requests within {cache} seconds, and the last writes end within {last_write} seconds"
+        );
+    }
     if let Some(wait) = wait {
-        let reason = "functions still use what they have cached, and their last writes end";
-        wait.run(deployment, reason).await;
+        wait.run(deployment, LAST_WRITES).await;
         if wait.is_safe() {
             eprintln!("no operation succeeds for {org} any more");
         }
     }
-    print_record(&organization, org, session.json)
-}
-
-/// Enables an organization.
-pub(super) async fn enable(org: &str, session: &Session) -> Result<()> {
-    let (deployment, operator) = session.start().await?;
-    let now = SystemTime::now();
-    let organization = change(deployment, &operator, org, State::Enabled, now).await?;
-    eprintln!("the organization {org} is enabled");
     print_record(&organization, org, session.json)
 }
 
@@ -88,7 +85,7 @@ pub async fn change(
         _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
     let condition = condition.and_unchanged(&organization.0, unchanged);
-    let values = [("at", &*timestamp(now)), ("by", &*operator.name)];
+    let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
     if let Some(updated) = condition.update(deployment, expression, &values).await? {
         return Ok(Organization(updated).into_display());
     }

@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
-use workspace_records::item::{text, to_json};
+use workspace_records::item::text;
 
 use super::single::print_removed;
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     query::{Query, Scope, get},
     session::{Operator, Session},
     text::counted,
-    wait::Wait,
+    wait::{LAST_WRITES, Wait},
     write::{Condition, delete_all},
 };
 
@@ -94,33 +94,18 @@ impl Team<'_> {
         let condition = Condition::new(Table::TEAMS, &key)
             .and(exists, &[])
             .and_unchanged(found, &["created_at", "request_id"]);
-        let Some(marked) = condition.mark(deployment, operator, MARK).await? else {
+        let marked = condition.mark(deployment, operator, MARK, "removing_id");
+        let Some((record, marked)) = marked.await? else {
             let id = self.id;
             bail!("the team {id} has changed since it was read: run the command again");
         };
-        let reason =
-            "functions still use the team that they have cached, and their last writes end";
-        wait.run(deployment, reason).await;
-        let mark = marked["removing_id"].as_str();
-        let mark = mark.context("another program has marked the team, not with text")?;
-        let id = [("id", mark)];
-        let condition = Condition::new(Table::TEAMS, &key).and("removing_id = :id", &id);
+        wait.run(deployment, LAST_WRITES).await;
         if let Some(export) = &mut export {
-            self.export(deployment, marked.clone(), export).await?;
+            export.write(Table::TEAMS, record)?;
+            export.write_all(deployment, vec![self.members()]).await?;
+            export.keep()?;
         }
-        delete_all(deployment, &condition, || vec![self.members()]).await
-    }
-
-    /// Exports the team and its members.
-    async fn export(self, deployment: &Deployment, team: Value, export: &mut Export) -> Result<()> {
-        export.write(Table::TEAMS, team)?;
-        let mut query = self.members();
-        while let Some(members) = query.next(deployment).await? {
-            for member in members {
-                export.write(Table::TEAM_MEMBERS, to_json(member))?;
-            }
-        }
-        export.keep()
+        delete_all(deployment, &marked, || vec![self.members()]).await
     }
 
     fn members(self) -> Query {

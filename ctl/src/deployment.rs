@@ -1,23 +1,36 @@
-//! A deployment: the names of its tables, and how to reach them and the API.
+//! A deployment: the names of its tables, and how to connect to them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
-use aws_sdk_dynamodb::Client;
-use aws_smithy_http_client::Builder as HttpClientBuilder;
+use aws_sdk_dynamodb::{
+    Client,
+    config::{Builder, retry::RetryConfig},
+};
+use aws_smithy_http_client::{
+    Builder as HttpClientBuilder, Connector, proxy::ProxyConfig, tls::TrustStore,
+};
+use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
+use rustls_native_certs::load_native_certs;
 use workspace_management::{
     config::{self, variable},
-    store::{Table, TableNames},
+    store::{
+        AdditionalRetries, Table, TableNames,
+        client::{AMAZON_ROOTS, https_connector},
+    },
 };
-use workspace_records::local::{DYNAMODB, table_names};
+use workspace_records::local::{DYNAMODB, sdk_config, table_names};
 
-use crate::{
-    client::{client, connector, local_client},
-    errors::Response as _,
-    usage::UsageError,
-};
+use crate::{errors::Response as _, usage::UsageError};
+
+/// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
+/// other writers and throttling.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// The maximum wait before the second attempt. It doubles for each further attempt.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A deployment.
 pub struct Deployment {
@@ -43,13 +56,11 @@ impl Deployment {
     /// If there is no region or no such stack, or if only some of the environment variables are
     /// set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
-        let endpoint = endpoint()?;
+        let endpoint =
+            config::endpoint_url(&variable).map_err(|error| UsageError(error.to_string()))?;
         let mut tables = Table::ALL.iter();
         if stack.is_none() && tables.all(|table| variable(table.variable).is_none()) {
             return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB)));
-        }
-        if stack.is_some() {
-            check_endpoints()?;
         }
         let config = aws_config().await?;
         let stack = match stack {
@@ -58,7 +69,7 @@ impl Deployment {
         };
         let is_on_aws = stack.is_some() || endpoint.is_none();
         Ok(Self {
-            client: client(aws_sdk_dynamodb::config::Builder::from(&config)),
+            client: client(Builder::from(&config)),
             tables: TableNames::new(|table| match &stack {
                 Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
                 None => variable(table.variable)
@@ -147,24 +158,6 @@ impl Stack {
     }
 }
 
-/// The address of DynamoDB, if the environment sets one.
-fn endpoint() -> Result<Option<String>, UsageError> {
-    config::endpoint_url(&variable).map_err(|error| UsageError(error.to_string()))
-}
-
-/// Rejects a DynamoDB that is not where the stack is. The stack's tables do not exist there, or are
-/// those of another deployment.
-fn check_endpoints() -> Result<(), UsageError> {
-    let has_one_for_all = variable("AWS_ENDPOINT_URL").is_some()
-        || variable("AWS_ENDPOINT_URL_CLOUDFORMATION").is_some();
-    match variable("AWS_ENDPOINT_URL_DYNAMODB") {
-        Some(url) if !has_one_for_all => Err(UsageError(format!(
-            "AWS_ENDPOINT_URL_DYNAMODB is {url}, but the stack is on AWS: run `unset AWS_ENDPOINT_URL_DYNAMODB`, or do not name a stack"
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// The SDK's default configuration.
 ///
 /// # Errors
@@ -180,4 +173,36 @@ async fn aws_config() -> Result<SdkConfig> {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
     Ok(config)
+}
+
+/// A client that also retries what the function retries, such as conflicts of transactions.
+fn client(config: Builder) -> Client {
+    let retries = RetryConfig::standard()
+        .with_max_attempts(MAX_ATTEMPTS)
+        .with_initial_backoff(INITIAL_BACKOFF);
+    let config = config
+        .retry_config(retries)
+        .retry_classifier(AdditionalRetries);
+    Client::from_conf(config.build())
+}
+
+/// A client for a local service, which fails at once if nothing listens.
+fn local_client(endpoint: &str) -> Client {
+    let config = sdk_config(endpoint).retry_config(RetryConfig::disabled());
+    Client::from_conf(config.build())
+}
+
+/// Connects as the SDK does by default, through the proxy that the environment names. There are two
+/// differences: the TLS library is the function's, because the SDK's takes half a minute to compile,
+/// and Amazon's root certificates are trusted if the system has none, as in small containers.
+pub(crate) fn connector(settings: Option<HttpConnectorSettings>) -> Connector {
+    // Loading them takes a while on some systems, and the SDK makes several connectors.
+    static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
+    let trust_store = if *HAS_ROOTS {
+        TrustStore::default()
+    } else {
+        TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
+    };
+    let connector = https_connector(trust_store, Some(ProxyConfig::from_env()), settings);
+    connector.expect("valid root certificates")
 }

@@ -86,11 +86,6 @@ pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
     }
 }
 
-/// Whether a request to AWS or to a local DynamoDB failed.
-pub(crate) fn is_failed_request(error: &anyhow::Error) -> bool {
-    error.is::<RequestError>()
-}
-
 /// What to do about an error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let hint = match &error.downcast_ref::<RequestError>()?.failure {
@@ -106,7 +101,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
         Failure::TimedOut => return None,
         Failure::Rejected { code, .. } => match code.as_str() {
             "ResourceNotFoundException" => {
-                "A table does not exist. Check --stack, AWS_REGION and AWS_PROFILE, then run `workspacectl doctor`."
+                "A table does not exist. Check --stack, AWS_REGION, AWS_PROFILE and AWS_ENDPOINT_URL_DYNAMODB, then run `workspacectl doctor`."
             }
             "ExpiredToken" | "ExpiredTokenException" => {
                 "The AWS credentials have expired. Sign in again."

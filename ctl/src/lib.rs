@@ -1,7 +1,6 @@
 //! The command line of `workspacectl`. It is a library so that tests can parse arguments and run
 //! the commands in their own process.
 
-mod client;
 pub mod commands;
 pub mod deployment;
 mod errors;
@@ -21,14 +20,14 @@ use std::{
     process::ExitCode,
 };
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
-use workspace_management::config::variable;
 
 use crate::{
     commands::{doctor, keys, list, orgs, remove, restore},
+    deployment::Deployment,
+    errors::RequestError,
     session::Session,
     text::escape,
     usage::UsageError,
@@ -48,25 +47,11 @@ use crate::{
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 pub struct Cli {
-    #[arg(long, global = true, value_name = "NAME", help = STACK_HELP)]
-    stack: Option<String>,
-    /// Print JSON, with times in RFC 3339
-    #[arg(long, global = true)]
-    json: bool,
-    /// Print dates instead of ages in tables
-    #[arg(long, global = true)]
-    utc: bool,
-    /// Do not ask for confirmation
-    #[arg(long, global = true)]
-    yes: bool,
-    /// Show all causes of an error, and library warnings
-    #[arg(long, global = true)]
-    verbose: bool,
+    #[command(flatten)]
+    session: Session,
     #[command(subcommand)]
     command: Command,
 }
-
-const STACK_HELP: &str = "Use this CloudFormation stack [env: WORKSPACECTL_STACK]";
 
 const HELP: &str = "\
 Data is printed to standard output, everything else to standard error.
@@ -121,43 +106,32 @@ enum Command {
 
 /// Runs the command in the arguments of this process.
 pub async fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let Cli { session, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return report_usage(error),
+        Err(error) => return report_usage(&error),
     };
-    let verbose = cli.verbose;
-    if verbose {
+    if session.verbose {
         start_log();
     }
-    let stack = cli.stack.or_else(|| variable("WORKSPACECTL_STACK"));
-    let session = Session::new(stack, cli.json, cli.utc, cli.yes);
-    let Err(error) = run_command(cli.command, &session).await else {
+    let Err(error) = run_command(command, &session).await else {
         return ExitCode::SUCCESS;
     };
     if output::is_closed_pipe(&error) {
         return ExitCode::SUCCESS;
     }
-    report(&error, &session, verbose);
+    report(&error, &session);
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
 /// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument
 /// that it does not expect, which must not happen if it is an API key.
-fn report_usage(mut error: clap::Error) -> ExitCode {
+fn report_usage(error: &clap::Error) -> ExitCode {
     let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
     if error.use_stderr() && has_key {
         eprintln!(
             "error: the arguments are invalid, and one of them may be an API key: see --help"
         );
         return ExitCode::from(2);
-    }
-    // A mistyped command, such as `rename`, must not lead to one that deletes.
-    let kind = ContextKind::SuggestedSubcommand;
-    if let Some(ContextValue::Strings(mut names)) = error.remove(kind) {
-        names.retain(|name| !["remove", "erase"].contains(&name.as_str()));
-        if !names.is_empty() {
-            error.insert(kind, ContextValue::Strings(names));
-        }
     }
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -175,12 +149,12 @@ fn start_log() {
 }
 
 /// Prints an error, and what to do about it.
-fn report(error: &anyhow::Error, session: &Session, verbose: bool) {
-    let mut text = errors::describe(error, verbose);
-    if let Some(deployment) = session.deployment_name()
-        && errors::is_failed_request(error)
+fn report(error: &anyhow::Error, session: &Session) {
+    let mut text = errors::describe(error, session.verbose);
+    if let Some(Deployment { name, .. }) = session.deployment.get()
+        && error.is::<RequestError>()
     {
-        text = format!("{deployment}: {text}");
+        text = format!("{name}: {text}");
     }
     eprintln!("error: {}", escape(&text));
     if let Some(hint) = errors::hint(error) {

@@ -9,34 +9,36 @@ use workspace_management::config::variable;
 
 use crate::{deployment::Deployment, errors::Response as _, text::escape, usage::UsageError};
 
-/// The global options, and the deployment once a command has asked for it. A command checks its own
-/// arguments first, so that a mistyped one is reported without contacting anything.
+const STACK_HELP: &str = "Use this CloudFormation stack [env: WORKSPACECTL_STACK]";
+
+/// The options of all commands, and the deployment once a command has asked for it. A command checks
+/// its own arguments first, so that a mistyped one is reported without contacting anything.
+#[derive(clap::Args)]
 pub(crate) struct Session {
-    /// Whether to print JSON.
-    pub(crate) json: bool,
-    /// Whether tables show times as stored, in UTC, and not how long ago they were.
-    pub(crate) utc: bool,
-    /// Whether to do what cannot be undone without asking.
-    yes: bool,
-    /// The CloudFormation stack that the operator named.
+    #[arg(long, global = true, value_name = "NAME", help = STACK_HELP)]
     stack: Option<String>,
-    deployment: OnceCell<Deployment>,
+    /// Print JSON, with times in RFC 3339
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print dates instead of ages in tables
+    #[arg(long, global = true)]
+    pub(crate) utc: bool,
+    /// Do not ask for confirmation
+    #[arg(long, global = true)]
+    yes: bool,
+    /// Show all causes of an error, and library warnings
+    #[arg(long, global = true)]
+    pub(crate) verbose: bool,
+    #[arg(skip)]
+    pub(crate) deployment: OnceCell<Deployment>,
 }
 
 impl Session {
-    pub(crate) fn new(stack: Option<String>, json: bool, utc: bool, yes: bool) -> Self {
-        Self {
-            json,
-            utc,
-            yes,
-            stack,
-            deployment: OnceCell::new(),
-        }
-    }
-
     /// The deployment to work on.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
-        let find = || Deployment::find(self.stack.as_deref());
+        let stack = self.stack.clone();
+        let stack = stack.or_else(|| variable("WORKSPACECTL_STACK"));
+        let find = || Deployment::find(stack.as_deref());
         self.deployment.get_or_try_init(find).await
     }
 
@@ -45,13 +47,6 @@ impl Session {
         let deployment = self.deployment().await?;
         let operator = Operator::of(deployment).await?;
         Ok((deployment, operator))
-    }
-
-    /// What error messages call the deployment, if a command has used it.
-    pub(crate) fn deployment_name(&self) -> Option<&str> {
-        self.deployment
-            .get()
-            .map(|deployment| deployment.name.as_str())
     }
 
     /// Checks that the command can ask for a confirmation, before it does anything.

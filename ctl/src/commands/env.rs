@@ -2,10 +2,9 @@
 //! include its settings: the tables do not show with which ones a service was started.
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
 use workspace_management::store::Table;
 
-use crate::{output::print, session::Session};
+use crate::{output::print_record, session::Session};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -30,18 +29,14 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
             ("AWS_SECRET_ACCESS_KEY", "local"),
         ]
     });
-    let variables = tables.chain(local.into_iter().flatten());
+    let variables: Vec<_> = tables.chain(local.into_iter().flatten()).collect();
     eprintln!(
         "not included, because the tables do not show them: \
         ANONYMOUS_OPERATIONS (default: denied), KEY_CACHE_SECONDS (default: 60)"
     );
-    if session.json {
-        let object = variables.map(|(name, value)| (name.to_owned(), json!(value)));
-        return print(&serde_json::to_string_pretty(
-            &object.collect::<Map<String, Value>>(),
-        )?);
-    }
-    variables
-        .map(|(name, value)| format!("{name}={value}"))
-        .try_for_each(|line| print(&line))
+    let lines = variables
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    let lines = Vec::from_iter(lines).join("\n");
+    print_record(&variables.into_iter().collect(), &lines, session.json)
 }

@@ -57,8 +57,6 @@ fn a_deployment_that_cannot_be_used_is_named_with_a_hint() {
         check(1, &other_service, "the response is not one of");
         check(1, &other_service, "hint: Check the endpoint");
     }
-    let stack = ("WORKSPACECTL_STACK", "prod");
-    check(2, &[stack, unused, REGION], "but the stack is on AWS");
 }
 
 /// Also on a system without root certificates, as in small containers.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use axum::{Router, http::StatusCode};
 use serde_json::{Value, json};
 use test_support::fixtures::key_record;
 use workspace_local::demo::DEMO_KEY;
@@ -87,6 +88,34 @@ fn an_api_that_does_not_read_its_tables_fails() {
         let failed: Vec<_> = checks.lines().filter(is_failed).collect();
         assert_eq!(failed.len(), 1, "{checks}");
         assert!(failed[0].contains(detail), "{checks}");
+    }
+}
+
+/// Only the 401 for an unknown key shows that the function reads its tables.
+#[test]
+fn another_response_of_the_api_is_a_failure_that_says_what_to_check() {
+    let server = Server::start();
+    let network = Network::new();
+    let unauthenticated = |detail| json!({ "code": "unauthenticated", "detail": detail });
+    let (unknown, none) = ("This API key is not accepted.", "No API key was sent.");
+    #[rustfmt::skip] // keeps a table short
+    let cases = [
+        (401, "x-request-id", unauthenticated(none), "responds as if no API key was sent"),
+        (401, "x-other", unauthenticated(unknown), "responds with 401, but not as this"),
+        (500, "x-request-id", json!({ "code": "internal" }), "responds with 500, such as"),
+        (503, "x-request-id", json!({ "code": "unavailable" }), "responds with 503, because"),
+        (500, "x-other", json!({}), "responds with 500, but the function does not"),
+        (204, "x-request-id", Value::Null, "responds with 204, but not as this"),
+        (429, "x-other", json!({}), "responds with 429, but not as this"),
+    ];
+    for (status, header, body, detail) in cases {
+        let status = StatusCode::from_u16(status).unwrap();
+        let respond = async move || (status, [(header, "id")], body.to_string());
+        let url = network.serve(Router::new().fallback(respond));
+        let output = server.output(&format!("doctor --json --url {url}"));
+        let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let (status, actual) = find(&checks, "API http");
+        assert!(status == "failed" && actual.starts_with(detail), "{actual}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use clap::{CommandFactory as _, Parser as _};
 use workspacectl::Cli;
 
-use crate::{text, words, workspacectl};
+use crate::words;
 
 /// Checks that a command and its subcommands have examples, which are valid.
 fn check_examples(command: &clap::Command, names: &str) {
@@ -31,25 +31,6 @@ fn check_examples(command: &clap::Command, names: &str) {
 #[test]
 fn every_command_has_a_valid_example() {
     check_examples(&Cli::command(), "workspacectl");
-}
-
-#[test]
-fn no_suggestion_for_a_mistyped_command_deletes() {
-    for (line, suggestion) in [
-        ("remov acme", ""),
-        ("orgs eraze acme", "'enable'"),
-        ("org list", "'orgs'"),
-        ("remove teem docs", "'team'"),
-    ] {
-        let output = workspacectl(line).output().unwrap();
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {error}");
-        let tip = error.split_once("tip: ").map_or("", |(_, tip)| tip);
-        let is_silent = suggestion.is_empty() == tip.is_empty();
-        assert!(is_silent && tip.contains(suggestion), "{line}: {error}");
-        let deletes = tip.contains("'remove'") || tip.contains("'erase'");
-        assert!(!deletes, "{line}: {error}");
-    }
 }
 
 #[test]

@@ -194,7 +194,7 @@ impl Network {
         self.serve(gateway::routes(Arc::new(service), None, None).unwrap())
     }
 
-    fn serve(&self, routes: Router) -> String {
+    pub(crate) fn serve(&self, routes: Router) -> String {
         let listener = self.runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = listener.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

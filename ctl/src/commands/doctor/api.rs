@@ -11,7 +11,7 @@ use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{client::connector, commands::keys::NewKey, text::humanize};
+use crate::{commands::keys::NewKey, deployment::connector, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -92,36 +92,9 @@ async fn send(request: HttpRequest) -> Result<(u16, Option<String>, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tokio::net::TcpListener;
 
     use super::*;
-
-    #[test]
-    fn only_the_401_for_an_unknown_key_shows_that_the_function_reads_the_tables() {
-        let unauthenticated = |detail| json!({ "code": "unauthenticated", "detail": detail });
-        let (unknown, none) = ("This API key is not accepted.", "No API key was sent.");
-        judge(401, Some("id"), &unauthenticated(unknown)).expect("the 401 for an unknown key");
-        let gateway = json!({ "message": "Internal Server Error" });
-        #[rustfmt::skip] // keeps a table short
-        let cases = [
-            (401, Some("id"), unauthenticated(none), "authorization"),
-            (401, None, unauthenticated(unknown), "check the URL"),
-            (401, None, json!({ "message": "Unauthorized" }), "check the URL"),
-            (500, Some("id"), json!({ "code": "internal" }), "id id"),
-            (503, Some("id"), json!({ "code": "unavailable" }), "id id"),
-            (500, None, gateway, "but the function does not"),
-            (204, Some("id"), Value::Null, "check the URL"),
-            (429, None, json!({ "message": "Too Many Requests" }), "check the URL"),
-        ];
-        for (status, request_id, body, text) in cases {
-            let error = judge(status, request_id, &body).expect_err("a failure");
-            let error = error.to_string();
-            let expected = format!("responds with {status}");
-            let begins = error.starts_with(&expected) || error.starts_with("responds as if");
-            assert!(begins && error.contains(text), "{status} {body}: {error}");
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn an_api_that_does_not_respond_fails() {

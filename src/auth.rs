@@ -5,17 +5,14 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::{ApiKey, Credential},
+    api_key::Credential,
     error::{Error, Result},
     event::Request,
     log::RequestLog,
     operation::Operation,
-    store::{OrganizationState, Store, timestamp},
+    store::{FoundKey, Organization, Store, timestamp},
     values::Identifier,
 };
-
-/// The `created_by` of records that anonymous callers create.
-const ANONYMOUS: &str = "anonymous";
 
 /// Whether a caller may omit the API key where the contract makes it optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,33 +23,54 @@ pub enum AnonymousOperations {
     Denied,
 }
 
+/// Who sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identity<'a> {
+    /// The holder of the API key with this id.
+    Key(&'a str),
+    /// A caller without an API key.
+    Anonymous,
+}
+
+impl<'a> Identity<'a> {
+    /// The id of the API key, or `anonymous`.
+    pub(crate) fn name(self) -> &'a str {
+        match self {
+            Self::Key(id) => id,
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
 /// A caller who may call the requested operation for one organization.
 ///
 /// Every operation requires one, and only [`authorize`] creates one.
-pub(crate) struct Caller {
+pub(crate) struct Caller<'a> {
     /// The organization whose records the caller may write.
     pub(crate) organization: Identifier,
+    pub(crate) identity: Identity<'a>,
     /// When the function received the request.
     pub(crate) received_at: SystemTime,
     audit: Audit,
 }
 
-impl Caller {
-    fn new(organization: Identifier, id: &str, request: &Request<'_>) -> Self {
+impl<'a> Caller<'a> {
+    fn new(organization: Identifier, identity: Identity<'a>, request: &Request<'a>) -> Self {
         Self {
             organization,
+            identity,
             received_at: request.received_at,
             audit: Audit {
                 created_at: timestamp(request.received_at),
-                created_by: id.to_owned(),
+                created_by: identity.name().to_owned(),
                 request_id: request.id.to_owned(),
             },
         }
     }
 
-    /// Whether the caller may see stored text in a response.
-    pub(crate) fn has_key(&self) -> bool {
-        self.audit.created_by != ANONYMOUS
+    /// Whether a response to the caller may contain text of stored records.
+    pub(crate) fn may_see_stored_text(&self) -> bool {
+        self.identity != Identity::Anonymous
     }
 
     /// Whether this request created a record. If a response of DynamoDB was lost, an earlier
@@ -79,68 +97,66 @@ pub(crate) struct Audit {
     pub(crate) request_id: String,
 }
 
-/// Checks whether the sender of a request may call an operation. `organization` is the one in the
-/// path, if the path has one. Adds the caller to the log, which has the id of a key already.
+/// Checks whether the sender of a request may call an operation: every reason for a 401 or a 403, and
+/// for the 404 of an organization, in the order in which it applies. `in_path` is the organization in
+/// the path, if the path has one. Adds the organization of the caller to the log.
 ///
 /// # Errors
-/// [`Error::NoKey`], [`Error::KeyNotAccepted`], [`Error::OtherOrganization`],
-/// [`Error::OrganizationDisabled`], [`Error::OperationNotAllowed`] or
-/// [`Error::NoSuchOrganization`].
-pub(crate) async fn authorize(
+/// Those that it names, and [`Error::Unavailable`] or [`Error::Internal`] if a read fails.
+pub(crate) async fn authorize<'a>(
     store: &Store,
     anonymous_operations: AnonymousOperations,
-    request: &Request<'_>,
+    request: &Request<'a>,
     operation: Operation,
-    organization: Option<&Identifier>,
+    in_path: Option<&Identifier>,
     log: &mut RequestLog<'_>,
-) -> Result<Caller> {
-    match request.credential {
-        Credential::Key(key) => {
-            authorize_key(store, key, request, operation, organization, log).await
-        }
-        Credential::Malformed => Err(Error::KeyNotAccepted("malformed")),
+) -> Result<Caller<'a>> {
+    let key = match request.credential {
+        Credential::Key(key) => key,
+        Credential::Malformed => return Err(Error::KeyNotAccepted("malformed")),
         Credential::Missing => {
-            let is_denied = anonymous_operations == AnonymousOperations::Denied;
-            if is_denied || !operation.allows_anonymous() {
-                return Err(Error::NoKey);
-            }
-            let organization = organization.ok_or(Error::NoKey)?;
-            let now = request.received_at;
-            let (id, state) = (organization.as_str(), OrganizationState::NotRead);
-            let state = store.organization(id, state, None, now).await?;
-            if state == OrganizationState::Disabled {
+            let is_allowed = operation.allows_anonymous()
+                && anonymous_operations == AnonymousOperations::Allowed;
+            let id = in_path.filter(|_| is_allowed).ok_or(Error::NoKey)?;
+            let organization = store.organization(id.as_str()).await?;
+            if !organization.is_some_and(|organization| organization.is_enabled()) {
                 return Err(Error::NoSuchOrganization);
             }
-            log.organization = Some(organization.as_str().to_owned());
-            log.key_id = Some(ANONYMOUS);
-            Ok(Caller::new(organization.clone(), ANONYMOUS, request))
+            log.organization = Some(id.as_str().to_owned());
+            log.key_id = Some(Identity::Anonymous.name());
+            return Ok(Caller::new(id.clone(), Identity::Anonymous, request));
         }
-    }
-}
-
-async fn authorize_key(
-    store: &Store,
-    key: ApiKey<'_>,
-    request: &Request<'_>,
-    operation: Operation,
-    organization_in_path: Option<&Identifier>,
-    log: &mut RequestLog<'_>,
-) -> Result<Caller> {
+    };
     let now = request.received_at;
-    let (record, state) = store.find_key(key, organization_in_path, now).await?;
+    let found = store.find_key(key.id, in_path, now).await?;
+    let found = found.ok_or(Error::KeyNotAccepted("unknown"))?;
+    let record = found.record();
+    if let Some(cause) = record.rejection(key, now) {
+        return Err(Error::KeyNotAccepted(cause));
+    }
     log.organization = Some(record.org_id.clone());
-    let organization = Identifier::new(&record.org_id)
-        .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
-    if organization_in_path.is_some_and(|in_path| *in_path != organization) {
+    if in_path.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::OtherOrganization);
     }
-    if !matches!(state, OrganizationState::Enabled(_)) {
-        return Err(Error::OrganizationDisabled);
+    // Of a cached key, the organization was checked when the key was read.
+    if let FoundKey::Read(record, organization) = &found {
+        let organization = match in_path {
+            Some(_) => organization.clone(),
+            None => store.organization(&record.org_id).await?,
+        };
+        let organization = organization.filter(Organization::is_enabled);
+        let organization = organization.ok_or(Error::OrganizationDisabled)?;
+        if !record.is_of(organization.request_id()) {
+            return Err(Error::KeyNotAccepted("other_registration"));
+        }
+        store.cache_key(record, now);
     }
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));
     }
-    Ok(Caller::new(organization, &record.key_id, request))
+    let organization = Identifier::new(&record.org_id)
+        .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
+    Ok(Caller::new(organization, Identity::Key(key.id), request))
 }
 
 #[cfg(test)]
@@ -159,7 +175,8 @@ mod tests {
             credential: Credential::Missing,
             body: b"".into(),
         };
-        let caller = Caller::new(Identifier::new("acme").unwrap(), "acmeDemoKey1", &request);
+        let acme = Identifier::new("acme").unwrap();
+        let caller = Caller::new(acme, Identity::Key("acmeDemoKey1"), &request);
         let audit = caller.audit();
         assert_eq!(audit.created_at, "2026-01-01T00:00:00.123Z");
         assert_eq!(audit.created_by, "acmeDemoKey1");

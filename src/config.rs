@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use crate::{
     auth::AnonymousOperations,
     error::BoxError,
-    store::{TableNames, client::ClientConfig},
+    store::{MAX_CACHE_TIME, TableNames, client::ClientConfig},
 };
 
 /// Returns the value of an environment variable. `None` if it is empty or not set.
@@ -23,7 +23,8 @@ pub struct Config {
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_operations: AnonymousOperations,
-    /// `KEY_CACHE_SECONDS`: how long API keys are cached. 60 by default; 0 disables the cache.
+    /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached. 0 to 60; 60 by default. With 0,
+    /// nothing is cached.
     pub key_cache: Duration,
 }
 
@@ -46,15 +47,18 @@ impl Config {
             }
         };
         let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-        let key_cache_seconds = seconds
-            .parse()
-            .map_err(|_| format!("KEY_CACHE_SECONDS must be a whole number, not {seconds:?}."))?;
+        let key_cache = seconds.parse().map(Duration::from_secs).ok();
+        let key_cache = key_cache.filter(|time| *time <= MAX_CACHE_TIME);
+        let key_cache = key_cache.ok_or_else(|| {
+            let max = MAX_CACHE_TIME.as_secs();
+            format!("KEY_CACHE_SECONDS must be a whole number from 0 to {max}, not {seconds:?}.")
+        })?;
         let tables = TableNames::new(|table| lookup(table.variable).ok_or(table.variable));
         Ok(Self {
             tables: tables.map_err(|name| format!("{name} is required but not set."))?,
             dynamodb: client_config(lookup)?,
             anonymous_operations,
-            key_cache: Duration::from_secs(key_cache_seconds),
+            key_cache,
         })
     }
 }
@@ -193,9 +197,10 @@ mod tests {
             (
                 "KEY_CACHE_SECONDS",
                 Some("a minute"),
-                "must be a whole number",
+                "must be a whole number from 0 to 60",
             ),
             ("KEY_CACHE_SECONDS", Some("-1"), "must be a whole number"),
+            ("KEY_CACHE_SECONDS", Some("61"), "must be a whole number"),
             ("AWS_REGION", None, "is required but not set"),
             (
                 "AWS_ENDPOINT_URL",

@@ -1,13 +1,15 @@
 //! Reads and writes records: the items of the DynamoDB tables.
 //!
-//! A request needs up to three records before it writes: the API key, the organization and a team.
-//! They are cached, so that a warm request only writes:
+//! A request needs up to three records before it writes: the API key, its organization and a team. A
+//! request with a key that was used before only writes, because two of them are cached:
 //!
-//! | record | is cached if | for |
-//! |---|---|---|
-//! | API key | the key is accepted | `KEY_CACHE_SECONDS` |
-//! | organization | it is enabled | `KEY_CACHE_SECONDS`, at most 60 s |
-//! | team | it is not being removed | `KEY_CACHE_SECONDS`, at most 60 s |
+//! | record | is cached if |
+//! |---|---|
+//! | API key | it is accepted, and its organization is enabled and has the `request_id` that the key has |
+//! | team | it exists and is not being removed. It is cached for the API key of the request |
+//! | organization | never. Anonymous callers read it each time |
+//!
+//! Entries are used for `KEY_CACHE_SECONDS`, at most 60, from before their first read.
 //!
 //! A write is repeated if its response is lost. `Store::insert` then returns what the first attempt
 //! stored, and the expressions of an `Update` must be idempotent.
@@ -24,9 +26,10 @@ use aws_sdk_dynamodb::{
     types::{AttributeValue, KeysAndAttributes},
 };
 use serde::de::DeserializeOwned;
+use tokio::time::sleep;
 
 use crate::{
-    api_key::{ApiKey, KeyRecord},
+    api_key::KeyRecord,
     error::{Error, Result},
     values::Identifier,
 };
@@ -43,9 +46,12 @@ pub use tables::{Table, TableNames};
 pub(crate) use write::Update;
 pub use write::insert_item;
 
-/// The maximum time for which the parent of records, an organization or a team, is cached. It can
-/// accept requests for this long after it was disabled or marked for removal.
-pub const MAX_PARENT_TTL: Duration = Duration::from_secs(60);
+/// The maximum time for which the function caches API keys and teams. So it can accept requests of a
+/// disabled organization, or for a team that is being removed, for this long.
+pub const MAX_CACHE_TIME: Duration = Duration::from_secs(60);
+
+/// The wait before items that DynamoDB left unprocessed are read again. It doubles each time.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -64,28 +70,38 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// The state of an organization, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum OrganizationState {
-    NotRead,
-    /// It is enabled. The `request_id` of its record identifies its registration.
-    Enabled(Option<Arc<str>>),
-    /// It is disabled or not registered.
-    Disabled,
-}
-
 /// The attribute of an organization's record that disables the organization, whatever its value is.
 pub const DISABLED_AT: &str = "disabled_at";
 
-impl OrganizationState {
-    fn of(item: Option<Item>) -> Self {
-        match item {
-            Some(item) if !item.contains_key(DISABLED_AT) => {
-                let request_id = item.get("request_id").and_then(|id| id.as_s().ok());
-                Self::Enabled(request_id.map(|id| id.as_str().into()))
-            }
-            _ => Self::Disabled,
-        }
+/// The record of an organization.
+#[derive(Clone)]
+pub(crate) struct Organization(Item);
+
+impl Organization {
+    pub(crate) fn is_enabled(&self) -> bool {
+        !self.0.contains_key(DISABLED_AT)
+    }
+
+    /// The id of the request that registered the organization. It is different after the organization
+    /// was erased and registered again, so API keys have it as their `org_request_id`.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        self.0.get("request_id")?.as_s().ok().map(String::as_str)
+    }
+}
+
+/// The record of an API key, and where it was found.
+pub(crate) enum FoundKey {
+    /// In the cache. When the key was read, its organization was enabled, and its `org_request_id` was
+    /// the `request_id` of its organization.
+    Cached(Arc<KeyRecord>),
+    /// In its table. With the organization in the path, if the path has one that is registered.
+    Read(Arc<KeyRecord>, Option<Organization>),
+}
+
+impl FoundKey {
+    pub(crate) fn record(&self) -> &KeyRecord {
+        let (Self::Cached(record) | Self::Read(record, _)) = self;
+        record
     }
 }
 
@@ -95,115 +111,77 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by their id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The `request_id`s of enabled organizations, by their id.
-    organizations: Cache<Option<Arc<str>>>,
-    /// Teams that are not being removed, by `<organization>#<project>#<team>`.
+    /// Teams that exist, by the id of the API key for which they were read and by their own key. A key
+    /// belongs to one registration of its organization, and so do the teams that are cached for it.
     teams: Cache<()>,
 }
 
 impl Store {
     /// Creates a store from an SDK configuration with a region and credentials. The store sets
-    /// timeouts and retries itself.
-    ///
-    /// API keys are cached for `cache_ttl`; organizations and teams too, but for at most 60 s.
-    pub fn new(config: Builder, tables: TableNames, cache_ttl: Duration) -> Self {
-        let parent_ttl = cache_ttl.min(MAX_PARENT_TTL);
+    /// timeouts and retries itself. It caches for `cache_time`, which is at most [`MAX_CACHE_TIME`].
+    pub fn new(config: Builder, tables: TableNames, cache_time: Duration) -> Self {
         Self {
             client: Client::from_conf(retry::with_retries(config).build()),
             tables,
-            keys: Cache::new(cache_ttl),
-            organizations: Cache::new(parent_ttl),
-            teams: Cache::new(parent_ttl),
+            keys: Cache::new(cache_time),
+            teams: Cache::new(cache_time),
         }
     }
 
-    /// Finds an API key, with the state of its organization, which is `NotRead` if the path has another
-    /// one. Unless the key is cached, one request reads it together with the organization in the path.
-    ///
-    /// # Errors
-    /// [`Error::KeyNotAccepted`], and then nothing is cached.
+    /// Finds an API key in the cache. Otherwise reads it, together with the organization in the path.
     pub(crate) async fn find_key(
         &self,
-        key: ApiKey<'_>,
-        organization_in_path: Option<&Identifier>,
+        id: &str,
+        in_path: Option<&Identifier>,
         now: SystemTime,
-    ) -> Result<(Arc<KeyRecord>, OrganizationState)> {
-        let cached = self.keys.get(key.id, now);
-        let is_cached = cached.is_some();
-        let key_row = (Table::KEYS, vec![key.id]);
-        let (record, mut state) = match (cached, organization_in_path) {
-            (Some(record), _) => (Some(record), OrganizationState::NotRead),
-            (None, Some(id)) => {
-                let organization_row = (Table::ORGANIZATIONS, vec![id.as_str()]);
-                let [key_item, organization_item] = self.read([key_row, organization_row]).await?;
-                let record = key_item.map(from_item).transpose()?.map(Arc::new);
-                (record, OrganizationState::of(organization_item))
+    ) -> Result<Option<FoundKey>> {
+        if let Some(record) = self.keys.get(id, now) {
+            return Ok(Some(FoundKey::Cached(record)));
+        }
+        let key = (Table::KEYS, vec![id]);
+        let (key, organization) = match in_path {
+            Some(in_path) => {
+                let organization = (Table::ORGANIZATIONS, vec![in_path.as_str()]);
+                self.read([key, organization]).await?.into()
             }
-            (None, None) => {
-                let [key_item] = self.read([key_row]).await?;
-                let record = key_item.map(from_item).transpose()?.map(Arc::new);
-                (record, OrganizationState::NotRead)
+            None => {
+                let [key] = self.read([key]).await?;
+                (key, None)
             }
         };
-        let record = record.ok_or(Error::KeyNotAccepted("unknown"))?;
-        if let Some(cause) = record.rejection(key, now) {
-            return Err(Error::KeyNotAccepted(cause));
-        }
-        if organization_in_path.is_none_or(|id| id.as_str() == record.org_id) {
-            let organization = self.organization(&record.org_id, state, Some(&record), now);
-            state = organization.await?;
-            if matches!(&state, OrganizationState::Enabled(id) if !record.is_of(id.as_deref())) {
-                return Err(Error::KeyNotAccepted("other_registration"));
-            }
-        } else {
-            state = OrganizationState::NotRead;
-        }
-        if !is_cached {
-            self.keys.insert(key.id, record.clone(), now);
-        }
-        Ok((record, state))
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        let record = Arc::new(from_item(key)?);
+        Ok(Some(FoundKey::Read(record, organization.map(Organization))))
     }
 
-    /// The state of an organization. Reads it unless it is known or cached. With a key, uses and renews
-    /// only a cache entry of the key's registration: a newer one counts at once, and a key of an
-    /// earlier one must not extend the time in the cache.
-    pub(crate) async fn organization(
-        &self,
-        id: &str,
-        mut state: OrganizationState,
-        key: Option<&KeyRecord>,
-        now: SystemTime,
-    ) -> Result<OrganizationState> {
-        let is_usable = |id: &Option<Arc<str>>| key.is_none_or(|key| key.is_of(id.as_deref()));
-        if state == OrganizationState::NotRead {
-            if let Some(request_id) = self.organizations.get(id, now).filter(is_usable) {
-                return Ok(OrganizationState::Enabled(request_id));
-            }
-            let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
-            state = OrganizationState::of(item);
-        }
-        if let OrganizationState::Enabled(request_id) = &state
-            && is_usable(request_id)
-        {
-            self.organizations.insert(id, request_id.clone(), now);
-        }
-        Ok(state)
+    /// Caches an API key that is accepted. `read_at` is before the key and its organization were read.
+    pub(crate) fn cache_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
+        self.keys.insert(&record.key_id, record.clone(), read_at);
     }
 
-    /// Whether a team exists and is not being removed. Reads it unless it is cached.
-    /// `partition_key` is that of its project: see [`project_key`].
+    /// Reads an organization. `None` if it is not registered.
+    pub(crate) async fn organization(&self, id: &str) -> Result<Option<Organization>> {
+        let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
+        Ok(item.map(Organization))
+    }
+
+    /// Whether a team exists and is not being removed. Reads it unless it is cached for the API key with
+    /// this id. `partition_key` is that of its project: see [`project_key`].
     pub(crate) async fn team_exists(
         &self,
         partition_key: &str,
         team: &Identifier,
+        key_id: &str,
         now: SystemTime,
     ) -> Result<bool> {
-        let cache_key = format!("{partition_key}#{}", team.as_str());
+        let cache_key = format!("{key_id}#{partition_key}#{}", team.as_str());
         if self.teams.get(&cache_key, now).is_some() {
             return Ok(true);
         }
-        let row = (Table::TEAMS, vec![partition_key, team.as_str()]);
-        let [item] = self.read([row]).await?;
+        let primary_key = vec![partition_key, team.as_str()];
+        let [item] = self.read([(Table::TEAMS, primary_key)]).await?;
         // The id of a removal that is in progress.
         let exists = item.is_some_and(|item| !item.contains_key("removing_id"));
         if exists {
@@ -212,14 +190,15 @@ impl Store {
         Ok(exists)
     }
 
-    /// Reads rows of different tables, by their primary keys, with strong consistency. Sends one
-    /// request, and further ones for rows that DynamoDB leaves unprocessed.
+    /// Reads items of different tables, by their primary keys, with strong consistency. Sends one
+    /// request, and further ones for items that DynamoDB leaves unprocessed. The timeout of the API
+    /// request ends them.
     async fn read<const N: usize>(
         &self,
-        rows: [(Table, Vec<&str>); N],
+        primary_keys: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut unprocessed = HashMap::with_capacity(N);
-        for (table, primary_key) in &rows {
+        for (table, primary_key) in &primary_keys {
             let request = KeysAndAttributes::builder()
                 .consistent_read(true)
                 .keys(table.item_key(primary_key))
@@ -228,14 +207,19 @@ impl Store {
             unprocessed.insert(self.tables.name(*table).to_owned(), request);
         }
         let mut found = HashMap::with_capacity(N);
-        // The loop ends: if DynamoDB processes none of them, it returns an error.
-        while !unprocessed.is_empty() {
+        let mut wait = FIRST_WAIT;
+        loop {
             let batch = self.client.batch_get_item();
             let response = batch.set_request_items(Some(unprocessed)).send().await?;
             found.extend(response.responses.unwrap_or_default());
             unprocessed = response.unprocessed_keys.unwrap_or_default();
+            if unprocessed.is_empty() {
+                break;
+            }
+            sleep(wait).await;
+            wait *= 2;
         }
         let mut take_item = |table| found.remove(self.tables.name(table))?.pop();
-        Ok(rows.map(|(table, _)| take_item(table)))
+        Ok(primary_keys.map(|(table, _)| take_item(table)))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::sleep;
-use workspace_management::{service::TIMEOUT, store::MAX_PARENT_TTL};
+use workspace_management::{service::TIMEOUT, store::MAX_CACHE_TIME};
 
 use crate::deployment::Deployment;
 
@@ -15,7 +15,7 @@ const LATE_WRITE: Duration = Duration::from_secs(20);
 /// The maximum time after a mark until the last write of a request that used a cached record: cache
 /// time + function timeout + late write.
 pub const SAFE_WAIT: Duration =
-    Duration::from_secs(MAX_PARENT_TTL.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
+    Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
 /// Why commands wait.
 pub(crate) const LAST_WRITES: &str =

@@ -10,7 +10,7 @@ use clap::{
     Parser,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use workspace_management::auth::AnonymousOperations;
+use workspace_management::{auth::AnonymousOperations, store::MAX_CACHE_TIME};
 
 /// The default address to listen on.
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     pub(crate) dynamodb_port: u16,
     /// How long the service caches API keys, like the template's KeyCacheSeconds
-    #[arg(long, value_name = "SECONDS", default_value_t = KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=MAX_CACHE_TIME.as_secs()))]
     pub(crate) key_cache: u64,
     /// Whether operations with an optional API key accept callers without one, like the template's
     /// AnonymousOperations

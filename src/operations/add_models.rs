@@ -63,7 +63,7 @@ const ADD_MODEL: Update = Update {
 /// Adds all models, or none if one of them exists with a different `id`.
 pub(crate) async fn add_models(
     store: &Store,
-    caller: &Caller,
+    caller: &Caller<'_>,
     model_type: &ModelType,
     request: AddModels,
 ) -> Result<Success> {
@@ -87,7 +87,7 @@ pub(crate) async fn add_models(
     let violation = |(index, model): (usize, &usize)| {
         let mut detail = "differs from the existing model's `id`".to_owned();
         if let Some(AttributeValue::N(id)) = taken(*model)?.existing.get("id")
-            && caller.has_key()
+            && caller.may_see_stored_text()
         {
             detail += &format!(" {id}");
         }

@@ -58,14 +58,14 @@ const ADD_MEMBER: Update = Update {
 /// Adds all users to a team, which must exist.
 pub(crate) async fn add_team_users(
     store: &Store,
-    caller: &Caller,
+    caller: &Caller<'_>,
     project: &Identifier,
     team: &Identifier,
     request: AddTeamUsers,
 ) -> Result<Success> {
     let partition_key = project_key(&caller.organization, project);
-    let now = caller.received_at;
-    if !store.team_exists(&partition_key, team, now).await? {
+    let (key_id, now) = (caller.identity.name(), caller.received_at);
+    if !store.team_exists(&partition_key, team, key_id, now).await? {
         return Err(Error::NoSuchTeam);
     }
     let team_key = format!("{partition_key}#{}", team.as_str());

@@ -37,7 +37,7 @@ struct DataStore {
 /// Creates a data store. Its id is derived from its name.
 pub(crate) async fn create_data_store(
     store: &Store,
-    caller: &Caller,
+    caller: &Caller<'_>,
     request: CreateDataStore,
 ) -> Result<Success> {
     let (data_store_id, data_store_name) = request.name.into_id_and_name();
@@ -54,7 +54,9 @@ pub(crate) async fn create_data_store(
             Err(Error::OtherName {
                 kind,
                 id,
-                existing_name: caller.has_key().then(|| escape(&existing.data_store_name)),
+                existing_name: caller
+                    .may_see_stored_text()
+                    .then(|| escape(&existing.data_store_name)),
             })
         }
         Some(existing) if existing.data_store_description != data_store.data_store_description => {

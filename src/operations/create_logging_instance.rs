@@ -34,7 +34,7 @@ struct LoggingInstance {
 /// Creates the logging instance of a project. A project has at most one.
 pub(crate) async fn create_logging_instance(
     store: &Store,
-    caller: &Caller,
+    caller: &Caller<'_>,
     project: &Identifier,
     request: CreateLoggingInstance,
 ) -> Result<Success> {

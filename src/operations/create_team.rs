@@ -46,7 +46,7 @@ struct Team {
 /// valid.
 pub(crate) async fn create_team(
     store: &Store,
-    caller: &Caller,
+    caller: &Caller<'_>,
     project: &Identifier,
     request: CreateTeam,
 ) -> Result<Success> {

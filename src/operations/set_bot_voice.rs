@@ -52,7 +52,7 @@ const SET_VOICE: Update = Update {
 /// valid. The last write that reaches DynamoDB wins, even if its request was received earlier.
 pub(crate) async fn set_bot_voice(
     store: &Store,
-    caller: &Caller,
+    caller: &Caller<'_>,
     bot: &Identifier,
     request: SetBotVoice,
 ) -> Result<Success> {

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{auth::AnonymousOperations, operation::Operation};
 
-use test_support::{
-    TestApp, TestConfig, event_with_headers, keys_with_same_id, operation_event, unique_key,
-};
+use test_support::{TestApp, event_with_headers, keys_with_same_id, operation_event, unique_key};
 
 /// Whether the path of an operation names an organization.
 fn has_organization(operation: Operation) -> bool {
@@ -154,11 +152,7 @@ async fn a_path_without_organization_is_in_the_organization_of_the_key() {
 #[tokio::test]
 async fn only_a_deployment_that_allows_anonymous_callers_accepts_them_where_a_key_is_optional() {
     for anonymous_operations in [AnonymousOperations::Allowed, AnonymousOperations::Denied] {
-        let app = TestApp::with_config(TestConfig {
-            anonymous_operations,
-            ..TestConfig::default()
-        })
-        .await;
+        let app = TestApp::with_anonymous_operations(anonymous_operations).await;
         app.insert_demo_key().await;
         for operation in Operation::ALL {
             let before = app.all_records().await;

@@ -19,16 +19,16 @@ use workspace_local::{
     demo::DEMO_KEY,
     dynamodb::{DynamoDb, http_client},
 };
-use workspace_management::{operation::Operation, service::Service, store::Table};
+use workspace_management::{
+    auth::AnonymousOperations, operation::Operation, service::Service, store::Table,
+};
 use workspace_records::{
     local::{sdk_config, table_names},
     schemas,
 };
 
 use crate::operations::{Sample, Values, Write};
-use test_support::{
-    TestConfig, TestResponse, event, iterations, operation_event, send, service, unique_bytes,
-};
+use test_support::{TestResponse, event, iterations, operation_event, send, service, unique_bytes};
 
 /// The `id`s of models.
 const MODEL_IDS: RangeInclusive<i64> = -((1 << 53) - 1)..=(1 << 53) - 1;
@@ -53,7 +53,7 @@ impl BlockingApp {
         Self {
             runtime,
             dynamodb,
-            service: service(config, table_names(), TestConfig::default()),
+            service: service(config, table_names(), AnonymousOperations::Allowed),
             headers: [("authorization".to_owned(), format!("Bearer {DEMO_KEY}"))].into(),
         }
     }

@@ -3,47 +3,48 @@
 use std::time::Duration;
 
 use serde_json::json;
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::operation::Operation;
 
-use test_support::{TestApp, keys_with_same_id, operation_event};
+use test_support::{TestApp, event_with_headers, keys_with_same_id};
 
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 
 #[tokio::test]
-async fn a_warm_operation_sends_one_request_to_dynamodb() {
+async fn a_warm_request_with_a_key_only_writes_and_an_anonymous_one_reads_its_organization() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
 
     for operation in Operation::ALL {
-        let event = operation_event(*operation);
-        // The caches of the operation before are no longer valid.
-        app.advance_clock(Duration::from_secs(60));
-        let mut requests = Vec::new();
-        for _ in 0..3 {
-            app.send(event.clone()).await.assert_success();
-            requests.push(app.dynamodb_requests.take_actions());
-        }
-
-        let [first, warm @ ..] = &requests[..] else {
-            unreachable!()
-        };
-        let (_, reads) = first.split_last().unwrap();
-        let expected = match operation {
-            // The API key, then its organization, which is not in the path of a voice. Or the API key
-            // with the organization, then the team.
-            Operation::SetBotVoice | Operation::AddTeamUsers => 2,
-            // The API key with the organization. The events of two operations have no API key.
-            _ => 1,
-        };
-        assert_eq!(reads, vec!["BatchGetItem"; expected], "{operation:?}");
-        // A transaction costs twice as much, so it is sent only for several records.
-        let write = match operation {
-            Operation::AddModels | Operation::AddTeamUsers => "TransactWriteItems",
-            Operation::SetBotVoice => "UpdateItem",
-            _ => "PutItem",
-        };
-        for warm in warm {
-            assert_eq!(*warm, [write], "{operation:?}");
+        for header in [json!({ "authorization": DEMO_KEY }), json!({})] {
+            let is_anonymous = header == json!({});
+            if is_anonymous && !operation.allows_anonymous() {
+                continue;
+            }
+            let event = event_with_headers(*operation, header);
+            // The entries in the caches are too old.
+            app.advance_clock(Duration::from_secs(60));
+            for request in 0..3 {
+                app.send(event.clone()).await.assert_success();
+                let mut actions = app.dynamodb_requests.take_actions();
+                // A transaction costs twice as much, so it is sent only for several records.
+                let write = match operation {
+                    Operation::AddModels | Operation::AddTeamUsers => "TransactWriteItems",
+                    Operation::SetBotVoice => "UpdateItem",
+                    _ => "PutItem",
+                };
+                assert_eq!(actions.pop().as_deref(), Some(write), "{operation:?}");
+                let reads = match (request, operation) {
+                    (_, _) if is_anonymous => 1,
+                    // The API key, then its organization, which is not in the path of a voice. Or the
+                    // API key with the organization, then the team.
+                    (0, Operation::SetBotVoice | Operation::AddTeamUsers) => 2,
+                    // The API key with the organization.
+                    (0, _) => 1,
+                    _ => 0,
+                };
+                assert_eq!(actions, vec!["BatchGetItem"; reads], "{operation:?}");
+            }
         }
     }
 }

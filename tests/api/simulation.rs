@@ -13,11 +13,14 @@ use std::{
 use fastrand::Rng;
 use serde_json::{Value, json};
 use test_support::{
-    TestConfig, event, send, service,
+    event, send, service,
     simulation::{self, Faults, Network, Tables},
 };
 use tokio::time::{sleep, timeout};
-use workspace_management::{api_key::ApiKey, operation::Operation, service::Service, store::Table};
+use workspace_management::{
+    api_key::ApiKey, auth::AnonymousOperations, operation::Operation, service::Service,
+    store::Table,
+};
 use workspace_records::{columns::kinds, local::table_names, schemas};
 
 use crate::operations::{Sample, Stored, Values, Write};
@@ -72,7 +75,7 @@ async fn run_schedule(seed: u64, lost_writes: u64) -> (Vec<Attempt>, Records) {
         ..Faults::default()
     };
     let config = simulation::config(Network::new(&tables, &mut rng, faults));
-    let service = service(config, table_names(), TestConfig::default());
+    let service = service(config, table_names(), AnonymousOperations::Allowed);
     let (service, ticks) = (Arc::new(service), Arc::new(AtomicUsize::new(0)));
     let callers = [0, 1, 2].map(|number| {
         let caller = Caller {

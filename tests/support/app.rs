@@ -30,7 +30,7 @@ use workspace_management::{
     auth::AnonymousOperations,
     operation::Operation,
     service::{Service, TIMEOUT},
-    store::{Store, Table, TableNames},
+    store::{MAX_CACHE_TIME, Store, Table, TableNames},
 };
 use workspace_records::{columns::kinds, item::primary_key, local::sdk_config, schemas};
 
@@ -41,30 +41,6 @@ use crate::{
     log_guard::handle_checking_log,
     recorder::RequestRecorder,
 };
-
-/// The deployment's parameters that tests change.
-#[derive(Clone, Copy)]
-pub struct TestConfig {
-    pub anonymous_operations: AnonymousOperations,
-    pub key_cache: Duration,
-}
-
-impl TestConfig {
-    /// Keys are cached for the longest time. Organizations and teams are cached for at most a minute.
-    pub const LONG_KEY_CACHE: Self = Self {
-        anonymous_operations: AnonymousOperations::Allowed,
-        key_cache: Duration::from_secs(3600),
-    };
-}
-
-impl Default for TestConfig {
-    fn default() -> Self {
-        Self {
-            key_cache: Duration::from_secs(60),
-            ..Self::LONG_KEY_CACHE
-        }
-    }
-}
 
 /// The service, and a DynamoDB with tables of its own.
 pub struct TestApp {
@@ -85,10 +61,10 @@ pub struct TestApp {
 impl TestApp {
     /// An app in which the organization `acme` is registered.
     pub async fn new() -> Self {
-        Self::with_config(TestConfig::default()).await
+        Self::with_anonymous_operations(AnonymousOperations::Allowed).await
     }
 
-    pub async fn with_config(test_config: TestConfig) -> Self {
+    pub async fn with_anonymous_operations(anonymous_operations: AnonymousOperations) -> Self {
         let (endpoint, embedded) = dynamodb().await;
         let tables = unique_table_names();
         let dynamodb = Client::from_conf(config(&endpoint).build());
@@ -106,7 +82,7 @@ impl TestApp {
         let dynamodb_requests = RequestRecorder::default();
         let config = config(&endpoint).interceptor(dynamodb_requests.clone());
         let app = Self {
-            service: service(config, tables.clone(), test_config),
+            service: service(config, tables.clone(), anonymous_operations),
             dynamodb,
             endpoint,
             tables,
@@ -125,7 +101,7 @@ impl TestApp {
             .http_client(http_client(FaultInjector::new(plan)))
             // By default, all clients of a process share one budget for retries.
             .retry_partition(RetryPartition::new(unique_key()));
-        service(config, self.tables.clone(), TestConfig::default())
+        service(config, self.tables.clone(), AnonymousOperations::Allowed)
     }
 
     /// Moves the clock of the app forward.
@@ -315,9 +291,14 @@ impl Drop for TestApp {
     }
 }
 
-pub fn service(config: Builder, tables: TableNames, test_config: TestConfig) -> Service {
-    let store = Store::new(config, tables, test_config.key_cache);
-    Service::new(store, test_config.anonymous_operations)
+/// A service that caches for the longest time.
+pub fn service(
+    config: Builder,
+    tables: TableNames,
+    anonymous_operations: AnonymousOperations,
+) -> Service {
+    let store = Store::new(config, tables, MAX_CACHE_TIME);
+    Service::new(store, anonymous_operations)
 }
 
 /// Sends an event to a service that has a limited time for it.

@@ -37,7 +37,7 @@ use workspace_local::gateway::http_event;
 use workspace_management::{
     auth::AnonymousOperations,
     service::{Service, TIMEOUT},
-    store::{AdditionalRetries, Store, Table},
+    store::{AdditionalRetries, MAX_CACHE_TIME, Store, Table},
 };
 use workspace_records::local::table_names;
 use workspacectl::{
@@ -103,9 +103,8 @@ impl World {
         let tables = Tables::new().await;
         let services = [0, 1].map(|_| {
             let network = Network::new(&tables, &mut rng, faults(None));
-            // Caches organizations and teams for as long as a service can.
-            let cache = Duration::from_secs(3600);
-            let store = Store::new(simulation::config(network), table_names(), cache);
+            let config = simulation::config(network);
+            let store = Store::new(config, table_names(), MAX_CACHE_TIME);
             Service::new(store, AnonymousOperations::Allowed)
         });
         let world = Self {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
-use workspace_management::store::{MAX_PARENT_TTL, Table, timestamp};
+use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
 
 use super::organization::{Organization, State};
 use crate::{
@@ -42,7 +42,7 @@ pub(super) async fn run(
     let organization = change(deployment, &operator, org, wanted, now).await?;
     eprintln!("the organization {org} is {wanted}");
     if wanted == State::Disabled {
-        let [cache, last_write] = [MAX_PARENT_TTL, SAFE_WAIT].map(|time| time.as_secs());
+        let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
             "functions reject new requests within {cache} seconds, and the last writes end within {last_write} seconds"
         );

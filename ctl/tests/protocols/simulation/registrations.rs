@@ -1,5 +1,5 @@
 //! An organization is erased and registered again, while clients still use keys of the first
-//! registration, which functions cache for an hour.
+//! registration, which functions cache.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -49,16 +49,14 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     disable_acme(&world, &deployment).await;
     let organization = Organization::find(&deployment, "acme").await;
     let organization = organization.expect("it is registered");
-    let (operator_0, wait) = (operator(0), world.wait(false));
+    let (operator_0, wait) = (operator(0), world.wait(true));
     let erased = erase(&deployment, &operator_0, "acme", &organization, wait, None).await;
     erased.expect("it is erased");
     let gone = Organization::get(&deployment, "acme").await;
     assert!(gone.expect("a response").is_none());
 
     let mut organization = fixtures::organization("acme");
-    if weakness != Some(Weakness::SameRegistration) {
-        organization["request_id"] = json!("second");
-    }
+    organization["request_id"] = json!("second");
     let registration = organization["request_id"].clone();
     world.tables.put(Table::ORGANIZATIONS, organization);
     let mut new = NewKey::generate("acme", "new", None, None).expect("a key");
@@ -96,9 +94,9 @@ fn no_key_outlives_the_registration_of_its_organization() {
 }
 
 #[test]
-fn keys_must_belong_to_a_registration() {
+fn erasures_must_wait_and_keys_must_belong_to_a_registration() {
     let weaknesses = [
-        (Weakness::SameRegistration, 0),
+        (Weakness::NoWaitInRerun, 0),
         (Weakness::KeysOfAnyRegistration, 0),
     ];
     assert_breaks(register_again, &weaknesses);

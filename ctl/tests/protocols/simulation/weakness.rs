@@ -32,9 +32,6 @@ pub(super) enum Weakness {
     KeysWithoutCheck,
     /// New keys do not check that the organization is still the one that was read.
     KeysOfAnyRegistration,
-    /// An organization that is registered again has the `request_id` of the first one, so that the
-    /// function accepts the keys of both.
-    SameRegistration,
 }
 
 impl Weakness {

@@ -77,17 +77,13 @@ pub(crate) enum Error {
         "This project already has a logging instance with the project name \"{0}\". Nothing was changed."
     )]
     OtherProjectName(String),
-    /// Models with the same `modelid` exist, but their `id` (a number) differs.
+    /// Models with the same `modelid` exist, but their `id` (a number) is different. Has a violation for
+    /// each of them.
     #[error(
-        "{count} model{} with another `id`. Nothing was added.",
-        if *.count == 1 { " already exists" } else { "s already exist" }
+        "{} model{} with another `id`. Nothing was added.",
+        .0.len(), if .0.len() == 1 { " already exists" } else { "s already exist" }
     )]
-    ModelTaken {
-        /// How many models.
-        count: usize,
-        /// One for each entry of these models in the body.
-        violations: Vec<Violation>,
-    },
+    ModelTaken(Vec<Violation>),
     /// The body is too large, with the maximum size in bytes.
     #[error("The request body is larger than {0} bytes.")]
     BodyTooLarge(usize),
@@ -103,18 +99,56 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
-/// What the response to a request that failed contains, apart from the text.
-pub(crate) struct Facts {
+/// What the response to a request that failed, and its log line, contain apart from the text.
+pub(crate) struct Facts<'a> {
     /// The HTTP status.
     pub(crate) status: u16,
     /// The stable code for programs.
     pub(crate) code: &'static str,
     /// The title for people (RFC 9457, section 3.1).
     pub(crate) title: &'static str,
-    /// Why the existing record prevents the request. Only for a 409.
-    pub(crate) reason: Option<&'static str>,
     /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
     pub(crate) header: Option<(HeaderName, &'static str)>,
+    /// Why the existing record prevents the request. Only for a 409.
+    pub(crate) reason: Option<&'static str>,
+    /// The id of the existing record, unless the client sent it.
+    pub(crate) resource_id: Option<&'a str>,
+    /// The name of a malformed path parameter.
+    pub(crate) parameter: Option<&'static str>,
+    /// The values in the body that cause the error.
+    pub(crate) violations: &'a [Violation],
+    /// What is wrong with the credential. Only for the log.
+    pub(crate) credential: Option<&'static str>,
+}
+
+impl<'a> Facts<'a> {
+    fn new(status: u16, code: &'static str, title: &'static str) -> Self {
+        Self {
+            status,
+            code,
+            title,
+            header: None,
+            reason: None,
+            resource_id: None,
+            parameter: None,
+            violations: &[],
+            credential: None,
+        }
+    }
+
+    /// A 409, with the reason and the id of the existing record.
+    fn conflict(
+        code: &'static str,
+        title: &'static str,
+        reason: &'static str,
+        resource_id: Option<&'a String>,
+    ) -> Self {
+        Self {
+            reason: Some(reason),
+            resource_id: resource_id.map(String::as_str),
+            ..Self::new(409, code, title)
+        }
+    }
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -176,68 +210,32 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// The table of all errors.
+    /// The table of all errors. A new variant does not compile without a row.
     #[rustfmt::skip] // keeps each error on one line
-    pub(crate) fn facts(&self) -> Facts {
-        let (status, code, title, reason, header) = match self {
-            Self::MalformedEvent          => (400, "malformed_event", "Malformed event", None, None),
-            Self::MalformedPath(..)       => (400, "malformed_path", "Malformed path", None, None),
-            Self::NotJson(_)              => (400, "not_json", "Not JSON", None, None),
-            Self::NoKey                   => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, CHALLENGE))),
-            Self::KeyNotAccepted(_)       => (401, "unauthenticated", "API key required", None, Some((WWW_AUTHENTICATE, INVALID_TOKEN))),
-            Self::OtherOrganization       => (403, "other_organization", "Other organization", None, None),
-            Self::OrganizationDisabled    => (403, "organization_disabled", "Organization disabled", None, None),
-            Self::OperationNotAllowed(_)  => (403, "operation_not_allowed", "Operation not allowed", None, None),
-            Self::NoSuchPath              => (404, "no_such_path", "No such path", None, None),
-            Self::NoSuchOrganization      => (404, "no_such_organization", "No such organization", None, None),
-            Self::NoSuchTeam              => (404, "no_such_team", "No such team", None, None),
-            Self::MethodNotAllowed        => (405, "method_not_allowed", "Method not allowed", None, Some((ALLOW, "POST"))),
+    pub(crate) fn facts(&self) -> Facts<'_> {
+        match self {
+            Self::MalformedEvent => Facts::new(400, "malformed_event", "Malformed event"),
+            Self::MalformedPath(name, _) => Facts { parameter: Some(name), ..Facts::new(400, "malformed_path", "Malformed path") },
+            Self::NotJson(_) => Facts::new(400, "not_json", "Not JSON"),
+            Self::NoKey => Facts { credential: Some("none"), header: Some((WWW_AUTHENTICATE, CHALLENGE)), ..Facts::new(401, "unauthenticated", "API key required") },
+            Self::KeyNotAccepted(cause) => Facts { credential: Some(cause), header: Some((WWW_AUTHENTICATE, INVALID_TOKEN)), ..Facts::new(401, "unauthenticated", "API key required") },
+            Self::OtherOrganization => Facts::new(403, "other_organization", "Other organization"),
+            Self::OrganizationDisabled => Facts::new(403, "organization_disabled", "Organization disabled"),
+            Self::OperationNotAllowed(_) => Facts::new(403, "operation_not_allowed", "Operation not allowed"),
+            Self::NoSuchPath => Facts::new(404, "no_such_path", "No such path"),
+            Self::NoSuchOrganization => Facts::new(404, "no_such_organization", "No such organization"),
+            Self::NoSuchTeam => Facts::new(404, "no_such_team", "No such team"),
+            Self::MethodNotAllowed => Facts { header: Some((ALLOW, "POST")), ..Facts::new(405, "method_not_allowed", "Method not allowed") },
             // A removal takes at least 90 s, and the client has waited for a part of them.
-            Self::BeingRemoved { .. }     => (409, "being_removed", "Being removed", Some("being_removed"), Some((RETRY_AFTER, "60"))),
-            Self::OtherName { .. }        => (409, "name_taken", "Name taken", Some("other_name"), None),
-            Self::OtherDescription { .. } => (409, "name_taken", "Name taken", Some("other_description"), None),
-            Self::OtherProjectName(_)     => (409, "name_taken", "Name taken", Some("other_project_name"), None),
-            Self::ModelTaken { .. }       => (409, "model_taken", "Model taken", Some("other_id"), None),
-            Self::BodyTooLarge(_)         => (413, "body_too_large", "Body too large", None, None),
-            Self::InvalidBody(_)          => (422, "invalid_body", "Invalid body", None, None),
-            Self::Internal(_)             => (500, "internal", "Internal error", None, None),
-            Self::Unavailable(_)          => (503, "unavailable", "Unavailable", None, Some((RETRY_AFTER, "1"))),
-        };
-        Facts { status, code, title, reason, header }
-    }
-
-    /// The id of the existing record. `None` if no record exists, or the client sent its id.
-    pub(crate) fn resource_id(&self) -> Option<&str> {
-        match self {
-            Self::OtherName { id, .. }
-            | Self::OtherDescription { id, .. }
-            | Self::BeingRemoved { id } => Some(id),
-            _ => None,
-        }
-    }
-
-    /// What is wrong with the credential of a request that is not authenticated.
-    pub(crate) fn credential(&self) -> Option<&'static str> {
-        match self {
-            Self::NoKey => Some("none"),
-            Self::KeyNotAccepted(cause) => Some(cause),
-            _ => None,
-        }
-    }
-
-    /// The name of a malformed path parameter.
-    pub(crate) fn parameter(&self) -> Option<&'static str> {
-        match self {
-            Self::MalformedPath(parameter, _) => Some(parameter),
-            _ => None,
-        }
-    }
-
-    /// The values in the body that cause the error. Empty if it has another cause.
-    pub(crate) fn violations(&self) -> &[Violation] {
-        match self {
-            Self::InvalidBody(violations) | Self::ModelTaken { violations, .. } => violations,
-            _ => &[],
+            Self::BeingRemoved { id } => Facts { header: Some((RETRY_AFTER, "60")), ..Facts::conflict("being_removed", "Being removed", "being_removed", Some(id)) },
+            Self::OtherName { id, .. } => Facts::conflict("name_taken", "Name taken", "other_name", Some(id)),
+            Self::OtherDescription { id, .. } => Facts::conflict("name_taken", "Name taken", "other_description", Some(id)),
+            Self::OtherProjectName(_) => Facts::conflict("name_taken", "Name taken", "other_project_name", None),
+            Self::ModelTaken(violations) => Facts { violations, ..Facts::conflict("model_taken", "Model taken", "other_id", None) },
+            Self::BodyTooLarge(_) => Facts::new(413, "body_too_large", "Body too large"),
+            Self::InvalidBody(violations) => Facts { violations, ..Facts::new(422, "invalid_body", "Invalid body") },
+            Self::Internal(_) => Facts::new(500, "internal", "Internal error"),
+            Self::Unavailable(_) => Facts { header: Some((RETRY_AFTER, "1")), ..Facts::new(503, "unavailable", "Unavailable") },
         }
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    error::{Error, Result, Violation},
+    error::{Error, Facts, Result, Violation},
     operation::{Operation, Success, parameter},
     values::escape,
 };
@@ -34,9 +34,9 @@ pub(crate) struct RequestLog<'a> {
 }
 
 /// The first of the values in the body that cause an error, with the rules that they violate.
-fn first_violations(error: &Error) -> Option<String> {
+fn first_violations(facts: &Facts<'_>) -> Option<String> {
     const MAX: usize = 5;
-    let violations = error.violations().iter().take(MAX);
+    let violations = facts.violations.iter().take(MAX);
     let text = |it: &Violation| Some(format!("{} {}", it.pointer, json!(it.rule).as_str()?));
     let texts: Vec<_> = violations.filter_map(text).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
@@ -54,21 +54,22 @@ impl RequestLog<'_> {
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
         let facts = error.map(Error::facts);
-        let status = facts.as_ref().map_or(204, |facts| facts.status);
+        let facts = facts.as_ref();
+        let status = facts.map_or(204, |facts| facts.status);
         // `tracing` requires a constant level.
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
                     operation = self.operation.map(Operation::name),
                     status,
-                    code = facts.as_ref().map(|facts| facts.code),
-                    reason = facts.as_ref().and_then(|facts| facts.reason),
+                    code = facts.map(|facts| facts.code),
+                    reason = facts.and_then(|facts| facts.reason),
                     organization = self.organization,
                     key_id = self.key_id,
-                    credential = error.and_then(Error::credential),
+                    credential = facts.and_then(|facts| facts.credential),
                     path = self.path,
-                    parameter = error.and_then(Error::parameter),
-                    errors = error.and_then(first_violations),
+                    parameter = facts.and_then(|facts| facts.parameter),
+                    errors = facts.and_then(first_violations),
                     org_id = self.parameters.get(parameter::ORG_ID),
                     project_id = self.parameters.get(parameter::PROJECT_ID),
                     team_id = self.parameters.get(parameter::TEAM_ID),

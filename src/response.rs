@@ -75,7 +75,7 @@ struct Problem<'a> {
     errors: &'a [Violation],
 }
 
-fn problem_document(error: &Error, facts: &Facts, request_id: &str) -> Option<Body> {
+fn problem_document(error: &Error, facts: &Facts<'_>, request_id: &str) -> Option<Body> {
     let problem = Problem {
         r#type: format!("urn:workspace-management:problem:{}", facts.code),
         title: facts.title,
@@ -84,9 +84,9 @@ fn problem_document(error: &Error, facts: &Facts, request_id: &str) -> Option<Bo
         code: facts.code,
         request_id,
         reason: facts.reason,
-        resource_id: error.resource_id(),
-        parameter: error.parameter(),
-        errors: error.violations(),
+        resource_id: facts.resource_id,
+        parameter: facts.parameter,
+        errors: facts.violations,
     };
     serde_json::to_string(&problem).ok().map(Body::Text)
 }

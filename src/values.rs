@@ -50,9 +50,8 @@ pub(crate) struct SingleLine<const MAX: usize>(String);
 /// A `userid`. At 4 bytes a character, it fits into the 1,024 bytes of a DynamoDB sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// A `modelid`, the text that identifies a model. Together with the longest model type and `#`, it
-/// fits into a DynamoDB sort key.
-pub(crate) type ModelId = SingleLine<200>;
+/// A `modelid`. Together with the longest model type and `#`, it fits into a DynamoDB sort key.
+pub(crate) type ModelName = SingleLine<200>;
 
 /// The `type` of a bot's voice.
 pub(crate) type VoiceType = SingleLine<64>;

@@ -1,6 +1,5 @@
 //! `POST /api/v1/org/{org_id}/addModelsToOrg/{modelType}`: adds chat models to an organization.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use deserr::Deserr;
 use serde::Serialize;
 
@@ -10,13 +9,12 @@ use crate::{
     error::{Error, Result, Rule, Violation},
     operation::Success,
     store::{Store, Table, Update},
-    values::{Identifier, Keyed, ModelId, ModelNumber, ModelType, UniqueList},
+    values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
 };
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct AddModels {
-    // Spelled as in the contract.
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
     pub(crate) models: UniqueList<SelectedModel>,
 }
@@ -25,25 +23,30 @@ pub(crate) struct AddModels {
 #[deserr(error = Violations)]
 pub(crate) struct SelectedModel {
     /// The number that the client gives to the model.
-    id: ModelNumber,
+    #[deserr(rename = "id")]
+    number: ModelNumber,
     /// The name of the model, such as `gpt-4o`.
-    modelid: ModelId,
+    #[deserr(rename = "modelid")]
+    name: ModelName,
 }
 
 impl Keyed for SelectedModel {
     fn key(&self) -> &str {
-        self.modelid.as_str()
+        self.name.as_str()
     }
 }
 
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
-    /// The sort key: `<model type>#<modelid>`.
-    model: String,
+    /// `<type>#<name>`.
+    #[serde(rename = "model")]
+    sort_key: String,
     model_type: &'a ModelType,
-    model_id: &'a ModelId,
-    id: ModelNumber,
+    #[serde(rename = "model_id")]
+    name: &'a ModelName,
+    #[serde(rename = "id")]
+    number: ModelNumber,
     #[serde(flatten)]
     audit: &'a Audit,
 }
@@ -57,7 +60,7 @@ const ADD_MODEL: Update = Update {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: Some("attribute_not_exists(org_id) OR id = :id"),
-    reserved_names: &[],
+    placeholders: &[],
 };
 
 /// Adds all models, or none if one of them exists with a different `id`.
@@ -69,35 +72,29 @@ pub(crate) async fn add_models(
 ) -> Result<Success> {
     let records = request.models.iter().map(|selected| Model {
         org_id: &caller.organization,
-        model: format!("{}#{}", model_type.as_str(), selected.modelid.as_str()),
+        sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
         model_type,
-        model_id: &selected.modelid,
-        id: selected.id,
+        name: &selected.name,
+        number: selected.number,
         audit: caller.audit(),
     });
     let models: Vec<Model> = records.collect();
-    let conflicts = store.update(&ADD_MODEL, &models).await?;
-    if conflicts.is_empty() {
-        return Ok(Success::Done);
-    }
-    // `models` has no duplicates, but every entry that was sent for a conflicting model is
-    // reported.
-    let taken = |model| conflicts.iter().find(|conflict| conflict.index == model);
-    let sent = request.models.indexes().iter().enumerate();
-    let violation = |(index, model): (usize, &usize)| {
+    let mut violations = Vec::new();
+    for conflict in store.update(&ADD_MODEL, &models).await? {
         let mut detail = "differs from the existing model's `id`".to_owned();
-        if let Some(AttributeValue::N(id)) = taken(*model)?.existing.get("id")
+        if let Some(number) = conflict.existing_number("id")
             && caller.may_see_stored_text()
         {
-            detail += &format!(" {id}");
+            detail += &format!(" {number}");
         }
-        Some(Violation {
+        let index = request.models.first_index(conflict.index);
+        violations.push(Violation {
             pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
             ..Violation::new(Rule::Conflict, detail)
-        })
-    };
-    Err(Error::ModelTaken {
-        count: conflicts.len(),
-        violations: sent.filter_map(violation).collect(),
-    })
+        });
+    }
+    if violations.is_empty() {
+        return Ok(Success::Done);
+    }
+    Err(Error::ModelTaken(violations))
 }

@@ -52,7 +52,7 @@ const ADD_MEMBER: Update = Update {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: None,
-    reserved_names: &[],
+    placeholders: &[],
 };
 
 /// Adds all users to a team, which must exist.

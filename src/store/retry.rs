@@ -78,8 +78,7 @@ pub(super) fn with_retries(config: Builder) -> Builder {
 }
 
 /// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
-/// that were cancelled because of another transaction or throttling, and responses that are not
-/// HTTP.
+/// that were cancelled for a transient reason, and responses that are not HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 
@@ -88,9 +87,9 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // Includes timeouts and I/O errors, which the SDK retries anyway.
-        let is_not_http = connector_error.is_some_and(|error| !error.is_user());
-        if is_not_http || operation_error.is_some_and(lost_to_transaction) {
+        // A response that is not HTTP, and also a timeout or an I/O error, which the SDK retries anyway.
+        let has_no_response = connector_error.is_some_and(|error| !error.is_user());
+        if has_no_response || operation_error.is_some_and(is_transient) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -102,9 +101,9 @@ impl ClassifyRetry for AdditionalRetries {
     }
 }
 
-/// Whether a write lost to a concurrent transaction, or is a transaction that was cancelled for a
-/// transient reason.
-fn lost_to_transaction(error: &OperationError) -> bool {
+/// Whether a write lost to a concurrent transaction, or a transaction was cancelled for a transient
+/// reason.
+fn is_transient(error: &OperationError) -> bool {
     if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
         return is_transient_cancellation(error);
     }
@@ -113,7 +112,7 @@ fn lost_to_transaction(error: &OperationError) -> bool {
     put_code().or_else(update_code) == Some(TRANSACTION_CONFLICT)
 }
 
-/// Whether a transaction was cancelled only because of other writers or throttling.
+/// Whether a transaction was cancelled for a transient reason, and no condition failed.
 fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
     let mut codes = reasons(error).iter().filter_map(CancellationReason::code);
     let has_failed = codes.clone().any(|code| code == CONDITION_FAILED);
@@ -137,8 +136,19 @@ pub struct FailedCondition {
     pub existing: Item,
 }
 
-/// The failed conditions because of which a transaction was cancelled. Empty if it failed for
-/// another reason.
+impl FailedCondition {
+    /// An attribute of the existing item that is a number.
+    pub(crate) fn existing_number(&self, attribute: &str) -> Option<&str> {
+        self.existing
+            .get(attribute)?
+            .as_n()
+            .ok()
+            .map(String::as_str)
+    }
+}
+
+/// The failed conditions of a transaction that was cancelled. Empty if the transaction failed for a
+/// different reason.
 pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
     let reasons = reasons(error).iter().enumerate();
     reasons

@@ -11,17 +11,17 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{FailedCondition, Item, Store, Table, TableNames, from_item, retry::failed_conditions};
 use crate::error::{Error, Result};
 
-/// An update of a record, as DynamoDB's expressions.
+/// An update of records: its expressions, in DynamoDB's syntax.
 pub(crate) struct Update {
     pub(crate) table: Table,
-    /// The update expression. The value of an attribute `x` of the record is `:x`. It must use the
-    /// values of all attributes except those of the primary key: DynamoDB rejects unused ones.
+    /// The update expression. `:x` is the value of the record's attribute `x`. The expression uses every
+    /// attribute that is not part of the primary key, because DynamoDB rejects unused values.
     pub(crate) expression: &'static str,
-    /// The condition expression. `None` updates the record whether it exists or not.
+    /// The condition expression. `None` updates a record whether it exists or not.
     pub(crate) condition: Option<&'static str>,
-    /// What both expressions use instead of names that DynamoDB reserves, such as `("#type",
-    /// "type")`.
-    pub(crate) reserved_names: &'static [(&'static str, &'static str)],
+    /// The placeholders that the expressions use for names that DynamoDB reserves, such as
+    /// `("#type", "type")`.
+    pub(crate) placeholders: &'static [(&'static str, &'static str)],
 }
 
 /// Stores an item unless one with its primary key exists. Returns the existing item, or `None`.
@@ -55,9 +55,9 @@ pub async fn insert_item(
 }
 
 impl Store {
-    /// Writes a record unless one with its key exists. Returns the existing record, or `None`.
-    /// After a lost response, the existing record can be the one that this call wrote. Sends one
-    /// request, apart from retries.
+    /// Writes a record unless one with its primary key exists. Returns the existing record, or `None`.
+    /// After a lost response, the existing record can be the one that an earlier attempt wrote. Sends
+    /// one request to DynamoDB, apart from retries.
     pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
@@ -135,7 +135,7 @@ impl Store {
             .update_expression(update.expression)
             .set_condition_expression(update.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in update.reserved_names {
+        for (placeholder, name) in update.placeholders {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)

@@ -11,9 +11,8 @@ use crate::{
 /// are a violation. DynamoDB allows 100 actions in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
-    entries: Vec<T>,
-    /// For each entry as it was sent, the index of the equal one in `entries`.
-    unique_indexes: Vec<usize>,
+    /// Each entry with its index in the array, or the first of its indexes.
+    entries: Vec<(usize, T)>,
 }
 
 /// An entry of a [`UniqueList`]. Two entries with the same key must be equal.
@@ -25,13 +24,14 @@ impl<T: Keyed> UniqueList<T> {
     const MAX: usize = 100;
 
     /// The entries in the order in which they were sent.
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.entries.iter()
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// For each entry of the array as it was sent, the index of the equal one in the list.
-    pub(crate) fn indexes(&self) -> &[usize] {
-        &self.unique_indexes
+    /// The index in the array of the entry at an index of the list. If the entry was repeated, the first
+    /// one.
+    pub(crate) fn first_index(&self, index: usize) -> usize {
+        self.entries[index].0
     }
 }
 
@@ -53,37 +53,31 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
             let too_long = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
             return Err(Violations::new(at, [too_long]));
         }
-        // With the index at which each entry was sent first.
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
-        let mut unique_indexes = Vec::with_capacity(length);
         let mut violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
             let place = at.push_index(index);
-            match T::deserialize_from_value(value.into_value(), place) {
-                Err(found) => violations.push(found),
-                Ok(entry) => match entries
-                    .iter()
-                    .position(|(_, other)| other.key() == entry.key())
-                {
-                    None => {
-                        unique_indexes.push(entries.len());
-                        entries.push((index, entry));
-                    }
-                    Some(i) if entries[i].1 == entry => unique_indexes.push(i),
-                    Some(i) => {
-                        let detail = format!("conflicts with the entry at index {}", entries[i].0);
-                        let violation = Violation::new(Rule::Conflict, detail);
-                        violations.push(Violations::new(place, [violation]));
-                    }
-                },
+            let entry = match T::deserialize_from_value(value.into_value(), place) {
+                Ok(entry) => entry,
+                Err(found) => {
+                    violations.push(found);
+                    continue;
+                }
+            };
+            let mut earlier = entries.iter();
+            match earlier.find(|(_, earlier)| earlier.key() == entry.key()) {
+                None => entries.push((index, entry)),
+                Some((_, earlier)) if *earlier == entry => {}
+                Some((first, _)) => {
+                    let detail = format!("conflicts with the entry at index {first}");
+                    let violation = Violation::new(Rule::Conflict, detail);
+                    violations.push(Violations::new(place, [violation]));
+                }
             }
         }
         match violations.into_iter().reduce(Violations::and) {
             Some(violations) => Err(violations),
-            None => Ok(Self {
-                entries: entries.into_iter().map(|(_, entry)| entry).collect(),
-                unique_indexes,
-            }),
+            None => Ok(Self { entries }),
         }
     }
 }
@@ -136,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn each_entry_as_sent_has_an_index() {
+    fn each_entry_has_the_index_at_which_it_was_sent_first() {
         let entries = ["b", "a", "b", "c"].map(|key| entry(key, true)).join(",");
         let list: UniqueList<Entry> = body::parse(format!("[{entries}]").as_bytes()).unwrap();
-        assert_eq!(list.indexes(), [0, 1, 0, 2]);
+        assert_eq!([0, 1, 2].map(|index| list.first_index(index)), [0, 1, 3]);
     }
 
     #[test]

@@ -37,27 +37,27 @@ enum Route {
 fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     Ok(match *path {
         ["api", "v1", "org", org, "addModelsToOrg", model_type] => Route::AddModels {
-            org: parse(ORG_ID, org, log)?,
-            model_type: parse(MODEL_TYPE, model_type, log)?,
+            org: parameter(ORG_ID, org, log)?,
+            model_type: parameter(MODEL_TYPE, model_type, log)?,
         },
         ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore {
-            org: parse(ORG_ID, org, log)?,
+            org: parameter(ORG_ID, org, log)?,
         },
         ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => Route::AddTeamUsers {
-            org: parse(ORG_ID, org, log)?,
-            project: parse(PROJECT_ID, project, log)?,
-            team: parse(TEAM_ID, team, log)?,
+            org: parameter(ORG_ID, org, log)?,
+            project: parameter(PROJECT_ID, project, log)?,
+            team: parameter(TEAM_ID, team, log)?,
         },
         ["api", "v1", "project", org, project, "createNewTeamOnProject"] => Route::CreateTeam {
-            org: parse(ORG_ID, org, log)?,
-            project: parse(PROJECT_ID, project, log)?,
+            org: parameter(ORG_ID, org, log)?,
+            project: parameter(PROJECT_ID, project, log)?,
         },
         ["api", "v1", "project", org, project, "createLoggingInstance"] => Route::CreateLoggingInstance {
-            org: parse(ORG_ID, org, log)?,
-            project: parse(PROJECT_ID, project, log)?,
+            org: parameter(ORG_ID, org, log)?,
+            project: parameter(PROJECT_ID, project, log)?,
         },
         ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice {
-            bot: parse(BOT_ID, bot, log)?,
+            bot: parameter(BOT_ID, bot, log)?,
         },
         _ => {
             log.set_path(path);
@@ -66,9 +66,9 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     })
 }
 
-/// Parses a parameter of the path, and logs it if it is valid. `Identifier` and `ModelType` are
-/// `PathSegment`s, so the field that the result is assigned to determines `MAX`.
-fn parse<'a, const MAX: usize>(
+/// Validates a segment of the path as the path parameter with a name, and adds the parameter to the
+/// log. `MAX` is the maximum length of the result's type: an `Identifier` or a `ModelType`.
+fn parameter<'a, const MAX: usize>(
     name: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,

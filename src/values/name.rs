@@ -176,6 +176,22 @@ mod tests {
         );
     }
 
+    /// Each line of the file has a script or a topic, and then names, each with its id, separated by tabs.
+    #[test]
+    fn ids_are_permanent() {
+        let mut checked = 0;
+        for line in include_str!("ids.tsv").lines() {
+            let (_, names) = line.split_once('\t').unwrap();
+            let names: Vec<_> = names.split('\t').collect();
+            for pair in names.chunks_exact(2) {
+                let advice = "docs/decisions.md says what to do if an update changes an id";
+                assert_eq!(id(pair[0]), pair[1], "{}: {advice}", pair[0]);
+                checked += 1;
+            }
+        }
+        assert!(checked >= 297, "{checked}");
+    }
+
     #[test]
     fn the_id_of_a_name_that_is_not_latin_ends_with_a_hash() {
         for (name, expected) in [

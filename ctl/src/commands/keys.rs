@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Replace API keys with others for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),
-    /// Revoke API keys. Running functions may cache and accept them for up to KeyCacheSeconds
+    /// Revoke API keys. Functions that have cached them accept them for up to a minute
     #[command(after_help = revoke::EXAMPLES)]
     Revoke(revoke::Options),
 }

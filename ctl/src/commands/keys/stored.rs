@@ -22,8 +22,7 @@ use crate::{
 };
 
 /// What is said of a key that has just changed.
-pub(super) const MAY_BE_CACHED: &str =
-    "functions that have cached it accept it for up to KeyCacheSeconds (default: 60)";
+pub(super) const MAY_BE_CACHED: &str = "functions that have cached it accept it for up to a minute";
 
 /// The record of an API key, with the attributes that the function does not read.
 #[derive(Debug, Clone, Serialize, Deserialize)]

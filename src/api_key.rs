@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::operation::Operation;
+use crate::operations::Operation;
 
 const PREFIX: &str = "wsk_";
 const ID_LENGTH: usize = 12;

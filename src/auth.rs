@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     event::Request,
     log::RequestLog,
-    operation::Operation,
+    operations::Operation,
     store::{FoundKey, Organization, Store, timestamp},
     values::Identifier,
 };

@@ -12,8 +12,7 @@
 //! | `response` | builds AWS's response from an outcome |
 //! | `log` | writes one line for each request |
 //! | `router` | matches the path, authorizes the caller and runs the operation |
-//! | [`operation`] | names the operations and the parameters of their paths |
-//! | `operations` | implements the operations, one file each |
+//! | [`operations`] | names the operations and the parameters of their paths, and implements each in a module |
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn JSON into a valid request, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
@@ -44,19 +43,9 @@ pub mod config;
 mod error;
 mod event;
 mod log;
-pub mod operation;
+pub mod operations;
 mod response;
 mod router;
 pub mod service;
 pub mod store;
 pub mod values;
-
-/// Implements the operations: one file each, without HTTP and without DynamoDB's attribute values.
-mod operations {
-    pub(crate) mod add_models;
-    pub(crate) mod add_team_users;
-    pub(crate) mod create_data_store;
-    pub(crate) mod create_logging_instance;
-    pub(crate) mod create_team;
-    pub(crate) mod set_bot_voice;
-}

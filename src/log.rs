@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     error::{Error, Facts, Result, Violation},
-    operation::{Operation, Success, parameter},
+    operations::{Operation, Success, parameter},
     values::escape,
 };
 

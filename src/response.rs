@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     error::{Error, Facts, Result, Violation},
     event::Event,
-    operation::Success,
+    operations::Success,
 };
 
 /// The response to a request, in a form that HTTP APIs, function URLs and REST APIs read.

@@ -6,16 +6,14 @@ use crate::{
     error::{Error, Result},
     event::Request,
     log::RequestLog,
-    operation::{
-        Operation, Success,
-        parameter::{BOT_ID, MODEL_TYPE, ORG_ID, PROJECT_ID, TEAM_ID},
-    },
     operations::{
+        Operation, Success,
         add_models::{AddModels, add_models},
         add_team_users::{AddTeamUsers, add_team_users},
         create_data_store::create_data_store,
         create_logging_instance::create_logging_instance,
         create_team::create_team,
+        parameter::{BOT_ID, MODEL_TYPE, ORG_ID, PROJECT_ID, TEAM_ID},
         set_bot_voice::set_bot_voice,
     },
     store::Store,

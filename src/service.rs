@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Result},
     event::Event,
     log::RequestLog,
-    operation::Success,
+    operations::Success,
     response::response,
     router::route,
     store::Store,

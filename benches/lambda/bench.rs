@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::{Client, types::StreamSpecification};
 use serde_json::{Value, json};
 use workspace_local::{demo::store_demo, events};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 use workspace_records::{local::table_names, tables::Declaration};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
@@ -126,7 +126,7 @@ fn build(root: &Path) -> Result<Vec<Program>> {
 /// The event that compares programs: `create_logging_instance`. Each program has its own project,
 /// because the function would respond to the record of another one with a conflict.
 pub(crate) fn comparison_event(program: &str) -> Result<Arc<str>> {
-    let mut event: Value = serde_json::from_str(events::get(Operation::CreateLoggingInstance))?;
+    let mut event: Value = serde_json::from_str(&events::get(Operation::CreateLoggingInstance)?)?;
     let path = format!("/api/v1/project/acme/{program}/createLoggingInstance");
     event["rawPath"] = json!(path);
     Ok(event.to_string().into())

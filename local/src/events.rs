@@ -1,30 +1,23 @@
 //! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
 //! organization.
 
+use std::fs;
+
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
-use workspace_management::operation::Operation;
+use workspace_management::operations::Operation;
 
-/// Each operation and its event, in an order in which each event finds the records that it needs.
-pub fn all() -> impl Iterator<Item = (Operation, &'static str)> {
-    Operation::ALL
-        .iter()
-        .map(|operation| (*operation, get(*operation)))
-}
+/// The folder of the events, in the clone from which this package was built.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
 
 /// The event of an operation.
-pub fn get(operation: Operation) -> &'static str {
-    match operation {
-        Operation::AddModels => include_str!("../../events/add_models.json"),
-        Operation::AddTeamUsers => include_str!("../../events/add_team_users.json"),
-        Operation::CreateDataStore => include_str!("../../events/create_data_store.json"),
-        Operation::CreateLoggingInstance => {
-            include_str!("../../events/create_logging_instance.json")
-        }
-        Operation::CreateTeam => include_str!("../../events/create_team.json"),
-        Operation::SetBotVoice => include_str!("../../events/set_bot_voice.json"),
-    }
+///
+/// # Errors
+/// If its file cannot be read.
+pub fn get(operation: Operation) -> Result<String> {
+    let file = format!("{FOLDER}/{}.json", operation.name());
+    fs::read_to_string(&file).with_context(|| format!("cannot read {file}: add an event"))
 }
 
 /// The members of an event that make up its HTTP request.

@@ -26,7 +26,7 @@
 //! };
 //! use workspace_management::{
 //!     auth::AnonymousOperations,
-//!     operation::Operation,
+//!     operations::Operation,
 //!     service::Service,
 //!     store::{Store, Table},
 //! };
@@ -43,7 +43,7 @@
 //! let service = Service::new(store, AnonymousOperations::Allowed);
 //!
 //! // 3. An event, and the record that it stores.
-//! let event = serde_json::from_str(events::get(Operation::CreateDataStore))?;
+//! let event = serde_json::from_str(&events::get(Operation::CreateDataStore)?)?;
 //! service.handle(LambdaEvent::new(event, Context::default()), SystemTime::now()).await;
 //! assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
 //! # anyhow::Ok(())

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousOperations,
+    operations::Operation,
     service::Service,
     store::{Store, Table},
 };
@@ -87,15 +88,17 @@ impl LocalService {
     /// A `curl` command for each operation.
     ///
     /// # Errors
-    /// If a file in `events/` is not the event of an HTTP API.
+    /// If a file in `events/` is missing, or is not the event of an HTTP API.
     pub fn requests(&self, options: &Options) -> Result<Vec<String>> {
         let default_key = match options.anonymous {
             AnonymousOperations::Allowed => None,
             AnonymousOperations::Denied => Some(DEMO_KEY),
         };
-        events::all()
-            .map(|(_, event)| events::curl(event, &self.url, default_key))
-            .collect()
+        let curl = |operation: &Operation| {
+            let event = events::get(*operation)?;
+            events::curl(&event, &self.url, default_key)
+        };
+        Operation::ALL.iter().map(curl).collect()
     }
 
     /// Prints where the service listens, and a request for each operation, to standard output. Prints

@@ -7,7 +7,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result, Rule, Violation},
-    operation::Success,
+    operations::Success,
     store::{Store, Table, Update},
     values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
 };

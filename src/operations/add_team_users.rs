@@ -7,7 +7,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
-    operation::Success,
+    operations::Success,
     store::{Store, Table, Update, project_key},
     values::{Identifier, Keyed, UniqueList, UserId},
 };

@@ -8,7 +8,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
-    operation::Success,
+    operations::Success,
     store::{Store, Table},
     values::{DisplayName, Identifier, escape},
 };

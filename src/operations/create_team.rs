@@ -9,7 +9,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
-    operation::Success,
+    operations::Success,
     store::{Store, Table, project_key},
     values::{Description, Identifier, NameWithId, escape},
 };

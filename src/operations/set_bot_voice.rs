@@ -7,7 +7,7 @@ use crate::{
     auth::{Audit, Caller},
     body::Violations,
     error::Result,
-    operation::Success,
+    operations::Success,
     store::{Store, Table, Update},
     values::{Identifier, VoiceType},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use test_support::fixtures;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, path_parameters, resolve},

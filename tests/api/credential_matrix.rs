@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{auth::AnonymousOperations, operation::Operation};
+use workspace_management::{auth::AnonymousOperations, operations::Operation};
 
 use test_support::{TestApp, event_with_headers, keys_with_same_id, operation_event, unique_key};
 

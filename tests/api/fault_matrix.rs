@@ -19,7 +19,7 @@ use test_support::{
     iterations, operation_event, send,
 };
 use workspace_local::dynamodb::is_read;
-use workspace_management::{operation::Operation, service::Service};
+use workspace_management::{operations::Operation, service::Service};
 
 use crate::operations::{Sample, Values};
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use test_support::TestApp;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 use workspace_records::tables::template;
 use yaml_serde::Value;
 

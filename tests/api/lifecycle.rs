@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
-use workspace_management::{api_key::KeyRecord, operation::Operation, store::Table};
+use workspace_management::{api_key::KeyRecord, operations::Operation, store::Table};
 
 use test_support::{
     TestApp, TestClient, TestResponse, event_with_headers,

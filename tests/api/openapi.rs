@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use workspace_management::{api_key::KeyRecord, operation::Operation};
+use workspace_management::{api_key::KeyRecord, operations::Operation};
 use workspace_records::tables::template;
 
 use test_support::{TestApp, event};
@@ -56,7 +56,7 @@ fn with_examples(contract: &Value, path: &str) -> String {
         })
 }
 
-/// `tests/template.rs` compares them with the template.
+/// `tests/agreement.rs` compares them with the template.
 #[tokio::test]
 async fn the_service_has_the_paths_of_the_contract() {
     let contract = contract();

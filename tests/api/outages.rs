@@ -6,7 +6,7 @@ use std::{
 };
 
 use test_support::{TestApp, operation_event, send};
-use workspace_management::operation::Operation;
+use workspace_management::operations::Operation;
 
 #[tokio::test]
 async fn a_panic_is_a_500_and_the_next_request_succeeds() {

@@ -14,7 +14,7 @@ use test_support::{
     send,
 };
 use workspace_local::dynamodb::action;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
     openapi::{contract, find, resolve},

@@ -20,7 +20,7 @@ use workspace_local::{
     dynamodb::{DynamoDb, http_client},
 };
 use workspace_management::{
-    auth::AnonymousOperations, operation::Operation, service::Service, store::Table,
+    auth::AnonymousOperations, operations::Operation, service::Service, store::Table,
 };
 use workspace_records::{
     local::{sdk_config, table_names},

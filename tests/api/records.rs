@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use test_support::{TestApp, parse};
-use workspace_local::events;
-use workspace_management::store::Table;
+use test_support::{TestApp, operation_event};
+use workspace_management::{operations::Operation, store::Table};
 use workspace_records::schemas;
 
 use crate::operations::{Sample, Values};
@@ -99,10 +98,10 @@ async fn the_documentation_says_where_each_field_of_a_request_is_stored() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
 
-    for (operation, event) in events::all() {
-        let event = parse(event);
+    for operation in Operation::ALL {
+        let event = operation_event(*operation);
         app.send(event.clone()).await.assert_success();
-        let table = Sample::of(operation, &Values::example()).records[0].table;
+        let table = Sample::of(*operation, &Values::example()).records[0].table;
         let schema = schemas::schema(table);
         let kind = schema["$id"].as_str().unwrap().rsplit(':').next().unwrap();
         let mut stored = app.records(table).await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::sync::Notify;
 use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 
 use test_support::{
     TestApp, event_with_headers,

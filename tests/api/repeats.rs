@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::{TestApp, TestClient, event};
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 
 use crate::operations::{Sample, Stored, Values};
 

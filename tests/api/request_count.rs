@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::operation::Operation;
+use workspace_management::operations::Operation;
 
 use test_support::{TestApp, event_with_headers, keys_with_same_id};
 

@@ -18,7 +18,7 @@ use test_support::{
 };
 use tokio::time::{sleep, timeout};
 use workspace_management::{
-    api_key::ApiKey, auth::AnonymousOperations, operation::Operation, service::Service,
+    api_key::ApiKey, auth::AnonymousOperations, operations::Operation, service::Service,
     store::Table,
 };
 use workspace_records::{columns::kinds, local::table_names, schemas};

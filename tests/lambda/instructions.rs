@@ -3,10 +3,11 @@
 
 use std::fs;
 
-use serde_json::{Map, Value};
-use test_support::{TestApp, operation_event};
+use serde_json::{Map, Value, json};
+use test_support::{TestApp, event_with_headers};
 use tokio::process::Command;
-use workspace_management::operation::Operation;
+use workspace_local::demo::DEMO_KEY;
+use workspace_management::operations::Operation;
 use workspace_records::columns::kinds;
 
 use crate::function::{FOLDER, Function};
@@ -27,7 +28,7 @@ async fn no_warm_request_takes_many_more_instructions_than_before() {
     }
 }
 
-/// The instructions of a process that handles an event of an operation this many times.
+/// The instructions of a process that handles this many requests for an operation, with an API key.
 async fn process_instructions(operation: Operation, requests: u32) -> u64 {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
@@ -35,7 +36,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
     let prepared = app.all_records().await;
     let mut function = Function::start(&app, &[]).await;
     for _ in 0..requests {
-        let event = operation_event(operation);
+        let event = event_with_headers(operation, json!({ "authorization": DEMO_KEY }));
         function.invoke(event).await.assert_success();
         // So that each request creates its records.
         for table in kinds() {

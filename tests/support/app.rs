@@ -28,7 +28,7 @@ use workspace_local::{
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
     auth::AnonymousOperations,
-    operation::Operation,
+    operations::Operation,
     service::{Service, TIMEOUT},
     store::{MAX_CACHE_TIME, Store, Table, TableNames},
 };
@@ -248,11 +248,13 @@ impl TestApp {
 
     /// Sends the events of the operations that precede one, whose records it may need.
     pub async fn prepare(&self, operation: Operation) {
-        for (preceding, event) in events::all() {
-            if preceding == operation {
+        for preceding in Operation::ALL {
+            if *preceding == operation {
                 return;
             }
-            self.send(parse(event)).await.assert_success();
+            self.send(operation_event(*preceding))
+                .await
+                .assert_success();
         }
     }
 
@@ -334,7 +336,7 @@ pub fn event(
 
 /// The event of an operation in `events/`.
 pub fn operation_event(operation: Operation) -> Value {
-    parse(events::get(operation))
+    parse(&events::get(operation).unwrap())
 }
 
 /// The event of an operation with other headers.

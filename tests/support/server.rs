@@ -7,12 +7,11 @@ use clap::Parser as _;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use ureq::Agent;
-use workspace_local::{
-    events,
-    serve::{LocalService, Options},
-};
-use workspace_management::store::Table;
+use workspace_local::serve::{LocalService, Options};
+use workspace_management::{operations::Operation, store::Table};
 use workspace_records::schemas;
+
+use crate::operation_event;
 
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -74,8 +73,8 @@ impl Server {
 
     /// Sends the requests of `events/`, one for each operation.
     pub fn respond_to_events(&self) -> impl Iterator<Item = Response> {
-        events::all().map(|(_, event)| {
-            let event: Value = serde_json::from_str(event).unwrap();
+        Operation::ALL.iter().map(|operation| {
+            let event = operation_event(*operation);
             let member = |value: &'static str| event.pointer(value).and_then(Value::as_str);
             let body = STANDARD.decode(member("/body").unwrap()).unwrap();
             let body = String::from_utf8(body).unwrap();

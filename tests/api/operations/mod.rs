@@ -6,7 +6,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use workspace_management::{operation::Operation, store::Table};
+use workspace_management::{operations::Operation, store::Table};
 
 use test_support::{TestApp, key_id};
 

@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
-    operation::Operation,
+    operations::Operation,
     store::timestamp,
 };
 

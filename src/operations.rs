@@ -1,11 +1,16 @@
-//! The operations of the API, the parameters of their paths, and their results.
+//! The operations of the API: one module each, without HTTP and without DynamoDB's attribute values.
+//! Their names, the parameters of their paths, and their results.
+
+pub(crate) mod add_models;
+pub(crate) mod add_team_users;
+pub(crate) mod create_data_store;
+pub(crate) mod create_logging_instance;
+pub(crate) mod create_team;
+pub(crate) mod set_bot_voice;
 
 /// An operation of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(
-    missing_docs,
-    reason = "each variant has a file in `operations/` that describes it"
-)]
+#[allow(missing_docs, reason = "each variant has a module that describes it")]
 pub enum Operation {
     AddModels,
     CreateTeam,

@@ -109,34 +109,27 @@ impl Event {
 
     /// Every value of a header. Its name may be in any case.
     fn header_values(&self, name: &str) -> Vec<&str> {
-        let mut found = Vec::new();
-        for (other, values) in self.multi_value_headers.iter().flatten() {
-            if other.eq_ignore_ascii_case(name) {
-                found.extend(values.iter().map(String::as_str));
-            }
-        }
+        let is_named = |other: &String| other.eq_ignore_ascii_case(name);
+        let multiple = self.multi_value_headers.iter().flatten();
+        let multiple = multiple.filter(|(other, _)| is_named(other));
+        let found: Vec<&str> = multiple
+            .flat_map(|(_, values)| values)
+            .map(String::as_str)
+            .collect();
         if !found.is_empty() {
             return found;
         }
-        for (other, value) in self.headers.iter().flatten() {
-            if other.eq_ignore_ascii_case(name) {
-                found.push(value.as_str());
-            }
-        }
-        found
+        let single = self.headers.iter().flatten();
+        let single = single.filter(|(other, _)| is_named(other));
+        single.map(|(_, value)| value.as_str()).collect()
     }
 
     /// Whether a `Prefer` header (RFC 7240) lists `return=headers-only`, in upper or lower case.
     /// The response then has the id of the created record in a header.
     pub(crate) fn prefers_headers_only(&self) -> bool {
-        self.header_values("prefer")
-            .iter()
-            .flat_map(|value| value.split(','))
-            .any(|preference| {
-                preference
-                    .trim()
-                    .eq_ignore_ascii_case("return=headers-only")
-            })
+        let values = self.header_values("prefer");
+        let mut preferences = values.iter().flat_map(|value| value.split(','));
+        preferences.any(|one| one.trim().eq_ignore_ascii_case("return=headers-only"))
     }
 }
 

@@ -119,28 +119,6 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    /// The record of a key of an organization, whose record has this `request_id`. The key does not
-    /// expire and may call every operation.
-    pub fn new(
-        key: ApiKey<'_>,
-        org_id: &str,
-        org_request_id: &str,
-        label: &str,
-        created_at: &str,
-    ) -> Self {
-        Self {
-            key_id: key.id.to_owned(),
-            org_id: org_id.to_owned(),
-            org_request_id: Some(org_request_id.to_owned()),
-            label: label.to_owned(),
-            secret_sha256: key.secret_sha256(),
-            operations: None,
-            created_at: created_at.to_owned(),
-            expires_at: None,
-            revoked_at: None,
-        }
-    }
-
     /// Why a key with this id is not accepted. `None` if it has the secret and is valid.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
@@ -168,9 +146,8 @@ impl KeyRecord {
 
     /// Whether the key may call the operation.
     pub fn allows(&self, operation: Operation) -> bool {
-        self.operations
-            .as_ref()
-            .is_none_or(|allowed| allowed.iter().any(|name| name == operation.name()))
+        let mut names = self.operations.iter().flatten();
+        self.operations.is_none() || names.any(|name| name == operation.name())
     }
 }
 

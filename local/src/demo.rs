@@ -6,9 +6,10 @@ use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
 use workspace_management::{
-    api_key::{ApiKey, KeyRecord},
+    api_key::ApiKey,
     store::{Table, TableNames, timestamp},
 };
+use workspace_records::item::key_record;
 
 /// The demo organization.
 pub const DEMO_ORGANIZATION: &str = "acme";
@@ -32,7 +33,7 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
         "request_id": REGISTRATION,
     });
     let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-    let key = KeyRecord::new(key, DEMO_ORGANIZATION, REGISTRATION, "demo", &now);
+    let key = key_record(key, DEMO_ORGANIZATION, REGISTRATION, "demo", &now);
     let mut key = json!(key);
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
     for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::KEYS, key)] {

@@ -1,7 +1,10 @@
-//! Items as JSON, and their primary keys.
+//! Items as JSON, their primary keys, and the records of new API keys.
 
 use serde_json::{Value, json};
-use workspace_management::store::{Item, Table};
+use workspace_management::{
+    api_key::{ApiKey, KeyRecord},
+    store::{Item, Table},
+};
 
 /// An item as JSON. The service stores neither binary data nor sets. Another program can: sets become
 /// arrays, and binary data becomes a text that says so.
@@ -23,6 +26,28 @@ pub fn text<'a>(record: &'a Value, name: &str) -> &'a str {
 pub fn primary_key(table: Table, record: &Value) -> Vec<String> {
     let names = table.primary_key.iter();
     names.map(|name| text(record, name).to_owned()).collect()
+}
+
+/// The record of a new API key of an organization, whose record has this `request_id`. The key does not
+/// expire and may call every operation.
+pub fn key_record(
+    key: ApiKey<'_>,
+    org_id: &str,
+    org_request_id: &str,
+    label: &str,
+    created_at: &str,
+) -> KeyRecord {
+    KeyRecord {
+        key_id: key.id.to_owned(),
+        org_id: org_id.to_owned(),
+        org_request_id: Some(org_request_id.to_owned()),
+        label: label.to_owned(),
+        secret_sha256: key.secret_sha256(),
+        operations: None,
+        created_at: created_at.to_owned(),
+        expires_at: None,
+        revoked_at: None,
+    }
 }
 
 #[cfg(test)]

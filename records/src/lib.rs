@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`tables`] | the tables as `template.yaml` declares them |
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
-//! | [`item`] | items as JSON, and their primary keys |
+//! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
 //! | [`columns`] | which attributes a list of records shows, and in which order |
 //! | `schemas` | the schemas of records, with the feature `schemas` |
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use workspace_management::api_key::{ApiKey, KeyRecord};
+use workspace_records::item;
 
 /// When the records were created: RFC 3339 in UTC, with milliseconds.
 pub const CREATED_AT: &str = "2026-01-01T00:00:00.000Z";
@@ -32,7 +33,7 @@ pub fn disabled_organization(org: &str) -> Value {
 /// If the key is malformed.
 pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
     let key = ApiKey::parse(key).expect("a well-formed API key");
-    KeyRecord::new(key, organization, REQUEST_ID, label, CREATED_AT)
+    item::key_record(key, organization, REQUEST_ID, label, CREATED_AT)
 }
 
 /// A team of a project. The name should be the one from which the id is derived.

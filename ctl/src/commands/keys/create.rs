@@ -14,6 +14,7 @@ use workspace_management::{
     operations::Operation,
     store::timestamp,
 };
+use workspace_records::item::key_record;
 
 use super::{
     arguments::{Expiry, expiry, label},
@@ -108,7 +109,7 @@ impl NewKey {
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
         // The registration is known when the key is stored.
-        let mut record = KeyRecord::new(parsed, org, "", label, &timestamp(now));
+        let mut record = key_record(parsed, org, "", label, &timestamp(now));
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let valid_for = expires_at.and_then(|at| at.duration_since(now).ok());

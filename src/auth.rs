@@ -69,7 +69,7 @@ impl<'a> Caller<'a> {
     }
 
     /// Whether a response to the caller may contain text of stored records.
-    pub(crate) fn may_see_stored_text(&self) -> bool {
+    pub(crate) fn sees_stored_text(&self) -> bool {
         self.identity != Identity::Anonymous
     }
 

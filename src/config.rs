@@ -38,6 +38,7 @@ impl Config {
     }
 
     fn read(lookup: Lookup) -> Result<Self, BoxError> {
+        const MAX_SECONDS: u64 = MAX_CACHE_TIME.as_secs();
         let anonymous_operations = match lookup("ANONYMOUS_OPERATIONS").as_deref() {
             Some("allowed") => AnonymousOperations::Allowed,
             None | Some("denied") => AnonymousOperations::Denied,
@@ -47,12 +48,13 @@ impl Config {
             }
         };
         let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-        let key_cache = seconds.parse().map(Duration::from_secs).ok();
-        let key_cache = key_cache.filter(|time| *time <= MAX_CACHE_TIME);
-        let key_cache = key_cache.ok_or_else(|| {
-            let max = MAX_CACHE_TIME.as_secs();
-            format!("KEY_CACHE_SECONDS must be a whole number from 0 to {max}, not {seconds:?}.")
-        })?;
+        let key_cache = match seconds.parse() {
+            Ok(seconds @ 0..=MAX_SECONDS) => Duration::from_secs(seconds),
+            _ => {
+                let rule = format!("must be a whole number from 0 to {MAX_SECONDS}");
+                return Err(format!("KEY_CACHE_SECONDS {rule}, not {seconds:?}.").into());
+            }
+        };
         let tables = TableNames::new(|table| lookup(table.variable).ok_or(table.variable));
         Ok(Self {
             tables: tables.map_err(|name| format!("{name} is required but not set."))?,

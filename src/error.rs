@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, iter};
 
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use serde::Serialize;
 
 /// The challenge of a 401 if no key was sent (RFC 6750, section 3).
 const CHALLENGE: &str = r#"Bearer realm="workspace-management""#;
@@ -99,25 +100,32 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
-/// What the response to a request that failed, and its log line, contain apart from the text.
+/// What the problem document and the log line of an error contain apart from the text.
+#[derive(Default, Serialize)]
 pub(crate) struct Facts<'a> {
+    /// The title for people (RFC 9457, section 3.1).
+    pub(crate) title: &'static str,
     /// The HTTP status.
     pub(crate) status: u16,
     /// The stable code for programs.
     pub(crate) code: &'static str,
-    /// The title for people (RFC 9457, section 3.1).
-    pub(crate) title: &'static str,
-    /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
-    pub(crate) header: Option<(HeaderName, &'static str)>,
     /// Why the existing record prevents the request. Only for a 409.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<&'static str>,
     /// The id of the existing record, unless the client sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resource_id: Option<&'a str>,
     /// The name of a malformed path parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
     /// The values in the body that cause the error.
+    #[serde(rename = "errors", skip_serializing_if = "<[_]>::is_empty")]
     pub(crate) violations: &'a [Violation],
+    /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
+    #[serde(skip)]
+    pub(crate) header: Option<(HeaderName, &'static str)>,
     /// What is wrong with the credential. Only for the log.
+    #[serde(skip)]
     pub(crate) credential: Option<&'static str>,
 }
 
@@ -127,12 +135,7 @@ impl<'a> Facts<'a> {
             status,
             code,
             title,
-            header: None,
-            reason: None,
-            resource_id: None,
-            parameter: None,
-            violations: &[],
-            credential: None,
+            ..Self::default()
         }
     }
 
@@ -156,7 +159,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A rule that a value in the body violates.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Violation {
     /// The value, as a JSON pointer in a URI fragment (RFC 6901, section 6), such as
     /// `#/usersAddingToTeam/3/userid`.
@@ -181,15 +184,13 @@ impl Violation {
     }
 
     pub(crate) fn with_limit(self, limit: i64) -> Self {
-        Self {
-            limit: Some(limit),
-            ..self
-        }
+        let limit = Some(limit);
+        Self { limit, ..self }
     }
 }
 
 /// A rule, as its keyword in JSON Schema, so that a client can show a text of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Rule {
     Required,

@@ -1,5 +1,5 @@
-//! The operations of the API: one module each, without HTTP and without DynamoDB's attribute values.
-//! Their names, the parameters of their paths, and their results.
+//! The operations of the API: one module each, their names, the parameters of their paths, and their
+//! results.
 
 pub(crate) mod add_models;
 pub(crate) mod add_team_users;

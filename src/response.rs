@@ -8,7 +8,7 @@ use lambda_http::{
 use serde::Serialize;
 
 use crate::{
-    error::{Error, Facts, Result, Violation},
+    error::{Error, Facts, Result},
     event::Event,
     operations::Success,
 };
@@ -53,40 +53,22 @@ pub(crate) fn response(
     response
 }
 
-/// The problem document (RFC 9457) of an error, with additional members from `code` on.
+/// The problem document of an error (RFC 9457).
 #[derive(Serialize)]
 struct Problem<'a> {
     r#type: String,
-    title: &'static str,
-    status: u16,
     detail: String,
-    code: &'static str,
     request_id: &'a str,
-    /// How an existing record differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    /// The id of the existing record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource_id: Option<&'a str>,
-    /// The name of a malformed path parameter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameter: Option<&'static str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [Violation],
+    #[serde(flatten)]
+    facts: &'a Facts<'a>,
 }
 
 fn problem_document(error: &Error, facts: &Facts<'_>, request_id: &str) -> Option<Body> {
     let problem = Problem {
         r#type: format!("urn:workspace-management:problem:{}", facts.code),
-        title: facts.title,
-        status: facts.status,
         detail: error.to_string(),
-        code: facts.code,
         request_id,
-        reason: facts.reason,
-        resource_id: facts.resource_id,
-        parameter: facts.parameter,
-        errors: facts.violations,
+        facts,
     };
     serde_json::to_string(&problem).ok().map(Body::Text)
 }
@@ -96,7 +78,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::error::Rule;
+    use crate::error::{Rule, Violation};
 
     fn failure(error: Error) -> ApiGatewayProxyResponse {
         response(&Event::default(), &Err(error), "request-1")

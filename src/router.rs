@@ -38,9 +38,7 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
             org: parameter(ORG_ID, org, log)?,
             model_type: parameter(MODEL_TYPE, model_type, log)?,
         },
-        ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore {
-            org: parameter(ORG_ID, org, log)?,
-        },
+        ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore { org: parameter(ORG_ID, org, log)? },
         ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => Route::AddTeamUsers {
             org: parameter(ORG_ID, org, log)?,
             project: parameter(PROJECT_ID, project, log)?,
@@ -54,9 +52,7 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
             org: parameter(ORG_ID, org, log)?,
             project: parameter(PROJECT_ID, project, log)?,
         },
-        ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice {
-            bot: parameter(BOT_ID, bot, log)?,
-        },
+        ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice { bot: parameter(BOT_ID, bot, log)? },
         _ => {
             log.set_path(path);
             return Err(Error::NoSuchPath);

@@ -82,8 +82,8 @@ pub(crate) async fn add_models(
     let mut violations = Vec::new();
     for conflict in store.update(&ADD_MODEL, &models).await? {
         let mut detail = "differs from the existing model's `id`".to_owned();
-        if let Some(number) = conflict.existing_number("id")
-            && caller.may_see_stored_text()
+        if let Some(Ok(number)) = conflict.existing.get("id").map(|id| id.as_n())
+            && caller.sees_stored_text()
         {
             detail += &format!(" {number}");
         }

@@ -55,7 +55,7 @@ pub(crate) async fn create_data_store(
                 kind,
                 id,
                 existing_name: caller
-                    .may_see_stored_text()
+                    .sees_stored_text()
                     .then(|| escape(&existing.data_store_name)),
             })
         }

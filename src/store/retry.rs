@@ -136,17 +136,6 @@ pub struct FailedCondition {
     pub existing: Item,
 }
 
-impl FailedCondition {
-    /// An attribute of the existing item that is a number.
-    pub(crate) fn existing_number(&self, attribute: &str) -> Option<&str> {
-        self.existing
-            .get(attribute)?
-            .as_n()
-            .ok()
-            .map(String::as_str)
-    }
-}
-
 /// The failed conditions of a transaction that was cancelled. Empty if the transaction failed for a
 /// different reason.
 pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {

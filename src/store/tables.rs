@@ -86,11 +86,8 @@ impl TableNames {
     /// The first error of `name_of`.
     pub fn new<E>(name_of: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
         let name = |table: &Table| Ok((table.logical_id, name_of(*table)?));
-        Table::ALL
-            .iter()
-            .map(name)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let names: Result<_, E> = Table::ALL.iter().map(name).collect();
+        names.map(Self)
     }
 
     /// The name of a table.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
 use aws_sdk_dynamodb::{
     Client,
@@ -68,17 +68,24 @@ impl Deployment {
             None => None,
         };
         let is_on_aws = stack.is_some() || endpoint.is_none();
+        let tables = TableNames::new(|table| match &stack {
+            Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
+            None => {
+                variable(table.variable).with_context(|| format!("{} is not set", table.variable))
+            }
+        })?;
+        let name = match &stack {
+            Some(stack) => format!("stack {}", stack.name),
+            None => {
+                let place = config.region().map_or("", Region::as_ref);
+                let place = endpoint.as_deref().unwrap_or(place);
+                format!("{} in {place}", tables.name(Table::ORGANIZATIONS))
+            }
+        };
         Ok(Self {
             client: client(Builder::from(&config)),
-            tables: TableNames::new(|table| match &stack {
-                Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
-                None => variable(table.variable)
-                    .with_context(|| format!("{} is not set", table.variable)),
-            })?,
-            name: match &stack {
-                Some(stack) => format!("stack {}", stack.name),
-                None => "tables from the environment variables".to_owned(),
-            },
+            tables,
+            name,
             local_endpoint: None,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&config)),
             stack,

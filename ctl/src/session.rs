@@ -57,19 +57,19 @@ impl Session {
         if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
-        let message = "this cannot be undone: confirm it with --yes, or run it on a terminal";
+        let message = "the command asks: confirm it with --yes, or run it on a terminal";
         Err(UsageError(message.to_owned()))
     }
 
-    /// Asks the operator to type a word, unless the command line has `--yes`. Escapes both texts.
-    pub(crate) fn confirm(&self, question: &str, word: &str) -> Result<()> {
-        let question = escape(question);
+    /// Says what will happen on which deployment, and asks the operator to type a word, unless the
+    /// command line has `--yes`. Escapes both texts.
+    pub(crate) fn confirm(&self, what: &str, word: &str) -> Result<()> {
         if self.yes {
-            eprintln!("{question}");
+            self.say(what);
             return Ok(());
         }
-        let shown = escape(word);
-        eprint!("{question} This cannot be undone. Type {shown} to confirm: ");
+        let (question, word_shown) = (self.on_deployment(what), escape(word));
+        eprint!("{question} Type {word_shown} to confirm: ");
         io::stderr().flush()?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
@@ -77,6 +77,17 @@ impl Session {
             bail!("nothing was changed, because it was not confirmed");
         }
         Ok(())
+    }
+
+    /// Prints what a command did or will do, and on which deployment. Escapes the text.
+    pub(crate) fn say(&self, what: &str) {
+        eprintln!("{}", self.on_deployment(what));
+    }
+
+    fn on_deployment(&self, what: &str) -> String {
+        let deployment = self.deployment.get();
+        let name = deployment.map_or("", |deployment| &deployment.name);
+        escape(&format!("{name}: {what}"))
     }
 }
 

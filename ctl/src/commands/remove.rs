@@ -4,13 +4,13 @@ pub mod all_teams;
 mod single;
 pub mod team;
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
 
-use self::{single::Target, team::Team};
+use self::single::Target;
 use crate::{session::Session, usage::identifier, wait::Wait};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -52,16 +52,14 @@ pub(crate) enum Command {
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
     },
-    /// Remove a team and its members, after a wait until the function's caches have expired
-    #[command(
-        after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs --export docs.jsonl"
-    )]
+    /// Remove teams and their members, after a wait until the function's caches have expired
+    #[command(after_help = TEAM_EXAMPLES)]
     Team {
         #[command(flatten)]
         project: Project,
-        /// The id of the team
-        #[arg(value_parser = identifier)]
-        team: String,
+        /// The ids of the teams
+        #[arg(value_name = "TEAM", required = true, value_parser = identifier)]
+        teams: Vec<String>,
         #[command(flatten)]
         wait: Wait,
     },
@@ -105,6 +103,11 @@ pub(crate) enum Command {
     },
 }
 
+const TEAM_EXAMPLES: &str = "\
+Examples:
+  workspacectl remove team --org globex --project apollo docs --export docs.jsonl
+  workspacectl remove team --org globex --project apollo docs ops legal";
+
 const MEMBER_EXAMPLES: &str = "\
 Examples:
   workspacectl remove member --org globex --project apollo --team docs ada@example.com
@@ -134,12 +137,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let target = match options.command {
         Command::Team {
             project: Project { org, project },
-            team,
+            mut teams,
             wait,
         } => {
+            let mut seen = HashSet::new();
+            teams.retain(|team| seen.insert(team.clone()));
             let project = format!("{org}#{project}");
-            let (project, id) = (&*project, &*team);
-            return team::run(Team { project, id }, wait, export, session).await;
+            return team::run(&project, &teams, wait, export, session).await;
         }
         Command::Member {
             org,

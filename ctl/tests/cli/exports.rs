@@ -30,6 +30,28 @@ fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }
 
+/// The other run may have deleted records before this run could export them.
+#[test]
+fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
+    let network = Network::with_team(&["ada"]);
+    network.disable_acme();
+    let (folder, file) = new_file();
+    let (dynamodb, acme) = (network.dynamodb.clone(), fixtures::organization("acme"));
+    let output = network.output_if(
+        &format!("orgs erase acme --yes --wait 0 --export {file}"),
+        move |_, body| {
+            if body.contains("LoggingInstancesTable") {
+                dynamodb.delete(Table::ORGANIZATIONS, &acme);
+            }
+            true
+        },
+    );
+
+    assert_fails(&output, "another run has erased it");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
+}
+
 /// The arguments of each kind of removal. Each removes one record.
 const REMOVALS: [&str; 7] = [
     "remove member --project apollo --team research-team ada",

@@ -1,13 +1,15 @@
 //! `remove`. The tests of `--export` are in `exports`.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
 use crate::{
-    assert_fails, assert_usage_error, network::Network, server::Server, text, unused_url,
-    workspacectl,
+    assert_fails, assert_usage_error, json_lines, network::Network, new_file, server::Server, text,
+    unused_url, workspacectl,
 };
 
 #[test]
@@ -65,6 +67,36 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
     assert_eq!(left.len(), 7);
     let is_left = |member: &Value| member["user_id"] != "zoe" || member["org_id"] == "globex";
     assert!(left.iter().all(is_left), "{left:?}");
+}
+
+/// The export has all of them, before any is deleted.
+#[test]
+fn several_teams_are_removed_after_one_wait_and_one_that_does_not_exist_is_named() {
+    let network = Network::with_team(&["ada"]);
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(Table::TEAMS, fixtures::team("acme", "apollo", "ops", "Ops"));
+    let member = fixtures::member("acme", "apollo", "ops", "grace");
+    put(Table::TEAM_MEMBERS, member);
+    put(Table::TEAMS, fixtures::team("acme", "apollo", "lab", "Lab"));
+    let (_folder, file) = new_file();
+    let remove = "remove team --org acme --project apollo --wait 1 --yes";
+
+    let output = network.output(&format!("{remove} docs nobody ops docs --export {file}"));
+
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for part in [
+        "acme#apollo will be removed with their members",
+        "the team docs was removed, with 1 member\n",
+        "the team ops was removed, with 1 member\n",
+        "error: the team nobody does not exist in this project\n",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(message.matches("waiting").count(), 1, "{message}");
+    assert_eq!(network.dynamodb.records(Table::TEAMS).len(), 1);
+    assert!(network.dynamodb.records(Table::TEAM_MEMBERS).is_empty());
+    assert_eq!(json_lines(&fs::read_to_string(file).unwrap()).len(), 4);
 }
 
 #[test]

@@ -48,7 +48,7 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(keys)?;
     let (deployment, operator) = session.start().await?;
     let keys = stored::find_all(deployment, &ids).await?;
-    for key in revoke(deployment, &operator, keys).await? {
+    for key in revoke(deployment, &operator, keys, session).await? {
         if session.json {
             print(&escape_json(&key.to_string()))?;
         } else {
@@ -73,8 +73,9 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     // The local clock may be wrong, so keys that seem to be expired are revoked too.
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");
-    session.confirm(&format!("{count} of {org} will be revoked."), org)?;
-    let revoked = revoke(deployment, &operator, keys).await?;
+    let what = format!("{count} of {org} will be revoked, which cannot be undone.");
+    session.confirm(&what, org)?;
+    let revoked = revoke(deployment, &operator, keys, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
     print_records(&revoked, &columns, session)
 }
@@ -84,6 +85,7 @@ async fn revoke(
     deployment: &Deployment,
     operator: &Operator,
     keys: Vec<Value>,
+    session: &Session,
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
     for key in keys {
@@ -92,6 +94,6 @@ async fn revoke(
         revoked.push(stored::to_display(key));
     }
     let count = counted(revoked.len(), "key");
-    eprintln!("revoked {count}: {}", stored::MAY_BE_CACHED);
+    session.say(&format!("revoked {count}: {}", stored::MAY_BE_CACHED));
     Ok(revoked)
 }

@@ -3,7 +3,8 @@
 //!
 //! 1. Mark the organization with a random id. It cannot be enabled any more.
 //! 2. Wait until the last writes of functions have ended, in every run.
-//! 3. Export, so that the export has these last writes.
+//! 3. Export, so that the export has these last writes. If another run has finished, its export is the
+//!    complete one.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -60,17 +61,18 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
-    let question = format!("All records of the organization {org} will be deleted.");
-    session.confirm(&question, org)?;
+    let what =
+        format!("all records of the organization {org} will be deleted, which cannot be undone.");
+    session.confirm(&what, org)?;
     let count = erase(deployment, &operator, org, &organization, *wait, file).await;
     let count = count.with_context(|| format!("the organization {org} is not erased"))?;
     let count_text = counted(count, "record");
     let exports = export
         .as_deref()
         .map_or("exports".into(), |file| file.to_string_lossy());
-    eprintln!(
-        "the organization {org} was erased, with {count_text}: backups, logs and {exports} still contain its data"
-    );
+    session.say(&format!(
+        "the organization {org} was erased, with {count_text}. Backups, logs and {exports} still contain its data"
+    ));
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
         "erased_by": operator.name, "request_id": operator.run_id,
@@ -97,7 +99,7 @@ pub async fn erase(
         .and(is_disabled, &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
     let marked = condition.mark(deployment, operator, MARK, "erasing_id");
-    let (_, marked) = marked.await?.with_context(|| {
+    let (record, marked) = marked.await?.with_context(|| {
         format!("it has changed since it was read: look at it with `workspacectl orgs show {org}`")
     })?;
     wait.run(deployment, LAST_WRITES).await;
@@ -105,6 +107,12 @@ pub async fn erase(
         let count = export
             .write_all(deployment, Query::organization(org))
             .await?;
+        let current = Organization::get(deployment, org).await?;
+        if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
+            bail!(
+                "another run has erased it, and may have deleted records before this run could export them: keep the other run's export"
+            );
+        }
         export.finish()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }

@@ -40,7 +40,7 @@ pub(super) async fn run(
     let (deployment, operator) = session.start().await?;
     let now = SystemTime::now();
     let organization = change(deployment, &operator, org, wanted, now).await?;
-    eprintln!("the organization {org} is {wanted}");
+    session.say(&format!("the organization {org} is {wanted}"));
     if wanted == State::Disabled {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
@@ -50,7 +50,7 @@ pub(super) async fn run(
     if let Some(wait) = wait {
         wait.run(deployment, LAST_WRITES).await;
         if wait.is_safe() {
-            eprintln!("no operation succeeds for {org} any more");
+            session.say(&format!("no operation succeeds for {org} any more"));
         }
     }
     print_record(&organization, org, session.json)

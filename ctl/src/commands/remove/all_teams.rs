@@ -42,8 +42,9 @@ pub(super) async fn run(
     Organization::find(deployment, org).await?;
     let teams = teams_of(deployment, org, user).await?;
     if !teams.is_empty() {
-        let question = format!("{user} will be removed from {}.", teams.join(", "));
-        session.confirm(&question, user)?;
+        let teams = teams.join(", ");
+        let what = format!("{user} will be removed from {teams}, which cannot be undone.");
+        session.confirm(&what, user)?;
     }
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     let shown = escape(user);
@@ -51,7 +52,7 @@ pub(super) async fn run(
         bail!("{shown} is in no team of {org}");
     }
     let count = counted(removed.len(), "team");
-    eprintln!("{shown} was removed from {count} of {org}");
+    session.say(&format!("{user} was removed from {count} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &operator, session)
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(target: &Target, export: Option<&Path>, session: &Sessio
     let Some(record) = remove(deployment, target, export.as_mut()).await? else {
         bail!("{} does not exist", target.name);
     };
-    eprintln!("{} was removed", escape(&target.name));
+    session.say(&format!("{} was removed", target.name));
     print_removed(record, &target.key[1], &operator, session)
 }
 

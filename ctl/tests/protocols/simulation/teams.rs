@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::timeout;
 use workspace_management::store::Table;
-use workspacectl::{commands::remove::team::Team, export::Export};
+use workspacectl::{
+    commands::remove::team::{Team, remove},
+    export::Export,
+};
 
 use super::{
     Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, operator, pause,
@@ -60,11 +63,12 @@ async fn remove_team(
         let export = folder.join(format!("{number}-{run}.jsonl"));
         let export = Some(Export::create(&export).expect("a new file"));
         let removal = async {
-            let found = TEAM.find(&deployment).await?;
+            let found = TEAM.get(&deployment).await?.unwrap_or_default();
             confirmed = found["request_id"] == "first-team";
             anyhow::ensure!(confirmed, "this is not the team to remove");
-            TEAM.remove(&deployment, &operator, &found, wait, export)
-                .await
+            let removed = remove(&deployment, &operator, &[(TEAM, found)], wait, export).await?;
+            anyhow::ensure!(removed[0].is_some(), "the team has changed");
+            anyhow::Ok(())
         };
         match timeout(time_until_kill(run, &mut rng), removal).await {
             Ok(Ok(_)) => return Some(world.now()),

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{Instant, timeout};
 use workspace_management::store::Table;
-use workspacectl::commands::remove::{all_teams, team::Team};
+use workspacectl::commands::remove::{
+    all_teams,
+    team::{self, Team},
+};
 
 use super::{
     Attempt, MAX_LAG_OF_INDEXES, Request, Weakness, World, assert_breaks, assert_holds, join,
@@ -51,11 +54,9 @@ async fn remove_team(world: Arc<World>, mut rng: Rng) {
         project: "acme#apollo",
         id: "ops",
     };
-    let (found, wait) = (team.find(&deployment).await, world.wait(false));
-    let found = found.expect("a team");
-    let removed = team
-        .remove(&deployment, &operator, &found, wait, None)
-        .await;
+    let found = team.get(&deployment).await.expect("a response");
+    let (found, wait) = ([(team, found.expect("a team"))], world.wait(false));
+    let removed = team::remove(&deployment, &operator, &found, wait, None).await;
     removed.expect("it is removed");
 }
 

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 
 use crate::operations::Operation;
 
-const PREFIX: &str = "wsk_";
+pub(crate) const PREFIX: &str = "wsk_";
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;

@@ -21,7 +21,7 @@ pub(crate) enum Error {
     MalformedEvent,
     /// A path parameter is not valid. Has its name and its maximum length.
     #[error(
-        "The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ - and must not be `.` or `..`."
+        "The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ - and must not be `.` or `..`, or begin with `wsk_`."
     )]
     MalformedPath(&'static str, usize),
     /// The body is not JSON, with a sentence that says why.

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use crate::{
+    api_key::PREFIX,
     error::{Error, Facts, Result, Violation},
     operations::{Operation, Success, parameter},
     values::escape,
@@ -46,7 +47,7 @@ impl RequestLog<'_> {
     pub(crate) fn set_path(&mut self, segments: &[&str]) {
         const MAX: usize = 100;
         let path = format!("/{}", segments.join("/"));
-        let (without_key, _) = path.split_once("wsk_").unwrap_or((&path, ""));
+        let (without_key, _) = path.split_once(PREFIX).unwrap_or((&path, ""));
         self.path = Some(escape(without_key).chars().take(MAX).collect());
     }
 

@@ -4,6 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
 use serde::Serialize;
 
 use crate::{
+    api_key::PREFIX,
     body::{Violations, type_mismatch},
     error::{Rule, Violation},
 };
@@ -16,7 +17,8 @@ pub use name::{escape, is_escaped, is_visible};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
-/// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
+/// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4). It does
+/// not begin with `wsk_`: an API key that a client puts into a path must not be logged or stored.
 ///
 /// `#` is not allowed, so it is a safe separator in the key of a record, such as `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,7 +36,8 @@ impl<const MAX: usize> PathSegment<MAX> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
         let is_valid = (1..=MAX).contains(&text.len()) && text.bytes().all(is_allowed);
         let is_dot_segment = [".", ".."].contains(&text);
-        (is_valid && !is_dot_segment).then(|| Self(text.to_owned()))
+        let is_key = text.starts_with(PREFIX);
+        (is_valid && !is_dot_segment && !is_key).then(|| Self(text.to_owned()))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -211,6 +214,7 @@ mod tests {
             "ä",
             "a\n",
             "\u{0}",
+            "wsk_a",
             &"x".repeat(129),
         ] {
             assert!(Identifier::new(invalid).is_none(), "{invalid:?}");

@@ -14,7 +14,7 @@ pub(crate) struct UsageError(pub(crate) String);
 pub(crate) fn identifier(text: &str) -> Result<String, &'static str> {
     match Identifier::new(text) {
         Some(_) => Ok(text.to_owned()),
-        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.` or `..`"),
+        None => Err("use 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, but not `.`, `..` or `wsk_…`"),
     }
 }
 

@@ -154,6 +154,8 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 (".".to_owned(), false),
                 ("..".to_owned(), false),
                 (String::new(), false),
+                ("wsk_a".to_owned(), false),
+                ("Wsk_a".to_owned(), true),
                 // An encoded character is the same as the character.
                 ("%41%30.%5F%7e%3A%40-".to_owned(), true),
                 ("a%20b".to_owned(), false),

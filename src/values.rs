@@ -79,6 +79,41 @@ impl<const MAX: usize> SingleLine<MAX> {
     }
 }
 
+/// Parses a name by the rules of the API. Returns the id that a new record with this name gets, and the
+/// name.
+///
+/// # Errors
+/// The rules that the text violates, as the rest of a sentence.
+pub fn parse_name(text: &str) -> Result<(String, String), String> {
+    let name = NameWithId::parse(text).map_err(in_words)?;
+    Ok(name.into_id_and_name())
+}
+
+/// Parses a description by the rules of the API.
+///
+/// # Errors
+/// The rules that the text violates, as the rest of a sentence.
+pub fn parse_description(text: &str) -> Result<String, String> {
+    Description::parse(text)
+        .map(Description::into_string)
+        .map_err(in_words)
+}
+
+/// Parses the name of a project by the rules of the API.
+///
+/// # Errors
+/// The rules that the text violates, as the rest of a sentence.
+pub fn parse_project_name(text: &str) -> Result<String, String> {
+    DisplayName::parse(text)
+        .map(DisplayName::into_string)
+        .map_err(in_words)
+}
+
+fn in_words(violations: Vec<Violation>) -> String {
+    let details = violations.into_iter().map(|violation| violation.detail);
+    Vec::from_iter(details).join(" and ")
+}
+
 /// A text without the white space around it: Unicode's White_Space and the byte order mark.
 fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub(crate) mod doctor;
+pub(crate) mod edit;
 pub(crate) mod env;
 pub mod keys;
 pub(crate) mod list;

@@ -25,7 +25,7 @@ use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    commands::{doctor, keys, list, orgs, remove, restore},
+    commands::{doctor, edit, keys, list, orgs, remove, restore},
     deployment::Deployment,
     errors::RequestError,
     session::Session,
@@ -81,7 +81,10 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Remove single records, such as a model, or a team with its members
+    /// Correct the name or the description of a team, a data store or a logging instance
+    #[command(subcommand, after_help = edit::EXAMPLES)]
+    Edit(edit::Command),
+    /// Remove single records, such as a model, or teams with their members
     #[command(after_help = remove::EXAMPLES)]
     Remove(remove::Options),
     /// Copy missing records back from a restored table or an export
@@ -171,6 +174,7 @@ async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> 
         }
         Command::Orgs(command) => orgs::run(command, session).await,
         Command::Keys(command) => keys::run(command, session).await,
+        Command::Edit(command) => edit::run(command, session).await,
         Command::Remove(options) => remove::run(options, session).await,
         Command::Restore(options) => restore::run(options, session).await,
         Command::List(options) => list::run(options, session).await,

@@ -25,6 +25,16 @@ use crate::{
 /// The maximum number of actions in a transaction of DynamoDB.
 const MAX_ACTIONS: usize = 100;
 
+/// The attributes that say which write a record is from. A record has those of a change or of a restore
+/// only if there was one.
+pub(crate) const WRITE: [&str; 5] = [
+    "created_at",
+    "request_id",
+    "updated_at",
+    "updated_request_id",
+    "restored_request_id",
+];
+
 /// The values of an expression: their placeholders and their text.
 type Values<'a> = &'a [(&'a str, &'a str)];
 

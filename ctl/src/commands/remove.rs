@@ -118,7 +118,7 @@ Examples:
 pub(crate) struct Organization {
     /// The id of the organization
     #[arg(long, value_parser = identifier)]
-    org: String,
+    pub(super) org: String,
 }
 
 /// The project of a record.
@@ -126,10 +126,10 @@ pub(crate) struct Organization {
 pub(crate) struct Project {
     /// The id of the organization
     #[arg(long, value_parser = identifier)]
-    org: String,
+    pub(super) org: String,
     /// The id of the project
     #[arg(long, value_parser = identifier)]
-    project: String,
+    pub(super) project: String,
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {

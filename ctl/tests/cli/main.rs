@@ -4,6 +4,7 @@
 mod deployments;
 mod docs;
 mod doctor;
+mod edit;
 mod exports;
 mod help;
 mod interference;

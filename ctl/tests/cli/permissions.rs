@@ -70,6 +70,9 @@ const READS: &[(&str, State)] = &[
 
 #[rustfmt::skip]
 const OPERATIONS: &[(&str, State)] = &[
+    ("edit team --org ORG --project apollo research-team --name Manuals --yes", Full),
+    ("edit data-store --org ORG papers --name Maps --yes", Full),
+    ("edit logging-instance --org ORG --project apollo --project-name Zeus --yes", Full),
     ("keys create --org ORG", Full),
     ("keys create --org ORG", NoOutput),
     ("keys revoke KEY", Full),

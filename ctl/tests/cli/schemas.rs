@@ -25,6 +25,14 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
         process.wait().unwrap();
     };
     look();
+    for command in [
+        "edit team --org acme --project apollo research-team --name Manuals --yes",
+        "edit data-store --org acme papers --description Maps --yes",
+        "edit logging-instance --org acme --project apollo --project-name Zeus --yes",
+    ] {
+        server.run(command);
+    }
+    look();
     server.run(&format!("orgs export acme --out {file}"));
     let disable = "orgs disable acme --wait 0";
     for command in [disable, "orgs enable acme", disable] {

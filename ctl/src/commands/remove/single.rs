@@ -13,18 +13,8 @@ use crate::{
     query::get,
     session::{Operator, Session},
     text::escape,
-    write::Condition,
+    write::{Condition, WRITE},
 };
-
-/// The attributes that say which write a record is from. A record has those of a change or of a restore
-/// only if there was one.
-const WRITE: [&str; 5] = [
-    "created_at",
-    "request_id",
-    "updated_at",
-    "updated_request_id",
-    "restored_request_id",
-];
 
 /// A record to remove.
 pub(super) struct Target {

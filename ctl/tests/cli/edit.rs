@@ -1,0 +1,149 @@
+//! `edit`.
+
+use std::sync::Once;
+
+use serde_json::{Value, json};
+use test_support::{fixtures, simulation::new_request};
+use workspace_local::demo::DEMO_KEY;
+use workspace_management::store::Table;
+
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server, text};
+
+const TEAM: &str = "edit team --org acme --project apollo research-team";
+
+#[test]
+fn a_renamed_team_keeps_its_id_and_members_and_its_old_name_is_a_409() {
+    let server = Server::with_records();
+    let members = server.records("list members");
+    let rename = format!("{TEAM} --name Manuals --description Rewritten");
+
+    assert_usage_error(&server.output(&rename), "confirm it with --yes");
+    let output = server.output(&format!("{rename} --yes --json"));
+
+    let message = text(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let local = format!("local DynamoDB at {}: ", server.dynamodb_url);
+    for part in [
+        "the team research-team: team_name changes from \"Research Team\" to \"Manuals\", and ",
+        "team_description changes from \"Reads papers\" to \"Rewritten\".",
+        "with the old values then gets a 409, and a request with the new name creates a record with the id manuals.",
+        "the team research-team was changed\n",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(message.matches(&local).count(), 2, "{message}");
+    let team: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let teams = server.records("list teams");
+    assert_eq!(json!(teams), json!([team]));
+    assert_eq!(team["team_id"], "research-team");
+    assert_eq!(
+        (&team["team_name"], &team["team_description"]),
+        (&json!("Manuals"), &json!("Rewritten"))
+    );
+    assert_eq!(team["updated_by"], server.operator());
+    assert_eq!(server.records("list members"), members);
+    assert_eq!(server.create_team("acme", DEMO_KEY, "Research Team"), 409);
+    assert_eq!(server.create_team("acme", DEMO_KEY, "Manuals"), 204);
+    assert_eq!(server.records("list teams").len(), 2);
+    // The same command again finds nothing to change, but the other team has the name now.
+    server.run(&format!("{rename} --yes"));
+    let back =
+        server.output("edit team --org acme --project apollo manuals --name Research-Team --yes");
+    assert_fails(&back, "research-team has this name already, or the id");
+}
+
+#[test]
+fn data_stores_and_logging_instances_change_in_place() {
+    let server = Server::with_records();
+    let description = [
+        "edit data-store --org acme papers --yes --description",
+        "\u{3000}Maps\r\n",
+    ];
+    let store = server.json(&description.join(" "));
+    assert_eq!(store["data_store_description"], "Maps");
+    assert_eq!(store["data_store_name"], "Papers");
+    let zeus = "edit logging-instance --org acme --project apollo --yes --project-name Zeus";
+    assert_eq!(server.json(zeus)["project_name"], "Zeus");
+    let unchanged = server.json(zeus);
+    assert_eq!(unchanged, server.records("list logging-instances")[0]);
+}
+
+#[test]
+fn values_have_the_rules_of_the_api_and_a_record_must_exist() {
+    let server = Server::with_records();
+    let before = server.valid_records();
+    let long = "x".repeat(101);
+    for (options, error) in [
+        ("--name 🎉", "--name must contain a letter or a digit"),
+        (
+            &*format!("--name {long}"),
+            "--name must have at most 100 characters, but has 101",
+        ),
+        (
+            "--description a\u{7}",
+            "--description must not contain control characters",
+        ),
+        ("", "required"),
+    ] {
+        assert_usage_error(&server.output(&format!("{TEAM} {options} --yes")), error);
+    }
+    let missing = TEAM.replace("research-team", "nobody");
+    let missing = server.output(&format!("{missing} --name Docs --yes"));
+    assert_fails(&missing, "the team nobody does not exist");
+    assert_eq!(server.valid_records(), before);
+}
+
+/// Runs a command, and stores a record before its update. Returns the error.
+fn with_change(record: &Value) -> (Network, std::process::Output) {
+    let network = Network::with_team(&["ada"]);
+    let (dynamodb, change, record) = (network.dynamodb.clone(), Once::new(), record.clone());
+    let edit = "edit team --org acme --project apollo docs --name Manuals --yes";
+    let output = network.output_if(edit, move |action, _| {
+        if action == "dynamodb:UpdateItem" {
+            change.call_once(|| dynamodb.put(Table::TEAMS, &record));
+        }
+        true
+    });
+    (network, output)
+}
+
+/// The first attempt is executed, and the second one finds its result.
+#[test]
+fn a_lost_response_is_no_failure() {
+    let network = Network::with_team(&["ada"]);
+    let (dynamodb, first) = (network.dynamodb.clone(), Once::new());
+    let edit = "edit team --org acme --project apollo docs --name Manuals --yes";
+    let output = network.output_if(edit, move |action, body| {
+        if action == "dynamodb:UpdateItem" {
+            first.call_once(|| {
+                dynamodb.handle(&new_request("UpdateItem", body.to_owned()));
+            });
+        }
+        true
+    });
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        network.dynamodb.records(Table::TEAMS)[0]["team_name"],
+        "Manuals"
+    );
+}
+
+#[test]
+fn a_team_that_changes_or_is_being_removed_stays_as_it_is() {
+    let team = || fixtures::team("acme", "apollo", "docs", "Docs");
+    for (name, value) in [
+        ("removing_id", fixtures::RANDOM_ID),
+        ("request_id", "another"),
+        ("updated_at", fixtures::CREATED_AT),
+    ] {
+        let mut changed = team();
+        changed[name] = json!(value);
+        let (network, output) = with_change(&changed);
+        assert_fails(&output, "the team docs has changed since it was read");
+        assert_eq!(network.dynamodb.records(Table::TEAMS), [changed.clone()]);
+        if name == "removing_id" {
+            let edit = "edit team --org acme --project apollo docs --name Manuals --yes";
+            assert_fails(&network.output(edit), "the team docs is being removed");
+        }
+    }
+}

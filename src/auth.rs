@@ -73,8 +73,7 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request created a record. If a response of DynamoDB was lost, an earlier
-    /// attempt of the same request did.
+    /// Whether this request created the record: now, or in an earlier attempt whose response was lost.
     pub(crate) fn created(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -97,12 +96,12 @@ pub(crate) struct Audit {
     pub(crate) request_id: String,
 }
 
-/// Checks whether the sender of a request may call an operation: every reason for a 401 or a 403, and
-/// for the 404 of an organization, in the order in which it applies. `in_path` is the organization in
-/// the path, if the path has one. Adds the organization of the caller to the log.
+/// Checks whether a caller may call an operation. Has every reason for a 401 or a 403, and for the 404
+/// of an organization, in the order in which the reasons apply. `in_path` is the organization in the
+/// path, if the path has one. Adds the organization of the key, or of the anonymous caller, to the log.
 ///
 /// # Errors
-/// Those that it names, and [`Error::Unavailable`] or [`Error::Internal`] if a read fails.
+/// The 401, 403 or 404 that applies, or [`Error::Unavailable`] or [`Error::Internal`] if a read fails.
 pub(crate) async fn authorize<'a>(
     store: &Store,
     anonymous_operations: AnonymousOperations,
@@ -117,7 +116,9 @@ pub(crate) async fn authorize<'a>(
         Credential::Missing => {
             let is_allowed = operation.allows_anonymous()
                 && anonymous_operations == AnonymousOperations::Allowed;
-            let id = in_path.filter(|_| is_allowed).ok_or(Error::NoKey)?;
+            let (true, Some(id)) = (is_allowed, in_path) else {
+                return Err(Error::NoKey);
+            };
             let organization = store.organization(id.as_str()).await?;
             if !organization.is_some_and(|organization| organization.is_enabled()) {
                 return Err(Error::NoSuchOrganization);
@@ -138,10 +139,10 @@ pub(crate) async fn authorize<'a>(
     if in_path.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::OtherOrganization);
     }
-    // Of a cached key, the organization was checked when the key was read.
-    if let FoundKey::Read(record, organization) = &found {
+    // A cached key was cached only after these checks.
+    if let FoundKey::Read(record, organization_in_path) = &found {
         let organization = match in_path {
-            Some(_) => organization.clone(),
+            Some(_) => organization_in_path.clone(),
             None => store.organization(&record.org_id).await?,
         };
         let organization = organization.filter(Organization::is_enabled);

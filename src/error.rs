@@ -29,8 +29,9 @@ pub(crate) enum Error {
     NotJson(String),
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     NoKey,
-    /// The API key is malformed, unknown, expired, revoked, or of an earlier registration of its
-    /// organization. The text is the same for each, so that it does not reveal whether a key exists.
+    /// The API key is malformed, unknown, expired, revoked, of an earlier registration, or has the wrong
+    /// secret. Has the reason for the log. The text is the same for each, so that it does not reveal
+    /// whether a key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     KeyNotAccepted(&'static str),
     #[error("This API key belongs to another organization than the one in the path.")]
@@ -45,7 +46,7 @@ pub(crate) enum Error {
         "No operation exists at this path. Paths are case-sensitive and have no trailing slash."
     )]
     NoSuchPath,
-    /// The organization is not registered, or an anonymous caller names one that is disabled.
+    /// An anonymous caller names an organization that is not registered, or is disabled.
     #[error("This organization does not exist.")]
     NoSuchOrganization,
     /// The team was not created, or is being removed.
@@ -119,7 +120,7 @@ pub(crate) struct Facts<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
     /// The values in the body that cause the error.
-    #[serde(rename = "errors", skip_serializing_if = "<[_]>::is_empty")]
+    #[serde(skip)]
     pub(crate) violations: &'a [Violation],
     /// The header that HTTP requires or recommends. `Retry-After` is in seconds.
     #[serde(skip)]
@@ -227,7 +228,7 @@ impl Error {
             Self::NoSuchOrganization => Facts::new(404, "no_such_organization", "No such organization"),
             Self::NoSuchTeam => Facts::new(404, "no_such_team", "No such team"),
             Self::MethodNotAllowed => Facts { header: Some((ALLOW, "POST")), ..Facts::new(405, "method_not_allowed", "Method not allowed") },
-            // A removal takes at least 90 s, and the client has waited for a part of them.
+            // A removal takes 90 s by default, a part of which has passed.
             Self::BeingRemoved { id } => Facts { header: Some((RETRY_AFTER, "60")), ..Facts::conflict("being_removed", "Being removed", "being_removed", Some(id)) },
             Self::OtherName { id, .. } => Facts::conflict("name_taken", "Name taken", "other_name", Some(id)),
             Self::OtherDescription { id, .. } => Facts::conflict("name_taken", "Name taken", "other_description", Some(id)),

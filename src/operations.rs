@@ -21,7 +21,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation. `AddTeamUsers` comes after `CreateTeam`, because it needs a team.
+    /// Every operation, in an order in which each can succeed: `AddTeamUsers` needs the team of
+    /// `CreateTeam`.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,
@@ -66,7 +67,7 @@ pub(crate) enum Success {
     Done,
     /// A record with the content of the request exists.
     Stored {
-        /// The id that the service derived from its name.
+        /// The id that was derived from the name of the record, if it has such an id.
         id: Option<String>,
         /// Whether this request created it.
         is_new: bool,

@@ -8,7 +8,7 @@ use lambda_http::{
 use serde::Serialize;
 
 use crate::{
-    error::{Error, Facts, Result},
+    error::{Error, Facts, Result, Violation},
     event::Event,
     operations::Success,
 };
@@ -57,18 +57,21 @@ pub(crate) fn response(
 #[derive(Serialize)]
 struct Problem<'a> {
     r#type: String,
-    detail: String,
-    request_id: &'a str,
     #[serde(flatten)]
     facts: &'a Facts<'a>,
+    detail: String,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [Violation],
 }
 
 fn problem_document(error: &Error, facts: &Facts<'_>, request_id: &str) -> Option<Body> {
     let problem = Problem {
         r#type: format!("urn:workspace-management:problem:{}", facts.code),
+        facts,
         detail: error.to_string(),
         request_id,
-        facts,
+        errors: facts.violations,
     };
     serde_json::to_string(&problem).ok().map(Body::Text)
 }
@@ -78,7 +81,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::error::{Rule, Violation};
+    use crate::error::Rule;
 
     fn failure(error: Error) -> ApiGatewayProxyResponse {
         response(&Event::default(), &Err(error), "request-1")

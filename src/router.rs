@@ -60,8 +60,8 @@ fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     })
 }
 
-/// Validates a segment of the path as the path parameter with a name, and adds the parameter to the
-/// log. `MAX` is the maximum length of the result's type: an `Identifier` or a `ModelType`.
+/// Parses a segment as the path parameter `name`, and logs it if it is valid. `MAX` is the maximum
+/// length of the result's type: an `Identifier` or a `ModelType`.
 fn parameter<'a, const MAX: usize>(
     name: &'static str,
     segment: &'a str,
@@ -95,7 +95,7 @@ pub(crate) async fn route<'a>(
     }
     let caller = &authorize(store, anonymous_operations, request, operation, org, log).await?;
     let body = &request.body;
-    // The organization is in `caller`.
+    // `..` leaves out `org`: operations use the organization of the caller.
     match route {
         Route::AddModels { model_type, .. } => {
             let request: AddModels = body::parse(body)?;

@@ -1,17 +1,17 @@
 //! Reads and writes records: the items of the DynamoDB tables.
 //!
-//! A request needs up to three records before it writes: the API key, its organization and a team. A
-//! request with a key that was used before only writes, because two of them are cached:
+//! A request needs up to three records before it writes: the API key, its organization and a team. Two of
+//! them are cached, so a warm request with a key only writes:
 //!
 //! | record | is cached if |
 //! |---|---|
 //! | API key | it is accepted, and its organization is enabled and has the `request_id` that the key has |
-//! | team | it exists and is not being removed. It is cached for the API key of the request |
+//! | team | it exists and is not being removed; separately for each API key |
 //! | organization | never. Anonymous callers read it each time |
 //!
-//! Entries are used for `KEY_CACHE_SECONDS`, at most 60, from before their first read.
+//! An entry is used until `KEY_CACHE_SECONDS` (at most 60) after the request that read it was received.
 //!
-//! A write is repeated if its response is lost. `Store::insert` then returns what the first attempt
+//! A write is repeated if its response is lost. `Store::insert` can then return what an earlier attempt
 //! stored, and the expressions of an `Update` must be idempotent.
 
 use std::{
@@ -46,8 +46,8 @@ pub use tables::{Table, TableNames};
 pub(crate) use write::Update;
 pub use write::insert_item;
 
-/// The maximum time for which the function caches API keys and teams. So it can accept requests of a
-/// disabled organization, or for a team that is being removed, for this long.
+/// The maximum time for which the function caches API keys and teams. For this long it can accept a
+/// revoked key, a key of a disabled organization, or users for a team that is being removed.
 pub const MAX_CACHE_TIME: Duration = Duration::from_secs(60);
 
 /// The wait before items that DynamoDB left unprocessed are read again. It doubles each time.
@@ -91,10 +91,11 @@ impl Organization {
 
 /// The record of an API key, and where it was found.
 pub(crate) enum FoundKey {
-    /// In the cache. When the key was read, its organization was enabled, and its `org_request_id` was
-    /// the `request_id` of its organization.
+    /// In the cache. When the key was read, the organization was enabled and had the `request_id` that
+    /// the key has.
     Cached(Arc<KeyRecord>),
-    /// In its table. With the organization in the path, if the path has one that is registered.
+    /// In the table. The organization is the one in the path. `None` if the path has none, or it is not
+    /// registered.
     Read(Arc<KeyRecord>, Option<Organization>),
 }
 
@@ -111,8 +112,8 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by their id.
     keys: Cache<Arc<KeyRecord>>,
-    /// Teams that exist, by the id of the API key for which they were read and by their own key. A key
-    /// belongs to one registration of its organization, and so do the teams that are cached for it.
+    /// Existing teams, by the id of the API key and their primary key. An API key belongs to one
+    /// registration of its organization, and so do the teams that are cached for it.
     teams: Cache<()>,
 }
 
@@ -142,7 +143,8 @@ impl Store {
         let (key, organization) = match in_path {
             Some(in_path) => {
                 let organization = (Table::ORGANIZATIONS, vec![in_path.as_str()]);
-                self.read([key, organization]).await?.into()
+                let [key, organization] = self.read([key, organization]).await?;
+                (key, organization)
             }
             None => {
                 let [key] = self.read([key]).await?;
@@ -190,9 +192,8 @@ impl Store {
         Ok(exists)
     }
 
-    /// Reads items of different tables, by their primary keys, with strong consistency. Sends one
-    /// request, and further ones for items that DynamoDB leaves unprocessed. The timeout of the API
-    /// request ends them.
+    /// Reads at most one item from each of different tables, with strong consistency. Sends one request,
+    /// and further ones until nothing is unprocessed. Only the timeout of the API request limits them.
     async fn read<const N: usize>(
         &self,
         primary_keys: [(Table, Vec<&str>); N],

@@ -1,5 +1,5 @@
-//! The template, the contract, the events, the schemas and the documents agree with the code. These tests
-//! are the first of the package that run, because a missing piece makes many others fail.
+//! The template, the contract, the events, the schemas and the documents agree with the code. These are
+//! the first integration tests of the package, because a missing piece makes many others fail.
 //!
 //! A `Value` with a tag, such as `!Ref TeamsTable`, equals its text.
 
@@ -80,7 +80,7 @@ impl Missing {
     }
 }
 
-/// This test lists everything that an operation or a table lacks.
+/// Lists all of these pieces that are missing, and not only the first.
 #[tokio::test]
 async fn nothing_is_missing_for_any_operation_or_table() {
     let mut missing = Missing::default();
@@ -200,7 +200,7 @@ fn look_for_table(table: Table, missing: &mut Missing) {
     );
 }
 
-/// What the tables need to which requests write.
+/// What the alarm and the dashboard need for each table to which requests write.
 fn look_for_kind(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
     let mut look = |is_there, what: &str| missing.unless(is_there, "template.yaml", what);
@@ -238,7 +238,7 @@ fn look_for_kind(table: Table, missing: &mut Missing) {
     }
 }
 
-/// Also those of which the contract has no example.
+/// Including reasons of which the contract has no example. The reason is the third string of the call.
 #[test]
 fn the_contract_and_the_documentation_have_every_reason_for_a_409() {
     let code = fs::read_to_string("src/error.rs").unwrap();
@@ -273,7 +273,10 @@ fn the_routes_of_anonymous_callers_have_a_low_limit_while_they_are_allowed() {
         for settings in settings.values() {
             let choice = list(&settings[limit]);
             assert_eq!(choice[0], "AnonymousCallersAllowed");
-            assert!(choice[1].as_u64() < default.as_u64(), "{choice:?}");
+            assert!(
+                choice[1].as_u64().unwrap() < default.as_u64().unwrap(),
+                "{choice:?}"
+            );
             assert_eq!(choice[2], *default);
         }
     }
@@ -330,6 +333,7 @@ fn the_function_gets_the_variables_and_the_time_that_the_code_expects() {
         assert!(is_read, "the function does not read {name}");
     }
     assert_eq!(variables["ANONYMOUS_OPERATIONS"], "AnonymousOperations");
+    assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
     let max = &template()["Parameters"]["KeyCacheSeconds"]["MaxValue"];
     assert_eq!(max.as_u64(), Some(MAX_CACHE_TIME.as_secs()));
     assert_eq!(function["Timeout"].as_u64(), Some(TIMEOUT.as_secs()));

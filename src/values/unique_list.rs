@@ -11,7 +11,7 @@ use crate::{
 /// are a violation. DynamoDB allows 100 actions in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
-    /// Each entry with its index in the array, or the first of its indexes.
+    /// Each entry, with the index in the array at which it occurs first.
     entries: Vec<(usize, T)>,
 }
 
@@ -28,8 +28,7 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// The index in the array of the entry at an index of the list. If the entry was repeated, the first
-    /// one.
+    /// Where in the array the entry at an index of this list occurs first.
     pub(crate) fn first_index(&self, index: usize) -> usize {
         self.entries[index].0
     }
@@ -65,9 +64,9 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 }
             };
             let mut earlier = entries.iter();
-            match earlier.find(|(_, earlier)| earlier.key() == entry.key()) {
+            match earlier.find(|(_, other)| other.key() == entry.key()) {
                 None => entries.push((index, entry)),
-                Some((_, earlier)) if *earlier == entry => {}
+                Some((_, same)) if *same == entry => {}
                 Some((first, _)) => {
                     let detail = format!("conflicts with the entry at index {first}");
                     let violation = Violation::new(Rule::Conflict, detail);

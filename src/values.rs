@@ -94,9 +94,8 @@ pub fn parse_name(text: &str) -> Result<(String, String), String> {
 /// # Errors
 /// The rules that the text violates, as the rest of a sentence.
 pub fn parse_description(text: &str) -> Result<String, String> {
-    Description::parse(text)
-        .map(Description::into_string)
-        .map_err(in_words)
+    let description = Description::parse(text).map_err(in_words)?;
+    Ok(description.into_string())
 }
 
 /// Parses the name of a project by the rules of the API.
@@ -104,9 +103,8 @@ pub fn parse_description(text: &str) -> Result<String, String> {
 /// # Errors
 /// The rules that the text violates, as the rest of a sentence.
 pub fn parse_project_name(text: &str) -> Result<String, String> {
-    DisplayName::parse(text)
-        .map(DisplayName::into_string)
-        .map_err(in_words)
+    let name = DisplayName::parse(text).map_err(in_words)?;
+    Ok(name.into_string())
 }
 
 fn in_words(violations: Vec<Violation>) -> String {

@@ -167,11 +167,8 @@ impl Edit {
             session.say(&format!("{noun} already has these values"));
             return print_record(&record, &escape(&self.key[1]), session.json);
         }
-        let scope = Scope::partition(self.table.primary_key[0], &self.key[0]);
-        let all = Query::new(self.table, scope).run(deployment).await?.records;
-        if let Some(other) = all.iter().find(|other| self.is_taken_by(other)) {
-            let id = text(other, self.table.primary_key[1]);
-            bail!("{id} has this name already, or the id that the name gives: choose another name");
+        if let Some(id_of_name) = &self.id_of_name {
+            self.check_name_is_free(deployment, id_of_name).await?;
         }
         session.confirm(&self.describe(&record), &self.key[1])?;
         let updated = match self.update(deployment, &operator, &record).await? {
@@ -221,14 +218,20 @@ impl Edit {
         condition.update(deployment, &update, &values).await
     }
 
-    /// Whether another record has the new name, or the id that the name gives.
-    fn is_taken_by(&self, other: &Value) -> bool {
-        let Some(id_of_name) = &self.id_of_name else {
-            return false;
-        };
+    /// Fails if another record has the new name, or the id that the name gives.
+    async fn check_name_is_free(&self, deployment: &Deployment, id_of_name: &str) -> Result<()> {
+        let scope = Scope::partition(self.table.primary_key[0], &self.key[0]);
+        let records = Query::new(self.table, scope).run(deployment).await?.records;
         let (name, value) = &self.values[0];
-        let id = text(other, self.table.primary_key[1]);
-        id != self.key[1] && (text(other, name) == value || id == id_of_name)
+        for record in &records {
+            let id = text(record, self.table.primary_key[1]);
+            if id != self.key[1] && (text(record, name) == value || id == id_of_name) {
+                bail!(
+                    "{id} has this name already, or the id that the name gives: choose another name"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// What changes, and what clients get then.

@@ -138,7 +138,7 @@ async fn look_for_operation(operation: Operation, missing: &mut Missing) {
         format!("events/{name}.json: an event with this path"),
     );
 
-    // Without a key, every operation is a 401, which needs no DynamoDB.
+    // Without a key, every request gets a 401, which needs no DynamoDB.
     let store = Store::new(sdk_config("http://dynamodb"), table_names(), Duration::ZERO);
     let service = Service::new(store, AnonymousOperations::Denied);
     let path = path.replace(['{', '}'], "");
@@ -171,7 +171,7 @@ fn look_for_table(table: Table, missing: &mut Missing) {
     );
 }
 
-/// What readers need. Nobody reads API keys.
+/// What readers need. API keys have no readers.
 fn look_for_readers(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
     let mut look = |is_there, what| missing.unless(is_there, format!("template.yaml: {what}"));

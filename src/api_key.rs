@@ -59,7 +59,8 @@ impl<'a> ApiKey<'a> {
 pub(crate) enum Credential<'a> {
     /// Nothing, or a header without a key, which some clients send if none is configured.
     Missing,
-    Malformed,
+    /// Something else, with the reason for the log.
+    Invalid(&'static str),
     Key(ApiKey<'a>),
 }
 
@@ -70,19 +71,19 @@ impl<'a> Credential<'a> {
         let value = match headers {
             [] => "",
             [value] => value.trim(),
-            _ => return Self::Malformed,
+            _ => return Self::Invalid("two_headers"),
         };
         let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
         let key = match value.split_once(' ') {
             Some((scheme, key)) if is_bearer(scheme) => key.trim_start(),
-            Some(_) => return Self::Malformed,
+            Some(_) => return Self::Invalid("other_scheme"),
             None if is_bearer(value) => "",
             None => value,
         };
         match ApiKey::parse(key) {
             Some(key) => Self::Key(key),
             None if key.is_empty() => Self::Missing,
-            None => Self::Malformed,
+            None => Self::Invalid("malformed"),
         }
     }
 }
@@ -250,9 +251,17 @@ mod tests {
             let credential = Credential::parse(headers);
             assert!(matches!(credential, Credential::Missing), "{headers:?}");
         }
-        for headers in [&["Basic"][..], &["Bearer Bearer"], &["", ""]] {
+        for (headers, reason) in [
+            (&["Basic"][..], "malformed"),
+            (&["Bearer Bearer"], "malformed"),
+            (&["Basic YTpi"], "other_scheme"),
+            (&["", ""], "two_headers"),
+        ] {
             let credential = Credential::parse(headers);
-            assert!(matches!(credential, Credential::Malformed), "{headers:?}");
+            assert!(
+                matches!(credential, Credential::Invalid(actual) if actual == reason),
+                "{headers:?}"
+            );
         }
     }
 

@@ -112,16 +112,17 @@ pub(crate) async fn authorize<'a>(
 ) -> Result<Caller<'a>> {
     let key = match request.credential {
         Credential::Key(key) => key,
-        Credential::Malformed => return Err(Error::KeyNotAccepted("malformed")),
+        Credential::Invalid(reason) => return Err(Error::KeyNotAccepted(reason)),
         Credential::Missing => {
             let is_allowed = operation.allows_anonymous()
                 && anonymous_operations == AnonymousOperations::Allowed;
             let (true, Some(id)) = (is_allowed, in_path) else {
                 return Err(Error::NoKey);
             };
-            let organization = store.organization(id.as_str()).await?;
-            if !organization.is_some_and(|organization| organization.is_enabled()) {
-                return Err(Error::NoSuchOrganization);
+            match store.organization(id.as_str()).await? {
+                None => return Err(Error::NoSuchOrganization("not_registered")),
+                Some(it) if !it.is_enabled() => return Err(Error::NoSuchOrganization("disabled")),
+                Some(_) => {}
             }
             log.organization = Some(id.as_str().to_owned());
             log.key_id = Some(Identity::Anonymous.name());

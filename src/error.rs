@@ -11,6 +11,9 @@ const CHALLENGE: &str = r#"Bearer realm="workspace-management""#;
 /// The challenge of a 401 if a key was sent.
 const INVALID_TOKEN: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
+/// Where a client gets the id of a team, because it cannot choose one.
+const SOURCE_OF_TEAM_IDS: &str = " Use the id that `create_team` returns in `x-resource-id`.";
+
 /// Why a request was rejected or failed.
 ///
 /// There is a variant for each case that a client may handle differently. `Display` is the text
@@ -21,7 +24,8 @@ pub(crate) enum Error {
     MalformedEvent,
     /// A path parameter is not valid. Has its name and its maximum length.
     #[error(
-        "The path parameter `{0}` must be 1 to {1} characters of A-Z a-z 0-9 . _ ~ : @ - and must not be `.` or `..`, or begin with `wsk_`."
+        "The path parameter `{}` must be 1 to {} characters of A-Z a-z 0-9 . _ ~ : @ - and must not be `.` or `..`, or begin with `wsk_`.{}",
+        .0, .1, if *.0 == "team_id" { SOURCE_OF_TEAM_IDS } else { "" }
     )]
     MalformedPath(&'static str, usize),
     /// The body is not JSON, with a sentence that says why.
@@ -46,12 +50,13 @@ pub(crate) enum Error {
         "No operation exists at this path. Paths are case-sensitive and have no trailing slash."
     )]
     NoSuchPath,
-    /// An anonymous caller names an organization that is not registered, or is disabled.
+    /// An anonymous caller names an organization that is not registered, or is disabled. Has the reason
+    /// for the log.
     #[error("This organization does not exist.")]
-    NoSuchOrganization,
-    /// The team was not created, or is being removed.
-    #[error("This team does not exist in the project.")]
-    NoSuchTeam,
+    NoSuchOrganization(&'static str),
+    /// The team does not exist, or is being removed. Has the reason for the log.
+    #[error("This team does not exist in the project.{SOURCE_OF_TEAM_IDS}")]
+    NoSuchTeam(&'static str),
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
     /// A team with this id is being removed.
@@ -59,8 +64,8 @@ pub(crate) enum Error {
     BeingRemoved { id: String },
     /// A record with another name has the same id.
     #[error(
-        "Another {kind} already has the id `{id}`.{} Choose a name that gives a different id.",
-        .existing_name.as_ref().map_or(String::new(), |name| format!(" Its name is \"{name}\"."))
+        "An existing {kind} with a different name{} has the id `{id}`. Use this id if it is your {kind}, or choose a name that gives a different id.",
+        .existing_name.as_ref().map_or(String::new(), |name| format!(", \"{name}\","))
     )]
     OtherName {
         /// What the record is, such as `team`.
@@ -128,6 +133,9 @@ pub(crate) struct Facts<'a> {
     /// What is wrong with the credential. Only for the log.
     #[serde(skip)]
     pub(crate) credential: Option<&'static str>,
+    /// Why a team or an organization does not exist, or a body is not JSON. Only for the log.
+    #[serde(skip)]
+    pub(crate) log_reason: Option<&'a str>,
 }
 
 impl<'a> Facts<'a> {
@@ -218,15 +226,15 @@ impl Error {
         match self {
             Self::MalformedEvent => Facts::new(400, "malformed_event", "Malformed event"),
             Self::MalformedPath(name, _) => Facts { parameter: Some(name), ..Facts::new(400, "malformed_path", "Malformed path") },
-            Self::NotJson(_) => Facts::new(400, "not_json", "Not JSON"),
+            Self::NotJson(reason) => Facts { log_reason: Some(reason), ..Facts::new(400, "not_json", "Not JSON") },
             Self::NoKey => Facts { credential: Some("none"), header: Some((WWW_AUTHENTICATE, CHALLENGE)), ..Facts::new(401, "unauthenticated", "API key required") },
             Self::KeyNotAccepted(cause) => Facts { credential: Some(cause), header: Some((WWW_AUTHENTICATE, INVALID_TOKEN)), ..Facts::new(401, "unauthenticated", "API key required") },
             Self::OtherOrganization => Facts::new(403, "other_organization", "Other organization"),
             Self::OrganizationDisabled => Facts::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => Facts::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => Facts::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization => Facts::new(404, "no_such_organization", "No such organization"),
-            Self::NoSuchTeam => Facts::new(404, "no_such_team", "No such team"),
+            Self::NoSuchOrganization(reason) => Facts { log_reason: Some(reason), ..Facts::new(404, "no_such_organization", "No such organization") },
+            Self::NoSuchTeam(reason) => Facts { log_reason: Some(reason), ..Facts::new(404, "no_such_team", "No such team") },
             Self::MethodNotAllowed => Facts { header: Some((ALLOW, "POST")), ..Facts::new(405, "method_not_allowed", "Method not allowed") },
             // A removal takes 90 s by default, a part of which has passed.
             Self::BeingRemoved { id } => Facts { header: Some((RETRY_AFTER, "60")), ..Facts::conflict("being_removed", "Being removed", "being_removed", Some(id)) },

@@ -169,27 +169,31 @@ impl Store {
         Ok(item.map(Organization))
     }
 
-    /// Whether a team exists and is not being removed. Reads it unless it is cached for the API key with
-    /// this id. `partition_key` is that of its project: see [`project_key`].
-    pub(crate) async fn team_exists(
+    /// Checks that a team exists and is not being removed. Reads it unless it is cached for the API key
+    /// with this id. `partition_key` is that of its project: see [`project_key`].
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTeam`], or [`Error::Unavailable`] or [`Error::Internal`] if the read fails.
+    pub(crate) async fn require_team(
         &self,
         partition_key: &str,
         team: &Identifier,
         key_id: &str,
         now: SystemTime,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let cache_key = format!("{key_id}#{partition_key}#{}", team.as_str());
         if self.teams.get(&cache_key, now).is_some() {
-            return Ok(true);
+            return Ok(());
         }
         let primary_key = vec![partition_key, team.as_str()];
         let [item] = self.read([(Table::TEAMS, primary_key)]).await?;
+        let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
         // The id of a removal that is in progress.
-        let exists = item.is_some_and(|item| !item.contains_key("removing_id"));
-        if exists {
-            self.teams.insert(&cache_key, (), now);
+        if item.contains_key("removing_id") {
+            return Err(Error::NoSuchTeam("being_removed"));
         }
-        Ok(exists)
+        self.teams.insert(&cache_key, (), now);
+        Ok(())
     }
 
     /// Reads at most one item from each of different tables, with strong consistency. Sends one request,

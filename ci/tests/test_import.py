@@ -80,7 +80,7 @@ def test_the_first_import_creates_and_says_what_it_could_not_do(service, tmp_pat
     assert process.returncode == 1
     lines = dict(reversed(line.split(maxsplit=1)) for line in output.splitlines())
     assert sorted(lines.values()) == ["conflict", "created", "invalid", "invalid", "ok"], output
-    assert 'Its name is "C"' in output and "its team was not imported" in output, output
+    assert 'a different name, "C",' in output and "its team was not imported" in output, output
 
     file.write_text("".join(json.dumps(row) + "\n" for row in created), encoding="utf-8")
     process = start(service, file)

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     auth::{Audit, Caller},
     body::Violations,
-    error::{Error, Result},
+    error::Result,
     operations::Success,
     store::{Store, Table, Update, project_key},
     values::{Identifier, Keyed, UniqueList, UserId},
@@ -65,9 +65,9 @@ pub(crate) async fn add_team_users(
 ) -> Result<Success> {
     let partition_key = project_key(&caller.organization, project);
     let (key_id, now) = (caller.identity.name(), caller.received_at);
-    if !store.team_exists(&partition_key, team, key_id, now).await? {
-        return Err(Error::NoSuchTeam);
-    }
+    store
+        .require_team(&partition_key, team, key_id, now)
+        .await?;
     let team_key = format!("{partition_key}#{}", team.as_str());
     let records = request.users.iter().map(|user| TeamMember {
         team: &team_key,

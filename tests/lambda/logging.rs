@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use test_support::{TestApp, TestClient, event, key_id, keys_with_same_id, unique_key};
+use test_support::{TestApp, TestClient, event, fixtures, key_id, keys_with_same_id, unique_key};
 use workspace_local::runtime_api::TRACE_ID;
 use workspace_management::{api_key::KeyRecord, store::Table};
 
@@ -96,7 +96,10 @@ async fn a_line_shows_which_records_were_asked_for_and_why_the_request_was_rejec
         json!({ "status": 204, "reason": null, "org_id": "acme", "project_id": "apollo",
             "team_id": null, "entries": null }),
     );
-    assert_fields(&log[1], json!({ "status": 409, "reason": "other_name" }));
+    assert_fields(
+        &log[1],
+        json!({ "status": 409, "reason": "other_name", "resource_id": "secret" }),
+    );
     assert_fields(
         &log[2],
         json!({ "status": 204, "team_id": "secret", "entries": 2 }),
@@ -183,6 +186,51 @@ async fn a_line_shows_why_a_credential_is_rejected_and_the_id_of_a_well_formed_k
     }
 }
 
+#[tokio::test]
+async fn a_line_has_the_reason_that_a_response_hides() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let mut marked = fixtures::team("acme", "apollo", "docs", "Docs");
+    marked["removing_id"] = json!(fixtures::RANDOM_ID);
+    app.insert(Table::TEAMS, marked).await;
+    let initech = fixtures::disabled_organization("initech");
+    app.insert(Table::ORGANIZATIONS, initech).await;
+    let (anonymous, basic) = (
+        app.anonymous(),
+        acme.clone().header("authorization", "Basic YTpi"),
+    );
+    let users = |team| format!("/api/v1/project/acme/apollo/{team}/addUsersToTheTeam");
+    let data_store = |organization| PATH.replace("acme", organization);
+    let user = r#"{ "usersAddingToTeam": [{ "userid": "ada" }] }"#;
+    let rows = [
+        (&anonymous, data_store("absent"), "{}", "not_registered"),
+        (&anonymous, data_store("initech"), "{}", "disabled"),
+        (&acme, users("absent"), user, "not_found"),
+        (&acme, users("docs"), user, "being_removed"),
+        (&acme, users("docs"), "", "It is empty."),
+        (
+            &acme,
+            users("docs"),
+            "{x",
+            "It is invalid at line 1, column 2.",
+        ),
+    ];
+    let mut function = Function::start(&app, &[]).await;
+    for (client, path, body, _) in &rows {
+        let event = event("POST", path, &client.headers, Some(body));
+        function.invoke(event).await;
+    }
+    let event = event("POST", PATH, &basic.headers, Some("{}"));
+    function.invoke(event).await;
+    let log = function.log().await;
+
+    for (line, (_, path, _, reason)) in log.iter().zip(&rows) {
+        assert_eq!(line["reason"], **reason, "{path}: {line}");
+    }
+    let expected = json!({ "status": 401, "credential": "other_scheme" });
+    assert_fields(log.last().unwrap(), expected);
+}
+
 /// Checks the fields that the requests of a client with this API key have in common.
 fn assert_common_fields(line: &Value, key: &str) {
     assert_eq!(line["operation"], "create_data_store", "{line}");
@@ -251,11 +299,12 @@ fn runbook_queries() -> impl Iterator<Item = &'static str> {
 /// The fields in a query: its words, except strings and the words of the query language.
 fn queried_fields(query: &str) -> impl Iterator<Item = &str> {
     const KEYWORDS: &[&str] = &[
-        "and", "as", "by", "desc", "display", "filter", "like", "limit", "or", "sort", "stats",
+        "and", "as", "by", "desc", "display", "filter", "in", "like", "limit", "or", "sort",
+        "stats",
     ];
-    const FUNCTIONS: &[&str] = &["count", "ispresent", "latest", "max", "pct"];
+    const FUNCTIONS: &[&str] = &["count", "ispresent", "latest", "max", "pct", "sum"];
     /// Names that the queries give to their results.
-    const ALIASES: &[&str] = &["requests", "why"];
+    const ALIASES: &[&str] = &["requests", "total", "why"];
     let reserved = [KEYWORDS, FUNCTIONS, ALIASES].concat();
     let is_separator =
         |character: char| !character.is_ascii_alphabetic() && !"_@".contains(character);

@@ -36,7 +36,7 @@ pub(super) fn sample(values: &Values) -> Sample {
 }
 
 #[tokio::test]
-async fn returns_404_when_the_team_does_not_exist() {
+async fn returns_404_or_400_when_the_team_does_not_exist() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
     app.register("globex").await;
@@ -55,6 +55,12 @@ async fn returns_404_when_the_team_does_not_exist() {
         let response = client.post(&path, users(&["ada"])).await;
         response.assert_problem(404, "no_such_team");
     }
+
+    let path = path.replace("research-team", "Research%20Team");
+    let response = acme.post(&path, users(&["ada"])).await;
+    response.assert_problem(400, "malformed_path");
+    let detail = response.body.unwrap()["detail"].to_string();
+    assert!(detail.contains("`create_team` returns"), "{detail}");
 
     assert_eq!(app.records(Table::TEAM_MEMBERS).await.len(), 1);
 }

@@ -48,12 +48,13 @@ async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
     let response = acme.post(PATH, data_store("C\u{202e}+")).await;
     response.assert_success();
 
-    for (client, name) in [(acme, r#" Its name is "C\u{202e}+"."#), (anonymous, "")] {
+    for (client, name) in [(acme, r#", "C\u{202e}+","#), (anonymous, "")] {
         let response = client.post(PATH, data_store("C#")).await;
         response.assert_problem(409, "name_taken");
         let detail = response.body.unwrap()["detail"].take();
         let expected = format!(
-            "Another data store already has the id `c`.{name} Choose a name that gives a different id."
+            "An existing data store with a different name{name} has the id `c`. Use this id if it is \
+            your data store, or choose a name that gives a different id."
         );
         assert_eq!(detail, expected);
     }

@@ -22,13 +22,13 @@ const APPLICATION_ID: (u64, [u8; 4]) = (68, *b"wsmg");
 /// If another process uses the file, another program has created it, or it cannot be opened.
 pub(crate) async fn open(file: &Path) -> Result<(DynamoDb, File)> {
     let failure = || format!("cannot open the data file {}", file.display());
-    let exists = fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0);
-    if exists && !is_ours(file).with_context(failure)? {
+    let exists = || fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0);
+    if exists() && !is_ours(file).with_context(failure)? {
         let name = file.display();
         bail!("{name} was not created by `cargo serve`: choose another file");
     }
     let lock = lock(file).with_context(failure)?;
-    if !exists {
+    if !exists() {
         create(file).await.with_context(failure)?;
     }
     let dynamodb = DynamoDb::open(file)?;

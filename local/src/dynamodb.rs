@@ -2,7 +2,7 @@
 //! the same process.
 
 use std::{
-    fmt, io,
+    fmt,
     path::Path,
     sync::{
         Arc,
@@ -104,15 +104,12 @@ impl DynamoDb {
     /// Serves HTTP requests until the future is dropped.
     ///
     /// Unlike the server of the engine, it sends no CORS headers, so that pages cannot read it.
-    ///
-    /// # Errors
-    /// Never: `axum::serve` has this type, and does not complete.
-    pub async fn serve(self, listener: TcpListener, access: Access) -> io::Result<()> {
+    pub async fn serve(self, listener: TcpListener, access: Access) {
         let routes = Router::new()
             .route("/", post(respond))
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .with_state(self);
-        server::serve(listener, routes, access).await
+        server::serve(listener, routes, access).await;
     }
 
     /// A number that is different after each request that may have written a record.

@@ -2,9 +2,9 @@
 //! to visit.
 
 use std::{
-    io,
     net::{Ipv4Addr, Ipv6Addr},
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -13,10 +13,18 @@ use axum::{
     http::{HeaderMap, HeaderName, StatusCode, Uri, header, uri::Authority},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
-    serve::ListenerExt as _,
+};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
+
+/// How long a connection may be idle, so that clients that keep connections do not use up the
+/// descriptors of this process.
+const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Who may send requests.
 ///
@@ -97,16 +105,20 @@ fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'
 }
 
 /// Serves HTTP requests until the future is dropped.
-///
-/// # Errors
-/// Never: `axum::serve` has this type, and does not complete.
-pub async fn serve(listener: TcpListener, routes: Router, access: Access) -> io::Result<()> {
+pub async fn serve(mut listener: TcpListener, routes: Router, access: Access) {
     let routes = routes.layer(from_fn_with_state(Arc::new(access), check_access));
-    let listener = listener.tap_io(|stream| {
+    loop {
+        // `axum::serve` has no timeout. This method of its trait waits if there are no descriptors left.
+        let (stream, _) = axum::serve::Listener::accept(&mut listener).await;
         // Each response is written at once.
         let _ = stream.set_nodelay(true);
-    });
-    axum::serve(listener, routes).await
+        let service = TowerToHyperService::new(routes.clone());
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(MAX_IDLE)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(connection);
+    }
 }
 
 async fn check_access(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
@@ -127,6 +139,12 @@ pub(crate) fn random_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+        time::timeout,
+    };
+
     use super::*;
 
     fn access() -> Access {
@@ -188,6 +206,27 @@ mod tests {
         ] {
             let result = check("/", &[host]);
             assert!(result.is_err(), "{host:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_ends() {
+        const REQUEST: &str = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(serve(listener, Router::new(), access()));
+        for (sent, expected) in [
+            ("", ""),
+            (&REQUEST[..20], ""),
+            (REQUEST, "HTTP/1.1 404 Not Found"),
+        ] {
+            let mut client = TcpStream::connect(address).await.expect("a connection");
+            client.write_all(sent.as_bytes()).await.expect("sent");
+            let mut received = String::new();
+            let read = client.read_to_string(&mut received);
+            let ended = timeout(2 * MAX_IDLE, read).await;
+            assert!(ended.is_ok(), "after {sent:?}");
+            assert!(received.starts_with(expected), "{sent:?}: {received}");
         }
     }
 

@@ -9,19 +9,22 @@ import random
 import sys
 import time
 import urllib.request
-from urllib.error import HTTPError
 from urllib.parse import quote
 
-URL, ORG, FILE = sys.argv[1:]
-HEADERS = {"Authorization": f"Bearer {os.environ['KEY']}", "Content-Type": "application/json", "Prefer": "return=headers-only"}
-KINDS = ["team", "data_store", "logging_instance", "model", "voice", "member"]  # in the order of their requests
+
+class AsReceived(urllib.request.HTTPErrorProcessor):  # follows no redirect, and raises no exception for a 4xx or 5xx
+    http_response = https_response = lambda self, request, response: response
 
 
-def request(kind, row, team_ids):
+def escape(text):
+    """The text in one line, without characters that control a terminal."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in str(text))
+
+
+def request(kind, row, ids):
     """The path and the body of a row's request."""
     if kind == "model":
-        models = [{"id": row["id"], "modelid": row["model"]}]
-        return f"org/{ORG}/addModelsToOrg/{quote(row['type'], '')}", {"aIModelsSelectedToAddToOrg": models}
+        return f"org/{ORG}/addModelsToOrg/{quote(row['type'], '')}", {"aIModelsSelectedToAddToOrg": [{"id": row["id"], "modelid": row[kind]}]}
     if kind == "data_store":
         return f"org/{ORG}/dataStores/create", {"dataStoreName": row[kind], "dataStoreDescription": row.get("description")}
     if kind == "voice":
@@ -31,50 +34,62 @@ def request(kind, row, team_ids):
         return f"{project}/createNewTeamOnProject", {"teamName": row[kind], "teamDescription": row.get("description")}
     if kind == "logging_instance":
         return f"{project}/createLoggingInstance", {"projectName": row[kind]}
-    if team := team_ids.get((row["project"], row["team"])):
-        return f"{project}/{team}/addUsersToTheTeam", {"usersAddingToTeam": [{"userid": row[kind]}]}
-    raise ValueError("its team was not imported")
+    if team := ids.get(("team", row["project"], row["team"])):
+        return f"{project}/{quote(team, '')}/addUsersToTheTeam", {"usersAddingToTeam": [{"userid": row[kind]}]}
+    raise ValueError("its team was not imported, or several rows have the name of its team")
 
 
 def send(path, body):
     """Repeats a request until it gets a response that repeating cannot change: its state, id and details."""
+    sent = urllib.request.Request(f"{URL}/api/v1/{path}", json.dumps(body).encode(), HEADERS)
     for attempt in range(12):
-        sent = urllib.request.Request(f"{URL}/api/v1/{path}", json.dumps(body).encode(), HEADERS)
         try:
-            with urllib.request.urlopen(sent, timeout=30) as response:
-                return response.headers.get("x-resource-state", "ok"), response.headers.get("x-resource-id", ""), ""
-        except HTTPError as error:
-            failure = f"{error.code} {error.read().decode()}"
-            if error.code in (401, 403):
-                sys.exit(f"the key is not accepted: {failure}")
-            if error.code < 500 and error.code != 429:
-                problem = json.loads(failure[4:])
-                details = [problem["detail"], *(f"{it['pointer']} {it['detail']}" for it in problem.get("errors", []))]
-                return "conflict" if error.code == 409 else "invalid", "", " ".join(details)
+            with OPENER.open(sent, timeout=30) as response:
+                status, text = response.status, response.read(100_000).decode(errors="replace")
+                failure = f"{status} {text[:300]}"
         except (OSError, http.client.HTTPException) as error:
-            failure = error
+            status, failure = 503, error
+        if status == 204:
+            return response.headers.get("x-resource-state", "ok"), response.headers.get("x-resource-id", ""), ""
+        if status in (401, 403):
+            sys.exit(f"the key is not accepted: {escape(failure)}")
+        if status < 500 and status != 429:
+            try:
+                problem = json.loads(text)
+                details = [f"{it['pointer']} {it['detail']}" for it in problem.get("errors", [])]
+                return "conflict" if status == 409 else "invalid", "", " ".join([problem["detail"], *details])
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                return ("invalid", "", failure) if status in (413, 414, 431) else sys.exit(f"this is not the service: {escape(failure)}")
         time.sleep(random.uniform(0, min(30, 0.1 * 2**attempt)))
-    sys.exit(f"the service does not respond: {failure}. Run the same command again to continue")
+    sys.exit(f"the service does not respond: {escape(failure)}. Run the same command again to continue")
 
-rows, first, team_ids, complete = [], {}, {}, True
-for number, line in enumerate(open(FILE, encoding="utf-8"), 1):
+
+KINDS = ["team", "data_store", "logging_instance", "model", "voice", "member"]  # in the order of their requests
+URL, ORG, FILE, KEY = [*sys.argv[1:], os.environ.get("KEY", "")] if len(sys.argv) == 4 else [""] * 4
+if not all(it and it.isascii() and it.isprintable() and " " not in it for it in (URL, ORG, KEY)):
+    sys.exit(__doc__)
+sys.stdout.reconfigure(errors="backslashreplace")
+HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "Prefer": "return=headers-only"}
+OPENER, rows, first, ids, complete = urllib.request.build_opener(AsReceived), [], {}, {}, True
+try:
+    for number, line in enumerate(open(FILE, "rb"), 1):
+        row = json.loads(line.decode("utf-8-sig"))
+        kind = next(kind for kind in reversed(KINDS) if kind in row.keys())
+        rows.append((kind, str(row.get("project")), str(row[kind]), number, row))
+except OSError as error:
+    sys.exit(f"cannot read the file: {error}")
+except (ValueError, AttributeError, StopIteration, RecursionError):
+    sys.exit(f"line {number} is not a row: nothing was sent")
+for kind, project, name, number, row in sorted(rows, key=lambda row: (KINDS.index(row[0]), *row[1:4])):
     try:
-        row = json.loads(line)
-        kind = next(kind for kind in reversed(KINDS) if kind in row)
-        rows.append((KINDS.index(kind), str(row.get("project")), str(row[kind]), number, row))
-    except (ValueError, TypeError, StopIteration):
-        sys.exit(f"line {number} is not a row: nothing was sent")
-for rank, project, name, number, row in sorted(rows, key=lambda row: row[:4]):
-    kind, resource_id = KINDS[rank], ""
-    earlier = first.setdefault((rank, project, name.strip()), number)
-    try:
-        if kind in ("team", "data_store") and earlier != number:
-            raise ValueError(f"line {earlier} has the same name, so both would become one {kind}")
-        state, resource_id, detail = send(*request(kind, row, team_ids))
-    except (KeyError, TypeError, ValueError) as error:
-        state, detail = "invalid", f"{type(error).__name__}: {error}"
-    if kind == "team" and resource_id:
-        team_ids[project, name] = resource_id
+        if kind == "voice" and (earlier := first.setdefault((kind, row["bot"]), number)) != number:
+            raise ValueError(f"line {earlier} sets the voice of this bot")
+        state, resource_id, detail = send(*request(kind, row, ids))
+        if resource_id and (earlier := first.setdefault((kind, project, resource_id), number)) != number:
+            raise ValueError(f"line {earlier} has the same id, so both would become one {kind}")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        state, resource_id, detail = "invalid", "", f"{type(error).__name__}: {error}"
     complete = complete and state not in ("conflict", "invalid")
-    print(state, number, kind, resource_id or json.dumps(name, ensure_ascii=False), detail, flush=True)
+    ids[kind, project, name] = resource_id if state in ("created", "existing") and (kind, project, name) not in ids else None
+    print(escape(f"{state} {number} {kind} {resource_id or json.dumps(name, ensure_ascii=False)} {detail}"), flush=True)
 sys.exit(not complete)

@@ -1,6 +1,6 @@
 """Imports rows with docs/import.py into `cargo serve`, and kills the import several times.
 
-usage: WORKSPACECTL=FILE pytest ci/tests/test_import.py, where FILE is the compiled program.
+usage: SERVE=FILE pytest ci/tests/test_import.py, where FILE is the compiled program.
 """
 
 import collections
@@ -9,6 +9,8 @@ import os
 import random
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,17 @@ def start(service, file):
 
 def states(output):
     return collections.Counter(line.split()[0] for line in output.splitlines())
+
+
+def run(service, folder, *rows):
+    """The state of each line, or what the script says when it stops."""
+    file = folder / "rows.jsonl"
+    lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    output, errors = start(service, file).communicate()
+    assert "Traceback" not in errors, errors
+    words = [line.split(maxsplit=2) for line in output.splitlines()]
+    return {int(number): state for state, number, _ in words}, output, errors
 
 
 def test_an_import_that_is_killed_and_repeated_imports_each_row_once(service, tmp_path):
@@ -89,3 +102,90 @@ def test_the_first_import_creates_and_says_what_it_could_not_do(service, tmp_pat
     file.write_text('{"team": "New", "project": "p"}\nnonsense\n', encoding="utf-8")
     output, errors = start(service, file).communicate()
     assert (output, errors) == ("", "line 2 is not a row: nothing was sent\n")
+
+
+def test_rows_that_would_become_one_record_are_refused_with_their_members(serve, tmp_path):
+    service, apollo = serve(), {"project": "apollo"}
+    found, output, _ = run(
+        service,
+        tmp_path,
+        {"team": "Sales", **apollo},
+        {"team": "Sales", **apollo},
+        {"team": "Alpha", **apollo},
+        {"team": "\ufeffAlpha ", **apollo},
+        {"team": "C", **apollo},
+        {"team": "C#", **apollo},
+        {"team": "Sales", "project": "gemini"},
+        {"data_store": "Papers"},
+        {"data_store": " Papers"},
+        {"voice": "alloy", "bot": "bot-7", "enabled": True},
+        {"voice": "echo", "bot": "bot-7", "enabled": True},
+        *({"member": "ada", "team": team, **apollo} for team in ["Sales", "Alpha", "\ufeffAlpha ", "C", "C#"]),
+        {"member": "ada", "team": "Sales", "project": "gemini"},
+    )
+    assert found == {
+        1: "created", 2: "invalid", 3: "created", 4: "invalid", 5: "created", 6: "conflict", 7: "created",
+        8: "invalid", 9: "created", 10: "ok", 11: "invalid",
+        12: "invalid", 13: "ok", 14: "invalid", 15: "ok", 16: "invalid", 17: "ok",
+    }, output
+    members = {(member["project_id"], member["team_id"]) for member in service.stored("members")}
+    assert members == {("apollo", "alpha"), ("apollo", "c"), ("gemini", "sales")}
+    assert [voice["type"] for voice in service.stored("voices")] == ["alloy"]
+
+
+def test_no_row_ends_in_a_traceback(serve, tmp_path):
+    service = serve()
+    deep = b'{"team": ' + b"[" * 300 + b"]" * 300 + b', "project": "apollo"}'
+    for row in [b"x", b'"team"', b'["team"]', b"7", b"{}", b"\xff", b"[" * 100_000, b'{"team": ' + b"[" * 100_000]:
+        found, output, errors = run(service, tmp_path, {"team": "New", "project": "p"}, row)
+        assert (output, errors) == ("", "line 2 is not a row: nothing was sent\n"), row[:20]
+    values = ["\ud800", 7, None, [], {}, 1e400, "x" * 300_000, "a/../b", "\u202e\x1b[31m"]
+    rows = [{"team": "Ok", "project": "apollo"}, deep]
+    for kind in ["team", "data_store", "logging_instance", "model", "voice", "member"]:
+        rows += [{kind: value} for value in values]
+        rows += [{kind: value, "project": value, "team": value, "type": value, "bot": value} for value in values]
+    _, output, errors = run(service, tmp_path, *rows)
+    assert output.replace("\n", "").isprintable(), output
+    assert states(output)["created"] == 2 and output.count("\n") == len(rows), errors
+
+
+def test_only_a_204_of_the_service_is_a_success(serve, tmp_path):
+    received = []
+
+    class Login(BaseHTTPRequestHandler):
+        def do_POST(self):
+            received.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            status, *headers = answers[0]
+            self.send_response(status)
+            for name, value in headers:
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(b"<html>\x1b[31m\ncreated 1 team x")
+
+        do_GET = do_POST
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Login)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    service = serve()
+    service.url = f"http://127.0.0.1:{server.server_port}"
+    for answer in [[200], [302, ("location", "/elsewhere")], [307, ("location", "/elsewhere")], [201], [404]]:
+        answers = [answer]
+        found, output, errors = run(service, tmp_path, {"team": "Docs", "project": "apollo"})
+        assert found == {} and errors.startswith("this is not the service: "), (answer, output, errors)
+        assert "\\u001b[31m\\u000acreated" in errors, errors
+    assert set(received) == {"/api/v1/project/acme/apollo/createNewTeamOnProject"}
+    server.shutdown()
+
+
+def test_wrong_arguments_get_the_usage(service, tmp_path):
+    environment = {**os.environ, "KEY": "wsk_a\nb"}
+    for arguments in [[], [service.url, "acme", "rows.jsonl"], [service.url, "ac me", "rows.jsonl"]]:
+        command = [sys.executable, SCRIPT, *arguments]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert result.returncode == 1 and "usage: KEY=wsk_" in result.stderr, result
+    output, errors = start(service, tmp_path / "absent.jsonl").communicate()
+    assert output == "" and errors.startswith("cannot read the file: "), errors

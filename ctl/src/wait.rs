@@ -24,8 +24,9 @@ pub(crate) const LAST_WRITES: &str =
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
-    /// How long to wait for the function's caches to expire. A shorter wait is safe
-    /// only for a local service, or if nothing sends requests
+    /// How long to wait until no function uses what it has cached. During a shorter wait, a request
+    /// can still write: after an erasure, even for the next organization with the same id. A local
+    /// service caches too. A shorter wait is safe only if nothing sends requests
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }

@@ -42,7 +42,7 @@ pub(crate) enum Command {
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
     /// To count the records, reads all of them, and the whole table of keys. Teams are found in an index,
-    /// which can lack those of the last seconds.
+    /// which can lack those of the last seconds. The counts include teams that are being removed.
     #[command(after_help = SHOW_EXAMPLES)]
     Show {
         #[arg(value_parser = identifier, help = ORG_HELP)]

@@ -110,6 +110,12 @@ fn keys_are_read_from_arguments_and_standard_input_and_never_printed_again() {
     let checked: Vec<_> = checked.iter().map(|key| &key["key_id"]).collect();
     assert_eq!(checked, ids);
 
+    server.run("orgs disable acme --wait 0");
+    let output = server.output(&format!("keys check {}", ids[0]));
+    let note = "the organization acme is disabled: its keys are not accepted";
+    assert!(text(&output.stderr).contains(note), "{output:?}");
+    server.run("orgs enable acme");
+
     let new = run("keys rotate -", &input);
     let new_ids: Vec<_> = new.lines().map(|key| &key[4..16]).collect();
     assert_eq!(new_ids.len(), 2, "{new}");

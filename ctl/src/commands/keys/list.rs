@@ -1,17 +1,21 @@
 //! `keys list` and `keys check`.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
+use workspace_records::item::text;
 
 use super::{
     arguments::{Keys, duration, key_ids},
     stored::{find_all, to_display},
 };
 use crate::{
-    commands::orgs::organization::Organization,
+    commands::orgs::organization::{Organization, State},
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
@@ -74,12 +78,26 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_page(&page, &COLUMNS, session)
 }
 
-/// Shows keys. Does not compare their secrets, which the service does.
+/// Shows keys, and names their organizations that are not enabled. Does not compare secrets, which the
+/// service does.
 pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
     let ids = key_ids(&keys.keys)?;
-    let keys = find_all(session.deployment().await?, &ids).await?;
+    let deployment = session.deployment().await?;
+    let keys = find_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_display).collect();
-    print_records(&keys, &COLUMNS, session)
+    print_records(&keys, &COLUMNS, session)?;
+    let orgs: BTreeSet<&str> = keys.iter().map(|key| text(key, "org_id")).collect();
+    for org in orgs {
+        let organization = Organization::get(deployment, org).await?;
+        let state = organization.map(|organization| organization.state());
+        if state != Some(State::Enabled) {
+            let state = state.map_or("not registered".to_owned(), |state| state.to_string());
+            session.say(&format!(
+                "the organization {org} is {state}: its keys are not accepted"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether an active key expires within a time.

@@ -134,7 +134,7 @@ fn anchors(markdown: &str) -> Vec<String> {
 /// Runs commands in bash, after those of `docs.sh`, in a folder with links to the folders and YAML files
 /// in the root of the repository. What a reader has exported there stays out of the way. Describes the
 /// failure if there is one.
-fn bash(mode: &str, commands: &str, dynamodb: &str) -> Option<String> {
+fn bash(mode: &str, commands: &str, variable: (&str, &str)) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let [work, failures, serves] =
         ["work", "failures", "serves"].map(|name| folder.path().join(name));
@@ -157,7 +157,7 @@ fn bash(mode: &str, commands: &str, dynamodb: &str) -> Option<String> {
         .env("WORKSPACECTL", env!("CARGO_BIN_EXE_workspacectl"))
         .env("FAILURES", &failures)
         .env("SERVES", &serves)
-        .env("AWS_ENDPOINT_URL_DYNAMODB", dynamodb)
+        .envs([variable])
         .current_dir(work)
         .output()
         .unwrap();
@@ -190,13 +190,15 @@ fn commands_run() {
         }
         let server = Server::start(&[]);
         let script = blocks.iter().map(|Block { place, text, .. }| {
-            format!("echo '# {place}'\nset -euo pipefail\n{text}\n[ ! -s \"$FAILURES\" ]\n")
+            // As pasted: without `set -e`.
+            format!("echo '# {place}'\n{text}\n[ ! -s \"$FAILURES\" ] || exit 1\n")
         });
         let mut script: String = script.collect();
         for (port, url) in [("3000", &server.url), ("8000", &server.dynamodb_url)] {
             script = script.replace(&format!("http://127.0.0.1:{port}"), url);
         }
-        let failure = bash("run", &script, &server.dynamodb_url);
+        let dynamodb = ("AWS_ENDPOINT_URL_DYNAMODB", &*server.dynamodb_url);
+        let failure = bash("run", &script, dynamodb);
         failure.map(|failure| format!("{}: {failure}", document.name))
     };
     let documents = documents();
@@ -213,7 +215,7 @@ fn commands_that_need_other_tools_have_valid_arguments() {
     for Block { place, info, text } in documents().iter().flat_map(Document::blocks) {
         if info.starts_with("sh needs=") {
             // The commands do nothing, so their exit codes mean nothing.
-            let failure = bash("check", &format!("{text}\ntrue"), "");
+            let failure = bash("check", &format!("{text}\ntrue"), ("FAIL_AT", "0"));
             failures.extend(failure.map(|failure| format!("{place}: {failure}\n{text}")));
             let is_script = |word: &&str| word.starts_with("ci/");
             let scripts = text.split_whitespace().filter(is_script);
@@ -226,4 +228,60 @@ fn commands_that_need_other_tools_have_valid_arguments() {
         }
     }
     assert_none(&failures);
+}
+
+/// Whether a command deletes or overwrites something, or lets requests in.
+fn is_destructive(command: &str) -> bool {
+    const ACTIONS: &[(&str, &[&str])] = &[
+        (
+            "workspacectl ",
+            &[
+                "edit", "enable", "erase", "remove", "restore", "revoke", "rotate",
+            ],
+        ),
+        ("sam ", &["delete", "deploy"]),
+        ("aws ", &["delete-", "put-", "restore-", "update-"]),
+    ];
+    let mut actions = ACTIONS.iter();
+    actions.any(|(program, words)| {
+        let begins = |word: &str| words.iter().any(|action| word.starts_with(action));
+        command.starts_with(program) && command.split_whitespace().any(begins)
+    })
+}
+
+/// The commands of a block of which the one with a number fails, if there are as many.
+fn commands(block: &Block, fail_at: usize) -> Vec<String> {
+    let script = format!("FAIL_AT={fail_at}\n{}\ntrue", block.text);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let failure = bash("fail", &script, ("COMMANDS", file.path().to_str().unwrap()));
+    assert_none(failure.as_slice());
+    let commands = fs::read_to_string(file).unwrap();
+    commands.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn nothing_destructive_follows_a_failure() {
+    let documents = documents();
+    let blocks = documents.iter().flat_map(Document::blocks);
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for block in blocks.filter(|block| block.info.starts_with("sh")) {
+        let all = commands(&block, 0);
+        if !all.iter().any(|command| is_destructive(command)) {
+            continue;
+        }
+        count += 1;
+        for number in 1..=all.len() {
+            let later = commands(&block, number).split_off(number);
+            if let Some(command) = later.iter().find(|command| is_destructive(command)) {
+                let failed = &all[number - 1];
+                failures.push(format!(
+                    "{}: after `{failed}` failed: `{command}`",
+                    block.place
+                ));
+            }
+        }
+    }
+    assert_none(&failures);
+    assert!(count > 10, "only {count} blocks are destructive");
 }

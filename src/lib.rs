@@ -1,6 +1,8 @@
-//! An HTTP API that records the configuration of an AI workspace in DynamoDB, such as an
-//! organization's chat models, its teams and their members, and bot voices. It runs as one AWS
-//! Lambda function. `openapi.yaml` is the contract with its clients.
+//! An HTTP API that records the configuration of an AI workspace in DynamoDB. An organization has
+//! projects, chat models, data stores and bots. A project has teams, whose members are users, and a
+//! logging instance. A bot has a voice (its audio settings).
+//!
+//! The API runs as one AWS Lambda function. `openapi.yaml` is the contract with its clients.
 //!
 //! # Components
 //!

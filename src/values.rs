@@ -79,37 +79,24 @@ impl<const MAX: usize> SingleLine<MAX> {
     }
 }
 
-/// Parses a name by the rules of the API. Returns the id that a new record with this name gets, and the
-/// name.
+/// Parses a new value of an attribute by the rules of the API. Returns it and, for a name from which ids
+/// are derived, the id that a new record with this name gets.
 ///
 /// # Errors
 /// The rules that the text violates, as the rest of a sentence.
-pub fn parse_name(text: &str) -> Result<(String, String), String> {
-    let name = NameWithId::parse(text).map_err(in_words)?;
-    Ok(name.into_id_and_name())
-}
-
-/// Parses a description by the rules of the API.
-///
-/// # Errors
-/// The rules that the text violates, as the rest of a sentence.
-pub fn parse_description(text: &str) -> Result<String, String> {
-    let description = Description::parse(text).map_err(in_words)?;
-    Ok(description.into_string())
-}
-
-/// Parses the name of a project by the rules of the API.
-///
-/// # Errors
-/// The rules that the text violates, as the rest of a sentence.
-pub fn parse_project_name(text: &str) -> Result<String, String> {
-    let name = DisplayName::parse(text).map_err(in_words)?;
-    Ok(name.into_string())
-}
-
-fn in_words(violations: Vec<Violation>) -> String {
-    let details = violations.into_iter().map(|violation| violation.detail);
-    Vec::from_iter(details).join(" and ")
+pub fn parse_attribute(name: &str, text: &str) -> Result<(String, Option<String>), String> {
+    let parsed = match name {
+        "team_name" | "data_store_name" => NameWithId::parse(text).map(|name| {
+            let (id, name) = name.into_id_and_name();
+            (name, Some(id))
+        }),
+        "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
+        _ => Description::parse(text).map(|description| (description.into_string(), None)),
+    };
+    parsed.map_err(|violations| {
+        let details = violations.into_iter().map(|violation| violation.detail);
+        Vec::from_iter(details).join(" and ")
+    })
 }
 
 /// A text without the white space around it: Unicode's White_Space and the byte order mark.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use workspace_management::{
     store::{Table, timestamp},
-    values::{parse_description, parse_name, parse_project_name},
+    values::parse_attribute,
 };
 use workspace_records::item::text;
 
@@ -82,69 +82,71 @@ struct Edit {
     /// What messages call it.
     noun: String,
     key: [String; 2],
-    /// The new values of attributes, the name first.
-    values: Vec<(&'static str, String)>,
-    /// The id that a new record with the new name gets. `None` if the name does not change.
-    id_of_name: Option<String>,
+    values: Vec<NewValue>,
+}
+
+/// A new value of an attribute.
+struct NewValue {
+    attribute: &'static str,
+    text: String,
+    /// The id that a new record gets if this is its name.
+    id: Option<String>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (table, noun, key, names, change) = match command {
+    let (table, noun, key, values) = match command {
         Command::Team {
             project: Project { org, project },
             team,
             change,
-        } => {
-            let noun = format!("the team {team}");
-            let names = ["team_name", "team_description"];
-            (
-                Table::TEAMS,
-                noun,
-                [format!("{org}#{project}"), team],
-                names,
-                change,
-            )
-        }
-        Command::DataStore { org, id, change } => {
-            let noun = format!("the data store {id}");
-            let names = ["data_store_name", "data_store_description"];
-            (Table::DATA_STORES, noun, [org.org, id], names, change)
-        }
+        } => (
+            Table::TEAMS,
+            format!("the team {team}"),
+            [format!("{org}#{project}"), team],
+            vec![
+                ("--name", "team_name", change.name),
+                ("--description", "team_description", change.description),
+            ],
+        ),
+        Command::DataStore { org, id, change } => (
+            Table::DATA_STORES,
+            format!("the data store {id}"),
+            [org.org, id],
+            vec![
+                ("--name", "data_store_name", change.name),
+                (
+                    "--description",
+                    "data_store_description",
+                    change.description,
+                ),
+            ],
+        ),
         Command::LoggingInstance {
             project: Project { org, project },
             project_name,
-        } => {
-            let name = parse_project_name(&project_name);
-            let name = name.map_err(|rule| UsageError(format!("--project-name {rule}")))?;
-            let edit = Edit {
-                table: Table::LOGGING_INSTANCES,
-                noun: format!("the logging instance of the project {project}"),
-                key: [org, project],
-                values: vec![("project_name", name)],
-                id_of_name: None,
-            };
-            return edit.run(session).await;
-        }
+        } => (
+            Table::LOGGING_INSTANCES,
+            format!("the logging instance of the project {project}"),
+            [org, project],
+            vec![("--project-name", "project_name", Some(project_name))],
+        ),
     };
-    let (mut values, mut id_of_name) = (Vec::new(), None);
-    if let Some(name) = change.name {
-        let (id, name) = parse_name(&name).map_err(|rule| UsageError(format!("--name {rule}")))?;
-        id_of_name = Some(id);
-        values.push((names[0], name));
-    }
-    if let Some(description) = change.description {
-        let description = parse_description(&description);
-        let description =
-            description.map_err(|rule| UsageError(format!("--description {rule}")))?;
-        values.push((names[1], description));
-    }
-    let edit = Edit {
+    let mut edit = Edit {
         table,
         noun,
         key,
-        values,
-        id_of_name,
+        values: Vec::new(),
     };
+    for (option, attribute, text) in values {
+        let Some(text) = text else { continue };
+        let parsed = parse_attribute(attribute, &text);
+        let (text, id) = parsed.map_err(|rules| UsageError(format!("{option} {rules}")))?;
+        edit.values.push(NewValue {
+            attribute,
+            text,
+            id,
+        });
+    }
     edit.run(session).await
 }
 
@@ -153,79 +155,37 @@ impl Edit {
         session.check_confirmation()?;
         let (deployment, operator) = session.start().await?;
         let noun = &self.noun;
-        let record = self.read(deployment).await?;
+        let record = get(deployment, self.table, &self.key).await?;
         let record = record.with_context(|| format!("{noun} does not exist"))?;
         if record.get("removing_id").is_some() {
             bail!("{noun} is being removed");
         }
         self.values
-            .retain(|(name, value)| text(&record, name) != value);
-        if !self.values.iter().any(|(name, _)| name.ends_with("_name")) {
-            self.id_of_name = None;
-        }
-        if self.values.is_empty() {
-            session.say(&format!("{noun} already has these values"));
-            return print_record(&record, &escape(&self.key[1]), session.json);
-        }
-        if let Some(id_of_name) = &self.id_of_name {
-            self.check_name_is_free(deployment, id_of_name).await?;
-        }
-        session.confirm(&self.describe(&record), &self.key[1])?;
-        let updated = match self.update(deployment, &operator, &record).await? {
-            Some(updated) => updated,
-            // An attempt whose response was lost can have changed it.
-            None => {
-                let own = |current: &Value| current["updated_request_id"] == operator.run_id;
-                let current = self.read(deployment).await?.filter(own);
-                current.with_context(|| {
-                    format!("{noun} has changed since it was read: run the command again")
-                })?
-            }
+            .retain(|new| text(&record, new.attribute) != new.text);
+        let (edited, done) = if self.values.is_empty() {
+            (record, "already has these values")
+        } else {
+            self.check_name_is_free(deployment).await?;
+            session.confirm(&self.describe(&record), &self.key[1])?;
+            let edited = self.update(deployment, operator, &record).await?;
+            (edited, "was changed")
         };
-        session.say(&format!("{noun} was changed"));
-        print_record(&updated, &escape(&self.key[1]), session.json)
+        session.say(&format!("{noun} {done}"));
+        print_record(&edited, &escape(&self.key[1]), session.json)
     }
 
-    async fn read(&self, deployment: &Deployment) -> Result<Option<Value>> {
-        get(deployment, self.table, &self.key).await
-    }
-
-    /// Updates the record as it was read. Returns its new attributes, or `None` if it has changed since.
-    async fn update(
-        &self,
-        deployment: &Deployment,
-        operator: &Operator,
-        record: &Value,
-    ) -> Result<Option<Value>> {
-        let now = timestamp(SystemTime::now());
-        let mut update = "SET updated_at = :updated_at, updated_by = :updated_by, \
-            updated_request_id = :updated_request_id"
-            .to_owned();
-        let mut values = vec![
-            (":updated_at", &*now),
-            (":updated_by", &*operator.name),
-            (":updated_request_id", &*operator.run_id),
-        ];
-        for (placeholder, (name, value)) in [":first", ":second"].into_iter().zip(&self.values) {
-            update += &format!(", {name} = {placeholder}");
-            values.push((placeholder, value));
-        }
-        // The update would create a missing record without the first part.
-        let exists = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
-        let key = self.key.each_ref().map(String::as_str);
-        let condition = Condition::new(self.table, &key).and(exists, &[]);
-        let condition = condition.and_unchanged(record, &WRITE);
-        condition.update(deployment, &update, &values).await
-    }
-
-    /// Fails if another record has the new name, or the id that the name gives.
-    async fn check_name_is_free(&self, deployment: &Deployment, id_of_name: &str) -> Result<()> {
+    /// Fails if a different record has the new name, or the id of the new name.
+    async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
+        let mut values = self.values.iter();
+        let Some(name) = values.find(|new| new.id.is_some()) else {
+            return Ok(());
+        };
         let scope = Scope::partition(self.table.primary_key[0], &self.key[0]);
         let records = Query::new(self.table, scope).run(deployment).await?.records;
-        let (name, value) = &self.values[0];
         for record in &records {
             let id = text(record, self.table.primary_key[1]);
-            if id != self.key[1] && (text(record, name) == value || id == id_of_name) {
+            let has_name = text(record, name.attribute) == name.text;
+            if id != self.key[1] && (has_name || Some(id) == name.id.as_deref()) {
                 bail!(
                     "{id} has this name already, or the id that the name gives: choose another name"
                 );
@@ -236,17 +196,62 @@ impl Edit {
 
     /// What changes, and what clients get then.
     fn describe(&self, record: &Value) -> String {
-        let changes = self.values.iter().map(|(name, value)| {
-            let before = text(record, name);
-            format!("{name} changes from \"{before}\" to \"{value}\"")
-        });
+        let changes = self.values.iter().map(
+            |NewValue {
+                 attribute,
+                 text: new,
+                 ..
+             }| {
+                let old = text(record, attribute);
+                format!("{attribute} changes from \"{old}\" to \"{new}\"")
+            },
+        );
         let (noun, changes) = (&self.noun, Vec::from_iter(changes).join(", and "));
-        let new = match &self.id_of_name {
-            Some(id) if *id != self.key[1] => {
+        let mut ids = self.values.iter().filter_map(|new| new.id.as_ref());
+        let new = match ids.find(|id| **id != self.key[1]) {
+            Some(id) => {
                 format!(", and a request with the new name creates a record with the id {id}")
             }
-            _ => String::new(),
+            None => String::new(),
         };
         format!("{noun}: {changes}. A repeated request with the old values then gets a 409{new}.")
+    }
+
+    /// Updates the record as it was read. Returns its new attributes.
+    async fn update(
+        &self,
+        deployment: &Deployment,
+        operator: Operator,
+        record: &Value,
+    ) -> Result<Value> {
+        let now = timestamp(SystemTime::now());
+        let mut update =
+            "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
+        let mut values = vec![
+            (":at", &*now),
+            (":by", &*operator.name),
+            (":run", &*operator.run_id),
+        ];
+        for (placeholder, new) in [":first", ":second"].into_iter().zip(&self.values) {
+            update += &format!(", {} = {placeholder}", new.attribute);
+            values.push((placeholder, &*new.text));
+        }
+        // The update would create a missing record without the first part.
+        let exists = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
+        let key = self.key.each_ref().map(String::as_str);
+        let condition = Condition::new(self.table, &key).and(exists, &[]);
+        let condition = condition.and_unchanged(record, &WRITE);
+        if let Some(updated) = condition.update(deployment, &update, &values).await? {
+            return Ok(updated);
+        }
+        // An attempt whose response was lost can have changed it.
+        let current = get(deployment, self.table, &self.key).await?;
+        let own = current.filter(|current| current["updated_request_id"] == operator.run_id);
+        own.with_context(|| {
+            format!(
+                "{} has changed since it was read: run the command again",
+                self.noun
+            )
+        })
     }
 }

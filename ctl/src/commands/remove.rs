@@ -4,7 +4,7 @@ pub mod all_teams;
 mod single;
 pub mod team;
 
-use std::{collections::HashSet, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
@@ -140,8 +140,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             mut teams,
             wait,
         } => {
-            let mut seen = HashSet::new();
-            teams.retain(|team| seen.insert(team.clone()));
+            teams.sort();
+            teams.dedup();
             let project = format!("{org}#{project}");
             return team::run(&project, &teams, wait, export, session).await;
         }

@@ -108,6 +108,25 @@ fn each_removal_is_undone_from_its_file() {
 }
 
 #[test]
+fn a_second_undo_revives_no_one_who_left_after_the_first() {
+    let server = Server::with_records();
+    let (folder, _) = new_file();
+    for name in ["first", "second"] {
+        let file = folder.path().join(name);
+        let team = "--org acme --project apollo research-team --wait 0 --yes";
+        server.run(&format!("remove team {team} --export {}", file.display()));
+        server.run(&format!("restore --from {}", file.display()));
+        let leaver = "--org acme --project apollo --team research-team ada";
+        if name == "first" {
+            server.run(&format!("remove member {leaver}"));
+        }
+    }
+    let members = server.records("list members --org acme");
+    assert!(members.iter().all(|member| member["user_id"] != "ada"));
+    assert!(!members.is_empty());
+}
+
+#[test]
 fn nothing_changes_if_the_export_cannot_be_written_or_nothing_is_found() {
     let server = Server::with_records();
     let (folder, file) = new_file();

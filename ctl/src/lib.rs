@@ -25,7 +25,10 @@ use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    commands::{doctor, edit, keys, list, orgs, remove, restore},
+    commands::{
+        doctor::{self, OnlyWarnings},
+        edit, keys, list, orgs, remove, restore,
+    },
     deployment::Deployment,
     errors::RequestError,
     session::Session,
@@ -58,8 +61,9 @@ Data is printed to standard output, everything else to standard error.
 
 Exit codes:
   0  success
-  1  failure, or `doctor` found a problem
+  1  failure, or a check of `doctor` failed
   2  invalid command line
+  3  `doctor --strict` found only warnings
 
 Examples:
   workspacectl orgs create globex
@@ -123,7 +127,11 @@ pub async fn run() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     report(&error, &session);
-    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+    ExitCode::from(match error {
+        _ if error.is::<UsageError>() => 2,
+        _ if error.is::<OnlyWarnings>() => 3,
+        _ => 1,
+    })
 }
 
 /// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument

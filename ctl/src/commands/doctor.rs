@@ -1,22 +1,32 @@
-//! `doctor`: checks a deployment without changing it.
+//! `doctor`: checks a deployment. It writes only with an API key, and then always the same records.
 
 mod api;
 mod stack;
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
 use serde_json::{Value, json};
-use workspace_management::store::Table;
-use workspace_records::{local, tables::Declaration};
+use workspace_management::{
+    api_key::ApiKey, config::variable, operations::Operation, store::Table,
+};
+use workspace_records::{item::text, local, tables::Declaration};
 
+use self::api::Api;
 use crate::{
-    commands::keys::{expires_within, to_display},
+    commands::{
+        keys::{expires_within, to_display},
+        orgs::organization::{Organization, State},
+    },
     deployment::Deployment,
     errors::{self, Response as _},
     output::print_records,
-    query::{Query, Scope},
+    query::{Query, Scope, get},
     session::Session,
     text::{counted, humanize},
     usage::UsageError,
@@ -26,8 +36,11 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl doctor
   workspacectl --stack workspace-management doctor
-  workspacectl --stack workspace-management-prod doctor --strict
+  workspacectl --stack workspace-management-prod doctor --strict --key-file doctor.key
   workspacectl doctor --url https://api.example.com --json";
+
+/// The environment variable with the API key.
+const KEY_VARIABLE: &str = "WORKSPACECTL_DOCTOR_KEY";
 
 /// The time before the end of a key at which its replacement becomes urgent.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
@@ -39,10 +52,23 @@ pub(crate) struct Options {
     /// its default address]
     #[arg(long)]
     url: Option<String>,
-    /// Fail for warnings and skipped checks too
+    /// Fail for skipped checks too, and exit with 3 for warnings
     #[arg(long)]
     strict: bool,
+    /// Also send a request for each operation with the API key in this file or in
+    /// WORKSPACECTL_DOCTOR_KEY. The organization of the key gets a few records
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// How long to repeat requests to the API after a 429, a 5xx or no response [default: 60, and 0 on a
+    /// local service]
+    #[arg(long, value_name = "SECONDS")]
+    retry: Option<u64>,
 }
+
+/// With `--strict`, only warnings remain. The process exits with 3.
+#[derive(Debug, thiserror::Error)]
+#[error("no check failed, but there are warnings")]
+pub(crate) struct OnlyWarnings;
 
 /// The result of a check, with what to show.
 enum Outcome {
@@ -79,7 +105,6 @@ impl Outcome {
         match self {
             Self::Failed(error) => Some(error),
             Self::Skipped(error) if strict => Some(error.context("was skipped")),
-            Self::Warning(detail) if strict => Some(anyhow!(detail)),
             Self::Ok(_) | Self::Warning(_) | Self::Skipped(_) => None,
         }
     }
@@ -87,6 +112,7 @@ impl Outcome {
 
 /// Checks the tables and the API, and prints a line for each.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    let key = api_key(options.key_file)?;
     let deployment = session.deployment().await?;
     let mut url = options.url;
     if let (None, Some(endpoint)) = (&url, &deployment.local_endpoint) {
@@ -116,23 +142,37 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             Err(error) => checks.push(("stack".to_owned(), Outcome::Failed(error))),
         }
     }
-    checks.push(match url {
-        Some(url) => (format!("API {url}"), api::check(&url).await.into()),
+    match url {
+        Some(url) => {
+            let default = if deployment.is_on_aws() { 60 } else { 0 };
+            let retries = Duration::from_secs(options.retry.unwrap_or(default));
+            let api = Api::new(&url, retries);
+            checks.push((format!("API {url}"), api.check_reads().await.into()));
+            if let Some(key) = &key {
+                checks.extend(check_writes(&api, key, deployment).await);
+            }
+        }
         None => {
             let error = anyhow!("its URL is unknown: name it with --url");
             let outcome = match deployment.stack {
                 Some(_) => Outcome::Failed(error),
                 None => Outcome::Skipped(error),
             };
-            ("API".to_owned(), outcome)
+            checks.push(("API".to_owned(), outcome));
         }
-    });
+    }
+    if key.is_none() {
+        eprintln!(
+            "the API was not asked to write: for that, give an API key with --key-file or {KEY_VARIABLE}"
+        );
+    }
     checks.push(("API keys".to_owned(), check_keys(deployment).await));
     let rows: Vec<_> = checks
         .iter()
         .map(|(check, outcome)| outcome.row(check))
         .collect();
     print_records(&rows, &["status", "check", "detail"], session)?;
+    let has_warnings = rows.iter().any(|row| row["status"] == "warning");
     let failures = checks.into_iter().filter_map(|(check, outcome)| {
         let error = outcome.failure(options.strict)?;
         Some(error.context(check))
@@ -140,9 +180,42 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let failures: Vec<_> = failures.collect();
     let count = failures.len();
     match failures.into_iter().next() {
-        None => Ok(()),
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
+        None if options.strict && has_warnings => Err(OnlyWarnings.into()),
+        None => Ok(()),
     }
+}
+
+/// Reads the API key with which the API is asked to write, if there is one.
+fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
+    let Some(file) = file else {
+        return Ok(variable(KEY_VARIABLE));
+    };
+    let text = fs::read_to_string(&file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(Some(text.trim().to_owned()))
+}
+
+/// Checks that each operation writes, in the organization of an API key.
+async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Vec<(String, Outcome)> {
+    let org = match organization_of(key, deployment).await {
+        Ok(org) => org,
+        Err(error) => return vec![("API writes".to_owned(), Outcome::Failed(error))],
+    };
+    let mut checks = Vec::new();
+    for operation in Operation::ALL {
+        let written = api.check_writes(*operation, &org, key).await;
+        checks.push((format!("API {}", operation.name()), written.into()));
+    }
+    checks
+}
+
+async fn organization_of(key: &str, deployment: &Deployment) -> Result<String> {
+    let key =
+        ApiKey::parse(key).context("the API key is malformed: use what `keys create` printed")?;
+    let record = get(deployment, Table::KEYS, &[key.id]).await?;
+    let record = record.with_context(|| format!("there is no key {}", key.id))?;
+    Ok(text(&record, "org_id").to_owned())
 }
 
 /// The URL of the API of a local service, from that of its DynamoDB.
@@ -161,21 +234,33 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
 /// Warns about API keys that expire soon and have no replacement. The identity that runs `doctor` may
 /// be unable to read keys.
 async fn check_keys(deployment: &Deployment) -> Outcome {
-    let query = Query::new(Table::KEYS, Scope::All);
-    let keys = match query.run(deployment).await {
-        Ok(keys) => keys.records.into_iter().map(to_display),
-        Err(error) => return Outcome::Skipped(error),
-    };
-    let now = SystemTime::now();
-    let is_urgent = |key: &Value| expires_within(key, SOON, now) && key["replaced_at"].is_null();
-    let count = keys.filter(is_urgent).count();
     let time = humanize(SOON);
-    match count {
-        0 => Outcome::Ok(format!("none expires within {time} without a replacement")),
-        _ => Outcome::Warning(format!(
+    match expiring_keys(deployment).await {
+        Err(error) => Outcome::Skipped(error),
+        Ok(0) => Outcome::Ok(format!("none expires within {time} without a replacement")),
+        Ok(count) => Outcome::Warning(format!(
             "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring 14d`"
         )),
     }
+}
+
+/// Counts the API keys of enabled organizations that expire soon and have no replacement. Does not count
+/// keys that were issued for a shorter time, which are meant to end.
+async fn expiring_keys(deployment: &Deployment) -> Result<usize> {
+    let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
+    let now = SystemTime::now();
+    let mut count = 0;
+    for key in keys.records.into_iter().map(to_display) {
+        let is_short = key["issued_for"]
+            .as_u64()
+            .is_some_and(|time| time <= SOON.as_secs());
+        if is_short || !key["replaced_at"].is_null() || !expires_within(&key, SOON, now) {
+            continue;
+        }
+        let organization = Organization::get(deployment, text(&key, "org_id")).await?;
+        count += usize::from(organization.is_some_and(|it| it.state() == State::Enabled));
+    }
+    Ok(count)
 }
 
 /// Checks that a table matches the template.

@@ -1,15 +1,22 @@
 //! `doctor`.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use axum::{Router, http::StatusCode};
 use serde_json::{Value, json};
-use test_support::fixtures::key_record;
+use test_support::{
+    fixtures::{self, key_record},
+    key_id, unique_key,
+};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::store::Table;
+use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
-    AWS, assert_usage_error, network::Network, on_stack, server::Server, unused_url, workspacectl,
+    AWS, assert_usage_error, network::Network, new_file, on_stack, server::Server, unused_url,
+    workspacectl,
 };
 
 /// Runs `doctor` on the stack of a network. Returns its exit code and its rows.
@@ -40,8 +47,26 @@ fn assert_all_pass(checks: &[Value]) {
 #[test]
 fn a_stack_passes_every_check() {
     let network = Network::with_api();
-    let replaced = expiring_key(Some("2026-01-01T00:00:00.000Z"));
-    network.dynamodb.put(Table::KEYS, replaced);
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(Table::ORGANIZATIONS, fixtures::organization("acme"));
+    put(
+        Table::ORGANIZATIONS,
+        fixtures::disabled_organization("globex"),
+    );
+    for (id, attribute, value) in [
+        (
+            "replaced0001",
+            "replaced_at",
+            json!("2026-01-01T00:00:00.000Z"),
+        ),
+        ("for7days0001", "issued_for", json!(7 * 86_400)),
+        ("disabled0001", "org_id", json!("globex")),
+    ] {
+        let mut key = expiring_key();
+        key["key_id"] = json!(id);
+        key[attribute] = value;
+        put(Table::KEYS, key);
+    }
 
     let (code, checks) = check_stack(&network, "--strict");
 
@@ -63,7 +88,9 @@ fn a_local_service_passes_every_check() {
     find(&checks, &format!("API {}", server.url));
     let notes = String::from_utf8(output.stderr).unwrap();
     let dynamodb = &server.dynamodb_url;
-    assert_eq!(notes, format!("checking local DynamoDB at {dynamodb}\n"));
+    let reads_only = "the API was not asked to write: for that, give an API key";
+    let expected = format!("checking local DynamoDB at {dynamodb}\n{reads_only}");
+    assert!(notes.starts_with(&expected), "{notes}");
 
     // The API at the default address is another one's.
     let error =
@@ -145,14 +172,17 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
             network.stack.subscriptions = vec!["PendingConfirmation"];
         }),
         ("API keys", "warning", "1 without a", |network| {
-            network.dynamodb.put(Table::KEYS, expiring_key(None));
+            let acme = fixtures::organization("acme");
+            network.dynamodb.put(Table::ORGANIZATIONS, acme);
+            network.dynamodb.put(Table::KEYS, expiring_key());
         }),
     ];
     for (check, expected, text, change) in rows {
         let mut network = Network::with_api();
         change(&mut network);
         let is_failure = i32::from(expected == "failed");
-        for (options, expected_code) in [("", is_failure), ("--strict", 1)] {
+        let strict = if expected == "failed" { 1 } else { 3 };
+        for (options, expected_code) in [("", is_failure), ("--strict", strict)] {
             let (code, checks) = check_stack(&network, options);
             let (status, detail) = find(&checks, check);
             let result = (status, code);
@@ -165,12 +195,80 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
 }
 
 /// An API key that expires soon.
-fn expiring_key(replaced_at: Option<&str>) -> Value {
+fn expiring_key() -> Value {
     let end = SystemTime::now() + Duration::from_secs(13 * 86_400);
     let mut key = json!(key_record(DEMO_KEY, "acme", "ci"));
     key["expires_at"] = json!(humantime::format_rfc3339_seconds(end).to_string());
-    key["replaced_at"] = json!(replaced_at);
     key
+}
+
+/// The checks that are not ok, after a run with an API key of the organization `doctor`.
+fn problems_with_key(network: &Network) -> Vec<Value> {
+    let url = network.listen(|_, _| true);
+    let mut doctor = on_stack(&url, "doctor --json --retry 0");
+    let output = doctor.env("WORKSPACECTL_DOCTOR_KEY", DEMO_KEY).output();
+    let mut checks: Vec<Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(checks.len(), Table::ALL.len() + 5 + Operation::ALL.len());
+    checks.retain(|check| check["status"] != "ok");
+    checks
+}
+
+#[test]
+fn with_a_key_each_operation_writes_and_a_write_that_is_denied_is_named() {
+    let mut network = Network::with_api();
+    let put = |table, record| network.dynamodb.put(table, record);
+    put(Table::ORGANIZATIONS, fixtures::organization("doctor"));
+    let mut key = json!(key_record(DEMO_KEY, "doctor", "doctor"));
+    key["org_request_id"] = fixtures::organization("doctor")["request_id"].clone();
+    put(Table::KEYS, key);
+
+    let records = |network: &Network| {
+        let tables = Table::ALL.iter();
+        let records = tables.map(|table| network.dynamodb.records(*table));
+        records.collect::<Vec<_>>()
+    };
+    assert_eq!(problems_with_key(&network), [] as [Value; 0]);
+    let stored = records(&network);
+    assert!(stored.iter().all(|records| records.len() == 1));
+    assert_eq!(problems_with_key(&network), [] as [Value; 0]);
+    assert_eq!(records(&network), stored);
+
+    for table in &Table::ALL[2..] {
+        let is_allowed = |action: &str, body: &str| {
+            action == "dynamodb:BatchGetItem" || !body.contains(table.logical_id)
+        };
+        let dynamodb = network.listen(is_allowed);
+        let url = network.serve_api(&dynamodb);
+        network.stack.outputs.insert("ApiUrl", url);
+        let problems = problems_with_key(&network);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let detail = problems[0]["detail"].as_str().unwrap();
+        let expected = format!("lacks a permission on {}", table.logical_id);
+        assert!(detail.contains(&expected), "{detail}");
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_named_and_never_printed() {
+    let server = Server::start();
+    let (_folder, file) = new_file();
+    fs::write(&file, "wsk_mistyped").unwrap();
+    let line = format!("doctor --url {} --key-file {file}", server.url);
+    let run = || {
+        let output = server.output(&line);
+        let text = [output.stdout, output.stderr].concat();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(text).unwrap()
+    };
+    assert!(run().contains("the API key is malformed: use what"));
+    let unknown = unique_key();
+    fs::write(&file, format!("{unknown}\n")).unwrap();
+    let text = run();
+    assert!(
+        text.contains(&format!("there is no key {}", key_id(&unknown))),
+        "{text}"
+    );
+    assert!(!text.contains(&unknown), "{text}");
 }
 
 /// `permissions.rs` tests that it is not a failure without `--strict`.

@@ -108,7 +108,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
             }
             // SNS calls it `AuthorizationError`.
             "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
-                "Your AWS identity lacks a permission. ctl/permissions.json has those for reading and for operating."
+                "Your AWS identity lacks a permission. deploy/operators.yaml has policies for reading and for operating."
             }
             _ => return None,
         },

@@ -1,11 +1,11 @@
-//! `ctl/permissions.json` has two policies: one that reads, and one that operates. Together they contain
-//! exactly the permissions that the commands need.
+//! `deploy/operators.yaml` has two policies: one that reads, and one that operates. The statements that
+//! begin with `Workspacectl` contain exactly the permissions that the commands need.
 //!
 //! The commands run with `--stack`, as on AWS. The network records the permissions that their
 //! requests need, and denies what the policies lack.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs::{self, OpenOptions},
     sync::{
         atomic::{AtomicUsize, Ordering},
@@ -96,14 +96,41 @@ const OPERATIONS: &[(&str, State)] = &[
 
 /// A policy: permissions such as `dynamodb:GetItem TABLES`.
 fn policy(name: &str) -> BTreeSet<String> {
-    type File = BTreeMap<String, BTreeMap<String, Vec<String>>>;
-    let file: File = serde_json::from_str(include_str!("../../permissions.json")).unwrap();
-    let actions = file[name].iter();
-    let permissions = actions.flat_map(|(action, resources)| {
-        let resources = resources.iter();
-        resources.map(move |resource| format!("{action} {resource}"))
-    });
-    permissions.collect()
+    let template = include_str!("../../../deploy/operators.yaml")
+        .replace("!Sub ", "")
+        .replace("!Ref ", "");
+    let template: Value = yaml_serde::from_str(&template).unwrap();
+    let policy = &template["Resources"][name]["Properties"]["PolicyDocument"];
+    let mut permissions = BTreeSet::new();
+    for statement in policy["Statement"].as_array().unwrap() {
+        if !statement["Sid"]
+            .as_str()
+            .unwrap()
+            .starts_with("Workspacectl")
+        {
+            continue;
+        }
+        let resource = match statement["Resource"]
+            .as_str()
+            .unwrap()
+            .rsplit_once(':')
+            .unwrap()
+            .1
+        {
+            "stack/${OperatedStack}/*" => "STACK",
+            "table/${OperatedStack}-*" => "TABLES",
+            "table/${OperatedStack}-*/index/*" => "INDEXES",
+            "${OperatedStack}-Function-*" => "Function",
+            "${OperatedStack}-AlarmTopic-*" => "AlarmTopic",
+            other => panic!("{other}"),
+        };
+        let actions = &statement["Action"];
+        let one = std::slice::from_ref(actions);
+        for action in actions.as_array().map_or(one, Vec::as_slice) {
+            permissions.insert(format!("{} {resource}", action.as_str().unwrap()));
+        }
+    }
+    permissions
 }
 
 /// The permission of a policy that includes one that a request needs, such as `dynamodb:GetItem
@@ -115,7 +142,9 @@ fn granting<'a>(policy: &'a BTreeSet<String>, needed: &str) -> Option<&'a String
         false => "TABLES",
     };
     let mut tables = Table::ALL.iter();
-    let is_table = tables.any(|table| resource.starts_with(table.logical_id));
+    // The name of a restored table begins with that of the stack too.
+    let is_table =
+        resource == "SOURCE_TABLE" || tables.any(|table| resource.starts_with(table.logical_id));
     let of_group = || policy.get(&format!("{action} {group}"));
     let exact = policy.get(needed);
     exact.or_else(|| of_group().filter(|_| is_table))
@@ -142,7 +171,7 @@ fn every_command_is_in_a_policy() {
 #[test]
 fn the_policies_have_exactly_the_permissions_that_commands_need() {
     let network = Network::with_api();
-    let (read, operate) = (policy("read"), policy("operate"));
+    let (read, operate) = (policy("Read"), policy("Operate"));
     let both: BTreeSet<_> = read.union(&operate).cloned().collect();
     let mut used = BTreeSet::new();
     for (line, state) in READS {
@@ -172,7 +201,7 @@ fn check(network: &Network, line: &str, state: State, policy: &BTreeSet<String>)
 #[test]
 fn a_missing_permission_is_an_error_with_a_hint() {
     let network = Network::with_api();
-    let read = policy("read");
+    let read = policy("Read");
     for (line, state) in OPERATIONS {
         let (code, text, _) = run(&network, line, *state, read.clone());
         let has_hint = text.contains("hint: Your AWS identity lacks a permission.");

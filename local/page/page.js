@@ -1,10 +1,7 @@
-"use strict";
-
 const POLL_MILLISECONDS = 1200;
+const TIMEOUT_MILLISECONDS = 30_000;
 const MAX_TABLE_ROWS = 500;
 const AUDIT = ["created_at", "created_by", "updated_at", "updated_by"];
-const PARTS = { org_id: "organization", project_id: "project", team_id: "team" };
-const SHOWN_HEADERS = ["x-resource-id", "x-resource-state", "x-request-id", "retry-after", "www-authenticate"];
 
 const demo = document.querySelector("meta[name=demo]").dataset;
 // What the reader has entered, for all operations: parameters by name, and bodies by operation.
@@ -12,12 +9,11 @@ const entered = { parameters: { key: demo.key }, bodies: {} };
 // The last outcome of each operation.
 const outcomes = {};
 let contract, operations, current;
-let language = "curl";
+let tab = "Response";
 
 const byId = (id) => document.getElementById(id);
 const words = (name) => name.replaceAll(/[_-]/g, " ");
 const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-const uncapitalized = (text) => text.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 // Text is always inserted as text nodes, because it can come from records.
@@ -34,11 +30,20 @@ function prose(text = "") {
   return text.trim().split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part));
 }
 
-async function getJson(path) {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(await response.text());
-  return response.json();
+// Text that has a direction of its own, so that it cannot change the order of what follows.
+const isolated = (text) => element("bdi", {}, text);
+
+// For screen readers; the page shows it below the panel.
+const announce = (text) => (byId("announcement").textContent = text);
+
+async function getText(path) {
+  const response = await fetch(path, { signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  return text;
 }
+
+const getJson = async (path) => JSON.parse(await getText(path));
 
 // ---- The contract
 
@@ -83,9 +88,6 @@ function format(value, vocabulary = JSON_WORDS, indent = "") {
   return `${open}\n${entries.map((entry) => inner + entry).join(",\n")}\n${indent}${close}`;
 }
 
-// The text of an attribute. Other programs can store any type.
-const textOf = (value = "") => (typeof value === "string" ? value : format(value));
-
 function parse(text) {
   try {
     return { value: JSON.parse(text) };
@@ -106,7 +108,8 @@ function pathOf(operation) {
 }
 
 function headersOf(operation) {
-  const { key } = entered.parameters;
+  // Pasted keys can have the scheme.
+  const key = entered.parameters.key.trim().replace(/^bearer\s+/i, "");
   return [
     ["Authorization", key && `Bearer ${key}`],
     ["Content-Type", "application/json"],
@@ -122,11 +125,12 @@ const headerLines = (headers, indent) =>
   headers.map((pair) => `${indent}${pair.map(quote).join(": ")},`).join("\n");
 
 const SAMPLES = {
-  curl: (method, url, headers, body) =>
+  // The body as it was entered, because JavaScript rounds numbers and drops repeated fields.
+  curl: (method, url, headers, body, text) =>
     [
       `curl -i ${shell(url)}`,
       ...headers.map((pair) => `-H ${shell(pair.join(": "))}`),
-      `-d ${shell(format(body))}`,
+      `-d ${shell(text)}`,
     ].join(" \\\n  "),
   Python: (method, url, headers, body) => `import json
 import urllib.error
@@ -146,9 +150,7 @@ try:
         print(response.status, response.headers["x-request-id"])
 except urllib.error.HTTPError as error:
     print(error.code, error.read().decode())`,
-  // A literal with the member __proto__ would set its prototype.
-  TypeScript: (method, url, headers, body) => `const body = ${format(body).replaceAll(
-    '"__proto__":', '["__proto__"]:')};
+  TypeScript: (method, url, headers, body) => `const body = ${format(body)};
 const response = await fetch(${quote(url)}, {
   method: ${quote(method)},
   headers: {
@@ -160,52 +162,64 @@ console.log(response.status, response.headers.get("x-request-id"), await respons
 export {};`,
 };
 
-function showSample() {
+// Shows the selected tab: the response, or a sample of the request.
+function showTab() {
   const { value, error } = parse(bodyOf(current));
   const url = location.origin + pathOf(current);
-  byId("sample").textContent = error
+  const isResponse = tab === "Response";
+  byId("response").hidden = !isResponse;
+  byId("sample").hidden = isResponse;
+  byId("url").textContent = `${current.method} ${url}`;
+  byId("sample").textContent = error || isResponse
     ? "The body is not JSON."
-    : SAMPLES[language](current.method, url, headersOf(current), value);
-  byId("sample").setAttribute("aria-labelledby", `language-${language}`);
-  byId("copy").disabled = Boolean(error);
-  for (const tab of byId("languages").children) {
-    const isSelected = tab.textContent === language;
-    tab.setAttribute("aria-selected", isSelected);
-    tab.tabIndex = isSelected ? 0 : -1;
+    : SAMPLES[tab](current.method, url, headersOf(current), value, bodyOf(current));
+  byId("copy").disabled = isResponse ? !outcomes[current.id]?.response : Boolean(error);
+  byId("panel").setAttribute("aria-labelledby", `tab-${tab}`);
+  for (const one of byId("tabs").children) {
+    const isSelected = one.textContent === tab;
+    one.setAttribute("aria-selected", isSelected);
+    one.tabIndex = isSelected ? 0 : -1;
   }
 }
 
-function showLanguages() {
-  const names = Object.keys(SAMPLES);
+function showTabs() {
+  const names = ["Response", ...Object.keys(SAMPLES)];
   const select = (index) => {
-    language = names[(index + names.length) % names.length];
-    showSample();
-    byId(`language-${language}`).focus();
+    tab = names.at(index % names.length);
+    showTab();
+    byId(`tab-${tab}`).focus();
   };
   const tabs = names.map((name, index) => {
-    const attributes = { id: `language-${name}`, role: "tab", "aria-controls": "sample" };
-    const tab = element("button", attributes, name);
-    tab.onclick = () => select(index);
-    tab.onkeydown = ({ key }) => {
-      if (key === "ArrowRight") select(index + 1);
-      if (key === "ArrowLeft") select(index - 1);
+    const attributes = { id: `tab-${name}`, role: "tab", "aria-controls": "panel" };
+    const one = element("button", attributes, name);
+    const keys = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: -1 };
+    one.onclick = () => select(index);
+    one.onkeydown = (event) => {
+      if (!(event.key in keys)) return;
+      event.preventDefault();
+      select(keys[event.key]);
     };
-    return tab;
+    return one;
   });
-  byId("languages").replaceChildren(...tabs);
+  byId("tabs").replaceChildren(...tabs);
 }
 
-async function copySample() {
-  const button = byId("copy");
+async function copy(text, source) {
   try {
-    await navigator.clipboard.writeText(byId("sample").textContent);
-    button.textContent = "Copied";
+    await navigator.clipboard.writeText(text);
+    announce("Copied");
   } catch {
     // Without HTTPS, a browser allows this only for addresses of this machine.
-    getSelection().selectAllChildren(byId("sample"));
-    button.textContent = "Press Ctrl+C";
+    getSelection().selectAllChildren(source);
+    announce("Selected: press Ctrl+C");
   }
-  setTimeout(() => (button.textContent = "Copy"), 2000);
+}
+
+function copyTab() {
+  if (tab !== "Response") return copy(byId("sample").textContent, byId("sample"));
+  const { status, headers, text } = outcomes[current.id].response;
+  const lines = [...headers].map((pair) => pair.join(": "));
+  return copy([`HTTP ${status}`, ...lines, "", text].join("\n"), byId("received"));
 }
 
 // ---- What an operation needs
@@ -214,25 +228,44 @@ function field(name, value, note, description) {
   const id = `field-${name}`;
   const input = element("input", {
     id, value, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
-    "aria-describedby": `${id}-hint`,
+    "aria-describedby": `${id}-error ${id}-hint`,
   });
   input.oninput = () => {
     entered.parameters[name] = input.value;
-    showSample();
+    edited(id);
   };
   const label = name === "key" ? "API key" : name;
-  return element("div", { class: note ? "field wide" : "field" },
+  return element("div", {},
     element("label", { for: id }, label, " ", element("small", {}, note)), input,
-    element("p", { id: `${id}-hint` }, prose(description)));
+    element("p", { id: `${id}-error`, class: "error" }),
+    element("p", { id: `${id}-hint`, class: "hint" }, prose(description)));
+}
+
+// Ties an error to a field, or removes it.
+function mark(id, error = "") {
+  byId(id)?.setAttribute("aria-invalid", Boolean(error));
+  if (byId(`${id}-error`)) byId(`${id}-error`).textContent = error;
+}
+
+// The response belongs to the request as it was before a field was edited.
+function edited(id) {
+  mark(id);
+  if (outcomes[current.id]) outcomes[current.id].isOld = true;
+  showOutcome();
 }
 
 function showForm() {
   const { description } = contract.components.securitySchemes.key;
   const note = current.isOpen ? "optional, sent as Authorization" : "sent as Authorization";
+  const fields = (parameters, hint) => parameters.map((one) =>
+    field(one.name, valueOf(one), hint, one.description));
   byId("fields").replaceChildren(
-    field("key", entered.parameters.key, note, description),
-    ...current.parameters.map((one) =>
-      field(one.name, valueOf(one), isHeader(one) ? "optional header" : "", one.description)));
+    ...fields(current.parameters.filter((one) => !isHeader(one)), ""));
+  byId("header-fields").replaceChildren(field("key", entered.parameters.key, note, description),
+    ...fields(current.parameters.filter(isHeader), "optional"));
+  const isDemo = entered.parameters.key === demo.key;
+  byId("key-note").textContent = isDemo ? "with the public demo key of acme" : "";
+  byId("headers").open = !isDemo;
   byId("body").value = bodyOf(current);
   showBody();
 }
@@ -241,8 +274,8 @@ function showBody() {
   const text = byId("body").value;
   byId("body").rows = Math.min(Math.max(text.split("\n").length, 3), 14);
   const { error } = parse(text);
-  byId("hint").textContent = error ? `Not JSON: ${error}` : "";
-  showSample();
+  mark("body", error && `Not JSON: ${error}`);
+  showTab();
 }
 
 function reset() {
@@ -250,6 +283,8 @@ function reset() {
   delete entered.bodies[current.id];
   entered.parameters.key = demo.key;
   showForm();
+  edited("body");
+  announce("The example is restored");
 }
 
 function schemaRows(schema, prefix = "") {
@@ -279,33 +314,52 @@ function headRow(names) {
   return element("thead", {}, element("tr", {}, cells));
 }
 
+// An example of a problem, in the words of the operation: operations share responses in the contract.
+function adapt(example) {
+  const ids = current.parameters.filter((one) => !isHeader(one)).map((one) => one.name);
+  const own = format(example).replaceAll(/(?<=not allowed to call )`\w+`/g, `\`${current.id}\``);
+  return JSON.parse(ids.includes("org_id") ? own : own.replaceAll("org_id", ids[0]));
+}
+
 function errorRows([status, reference]) {
   const { description, content = {} } = resolve(reference);
   const examples = Object.values(content).flatMap((one) => Object.values(one.examples));
   return examples.map(({ value }) => {
-    const { code, reason, detail, message } = value;
+    const example = adapt(value);
+    const { code, reason, detail, message } = example;
     const cause = code ? element("code", {}, code) : "from API Gateway";
     return element("tr", {},
       element("th", { scope: "row" }, status),
       element("td", {}, cause, reason ? element("small", {}, reason) : ""),
       element("td", {}, element("details", {}, element("summary", {}, prose(detail ?? message)),
-        element("p", {}, prose(description)), element("pre", {}, format(value)))));
+        element("p", {}, prose(description)), element("pre", {}, format(example)))));
   });
+}
+
+// What a success is: its status, and its headers.
+function successRows([status, reference]) {
+  const { description, headers = {} } = resolve(reference);
+  const rows = Object.entries(headers).flatMap(([name, header]) => [
+    element("dt", {}, element("code", {}, name)),
+    element("dd", {}, prose(resolve(header).description)),
+  ]);
+  return [element("p", {}, element("strong", {}, `${status} `), prose(description),
+    " It has no body, and these headers:"), element("dl", {}, rows)];
 }
 
 function showOperation(operation) {
   current = operation;
-  const segments = operation.path.split(/(\{\w+\})/);
-  const path = segments.flatMap((part) =>
-    part.startsWith("{") ? [element("wbr", {}), element("b", {}, part)] : part);
   byId("title").textContent = operation.summary;
-  byId("path").replaceChildren(element("span", {}, operation.method), element("code", {}, path));
   byId("description").replaceChildren(...prose(operation.description));
+  const outcome = outcomes[operation.id];
+  if (outcome && outcome.mood !== "busy") outcome.isOld = true;
   showForm();
   showOutcome();
+  const responses = Object.entries(operation.responses);
+  byId("success").replaceChildren(...successRows(responses.find(([status]) => status < 300)));
   byId("schema").replaceChildren(...schemaRows(operation.schema));
   byId("errors").replaceChildren(headRow(["Status", "Code", "Message and example"]),
-    element("tbody", {}, Object.entries(operation.responses).flatMap(errorRows)));
+    element("tbody", {}, responses.filter(([status]) => status >= 300).flatMap(errorRows)));
 }
 
 // ---- Sending a request
@@ -314,22 +368,26 @@ const READY = { mood: "ready", line: "Not sent yet", notes: ["The response appea
 const failed = (line, ...notes) => ({ mood: "failed", line, notes });
 
 function showOutcome() {
-  const { mood, line, notes = [], response } = outcomes[current.id] ?? READY;
+  const { mood, line, notes = [], response, isOld } = outcomes[current.id] ?? READY;
   const isBusy = mood === "busy";
-  byId("status").className = mood;
-  byId("status").replaceChildren(element("strong", {}, line),
-    ...notes.map((note) => element("p", {}, prose(note))));
-  byId("response").replaceChildren(...(response ? showResponse(response) : []));
-  // A disabled button would lose the focus.
-  byId("send").setAttribute("aria-disabled", isBusy);
-  byId("send").textContent = isBusy ? "Sending" : "Send";
+  byId("status").className = isOld ? "old" : mood;
+  byId("status").replaceChildren(isOld ? element("small", {}, "Of the previous request: ") : "",
+    element("strong", {}, isolated(line)),
+    ...notes.map((note) => element("p", {}, element("bdi", {}, prose(note)))));
+  byId("received").replaceChildren(...(response ? showResponse(response) : []));
+  byId("send").textContent = isBusy ? "Cancel" : "Send";
+  showTab();
 }
 
 function showResponse({ headers, text, milliseconds }) {
-  const shown = SHOWN_HEADERS.filter((name) => headers.has(name));
-  const facts = [...shown.map((name) => [name, headers.get(name)]), ["time", `${milliseconds} ms`]];
-  const list = element("dl", {}, facts.map(([name, value]) =>
-    element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+  const facts = [...headers, ["time", `${milliseconds} ms`]].map(([name, value]) => {
+    const code = element("code", {}, value);
+    const button = element("button", { "aria-label": `Copy ${name}` }, "Copy");
+    button.onclick = () => copy(value, code);
+    return element("div", {}, element("dt", {}, name),
+      element("dd", {}, code, name.endsWith("-id") ? button : ""));
+  });
+  const list = element("dl", {}, facts);
   if (!text) return [list];
   const { value } = parse(text);
   const attributes = { tabindex: 0, role: "region", "aria-label": "Body of the response" };
@@ -339,21 +397,35 @@ function showResponse({ headers, text, milliseconds }) {
 async function send(event) {
   event.preventDefault();
   const operation = current;
-  if (outcomes[operation.id]?.mood === "busy") return;
+  if (outcomes[operation.id]?.mood === "busy") return outcomes[operation.id].controller.abort();
+  const controller = new AbortController();
   const report = (outcome) => {
     outcomes[operation.id] = outcome;
+    byId("outcome").textContent = [outcome.line, ...(outcome.notes ?? [])].join(". ");
+    announce("");
     if (operation !== current) return;
     showOutcome();
     byId("status").scrollIntoView({ block: "nearest" });
   };
-  report({ mood: "busy", line: "Sending" });
-  report(await request(operation).catch(({ message }) => failed("the page failed", message)));
+  tab = "Response";
+  for (const { id } of byId("form").querySelectorAll("[aria-invalid=true]")) mark(id);
+  report({ mood: "busy", line: "Sending", controller });
+  const outcome = await request(operation, controller.signal, report);
+  report(outcome);
+  if (operation === current) markFields(outcome);
   await refresh();
   byId("stored").scrollTop = 0;
 }
 
-// Sends a request and describes its outcome.
-async function request(operation) {
+// Ties a problem to the fields that cause it.
+function markFields({ problem: { parameter, detail, errors = [] } = {} }) {
+  if (parameter) mark(`field-${parameter}`, detail);
+  if (errors.length > 0) mark("body", errors.map((one) => `${one.pointer} ${one.detail}`).join("; "));
+}
+
+// Sends a request and describes its outcome. Reports its status at once, because the records can take
+// longer than the response.
+async function request(operation, canceled, report) {
   const body = bodyOf(operation);
   const path = pathOf(operation);
   const started = performance.now();
@@ -367,25 +439,30 @@ async function request(operation) {
     return failed("not sent: . and .. are not ids", "A browser removes them from a path.");
   }
   try {
-    response = await fetch(message);
+    const signal = AbortSignal.any([canceled, AbortSignal.timeout(TIMEOUT_MILLISECONDS)]);
+    response = await fetch(message, { signal });
     text = await response.text();
-  } catch {
+  } catch ({ name }) {
+    if (name === "AbortError") return failed("canceled", "The service may have stored the request.");
+    if (name === "TimeoutError") return failed("no response within 30 seconds");
     return failed("no response: is the service running?", "Start it with `cargo serve`.");
   }
+  const { status, headers } = response;
   const milliseconds = Math.round(performance.now() - started);
-  const describe = response.ok ? describeSuccess : describeProblem;
-  const outcome = await describe(operation, response, parse(text).value ?? {}, body);
-  return { ...outcome, response: { headers: response.headers, text, milliseconds } };
+  const received = { response: { status, headers, text, milliseconds } };
+  report({ mood: response.ok ? "stored" : "failed", line: String(status), ...received });
+  const outcome = response.ok
+    ? await describeSuccess(operation, response)
+    : describeProblem(response, parse(text).value ?? {});
+  return { ...outcome, ...received };
 }
 
 // A 204 has no body, so the page looks for the records that have the id of the request.
-async function describeSuccess(operation, { status, headers }, _, body) {
+async function describeSuccess(operation, { status, headers }) {
   const requestId = headers.get("x-request-id");
-  const noun = nounOf(operation);
-  if (headers.has("x-resource-id")) {
-    // Other operations use it, such as `add_team_users`.
-    entered.parameters[`${noun.replaceAll(" ", "_")}_id`] = headers.get("x-resource-id");
-  }
+  // Other operations use the id, such as that of `create_team`.
+  const id = headers.get("x-resource-id");
+  if (id) entered.parameters[`${operation.id.replace(/^[a-z]+_/, "")}_id`] = id;
   let kind;
   try {
     [kind] = await getJson(`/stored/by/${encodeURIComponent(requestId)}`);
@@ -400,50 +477,18 @@ async function describeSuccess(operation, { status, headers }, _, body) {
   const names = kind.records.slice(0, 5).map((record) => `\`${idOf(kind, record)}\``);
   const more = kind.total > names.length ? ` and ${kind.total - names.length} more` : "";
   const notes = [`${capitalized(words(kind.kind))}: ${names.join(", ")}${more}`];
-  const existing = countEntries(operation, body) - kind.total;
-  if (existing > 0) notes.push(`${plural(existing, "other")} already existed.`);
   return { mood: "stored", line: `${status} ${isNew ? "stored" : "changed"}`, notes };
 }
 
-// The number of different entries in the array of a body, or 0.
-function countEntries(operation, body) {
-  const lists = Object.entries(operation.schema.properties).filter(([, one]) => resolve(one).items);
-  const texts = lists.flatMap(([name, list]) => {
-    const { properties = {} } = resolve(resolve(list).items);
-    const entries = parse(body).value?.[name] ?? [];
-    return entries.map((entry) => JSON.stringify(Object.keys(properties).map((one) => entry[one])));
-  });
-  return new Set(texts).size;
-}
-
-// What an operation creates or changes: `create_data_store` creates a data store.
-const nounOf = (operation) => words(operation.id.replace(/^[a-z]+_/, ""));
-
-async function describeProblem(operation, { status, statusText }, problem, body) {
+function describeProblem({ status, statusText }, problem) {
   const { title, message, detail, errors = [] } = problem;
-  let line = uncapitalized(title ?? message ?? statusText);
-  if (status === 409) line = await describeConflict(operation, problem, body).catch(() => line);
-  if (status === 422) line = `invalid body: ${plural(errors.length, "value")}`;
+  const name = title ?? message ?? statusText;
+  const line = status === 422 ? `${name}: ${plural(errors.length, "value")}` : name;
   const lines = errors.slice(0, 5).map((error) => `\`${error.pointer}\` ${error.detail}`);
-  return failed(`${status} ${line}`, ...(detail ? [detail] : []), ...lines);
-}
-
-async function describeConflict(operation, { reason, resource_id: id, errors, title }, body) {
-  const noun = nounOf(operation);
-  if (reason === "other_description") return `taken by a ${noun} with another description`;
-  if (reason === "other_id") {
-    const [, list, index] = errors[0].pointer.split("/");
-    return `taken by ${quote(parse(body).value[list][index].modelid)} with another id`;
-  }
-  if (!["other_name", "other_project_name"].includes(reason)) return uncapitalized(title);
-  const prefix = noun.replaceAll(" ", "-").replace(/y$/, "");
-  const { kind, key } = (await getJson("/stored")).find(({ kind }) => kind.startsWith(prefix));
-  const ids = operation.parameters.filter((one) => !isHeader(one));
-  const attributes = new URLSearchParams(ids.map((one) => [one.name, valueOf(one)]));
-  if (id) attributes.set(key.at(-1), id);
-  const { records } = await getJson(`/stored/${kind}?${attributes}`);
-  const name = Object.keys(records[0]).find((attribute) => attribute.endsWith("_name"));
-  return `taken by a ${noun} named ${quote(records[0][name])}`;
+  if (errors.length > 5) lines.push(`and ${errors.length - 5} more`);
+  const advice = status === 429 && "The service limits requests per second: send it again.";
+  const notes = [detail, advice, ...lines].filter(Boolean);
+  return { ...failed(`${status} ${line}`, ...notes), problem };
 }
 
 // ---- Stored records
@@ -451,15 +496,8 @@ async function describeConflict(operation, { reason, resource_id: id, errors, ti
 // The records that the page shows, and when the newest of each kind was changed.
 const shown = { stored: "", newest: undefined, limit: MAX_TABLE_ROWS };
 
-const firstText = (...values) => values.find((one) => one && typeof one === "string") ?? "";
-const changedAt = (record) => firstText(record?.updated_at, record?.created_at);
-const idOf = (kind, record) => textOf(record[kind.key.at(-1)]);
-
-// Where a record is: all parts of its key but the last.
-function placeOf(kind, record) {
-  const parts = kind.key.slice(0, -1);
-  return parts.map((name) => `${PARTS[name] ?? words(name)} ${textOf(record[name])}`).join(", ");
-}
+const changedAt = (record) => record?.updated_at ?? record?.created_at ?? "";
+const idOf = (kind, record) => record[kind.key.at(-1)];
 
 // A time of this machine. Swedish dates and times are those of ISO 8601.
 function timeText(value) {
@@ -467,51 +505,48 @@ function timeText(value) {
   return isNaN(date) ? value : date.toLocaleString("sv");
 }
 
-const valueText = (name, value) =>
-  typeof value === "string" ? value : `${words(name)}: ${JSON.stringify(value)}`;
+function valueText(name, value) {
+  if (name.endsWith("_id")) return `${words(name.slice(0, -3))} ${value}`;
+  return typeof value === "string" ? value : `${words(name)}: ${JSON.stringify(value)}`;
+}
 
 function showRecord(kind, record) {
   const isNew = shown.newest && changedAt(record) > (shown.newest[kind.kind] ?? "");
   const isChanged = changedAt(record) !== record.created_at;
-  const isAudit = (name) => AUDIT.includes(name) && typeof record[name] === "string";
-  const names = kind.columns.filter((name) => !kind.key.includes(name) && !isAudit(name));
-  const values = names.filter((name) => (record[name] ?? "") !== "");
+  const names = kind.columns.filter((name) => name !== kind.key.at(-1) && !AUDIT.includes(name));
+  // Without the demo organization.
+  const values = names.filter((name) => !["", "acme"].includes(record[name] ?? ""));
   // A name says more than a description.
   values.sort((a, b) => b.endsWith("_name") - a.endsWith("_name"));
-  const author = firstText(record.updated_by, record.created_by);
+  const author = record.updated_by ?? record.created_by;
   const texts = values.map((name) => valueText(name, record[name]));
-  const details = [...texts, author && `by ${author}`].filter(Boolean).join(" · ");
+  // Most records are of the demo key.
+  if (author && !demo.key.includes(author)) texts.push(`by ${author}`);
   const time = changedAt(record);
+  const details = texts.flatMap((text, i) => [i ? " · " : "", isolated(text)]);
   return element("li", { class: isNew && "new" },
-    element("strong", {}, idOf(kind, record)),
+    element("strong", {}, isolated(idOf(kind, record))),
     isNew ? element("em", {}, isChanged ? "changed" : "new") : "",
     element("time", { datetime: time, title: time }, timeText(time)),
-    element("p", {}, details));
+    element("p", { title: texts.join(" · ") }, details));
 }
 
 function showKind(kind) {
-  const places = Map.groupBy(kind.records, (record) => placeOf(kind, record));
   const name = words(kind.kind);
   const all = `All ${plural(kind.total, "record")}`;
   const link = { href: `#/records/${kind.kind}`, "aria-label": `${all}: ${name}` };
-  const groups = [...places].flatMap(([place, records]) => [
-    element("h4", {}, place),
-    element("ul", {}, records.map((record) => showRecord(kind, record))),
-  ]);
-  return element("section", { "data-kind": kind.kind, "aria-label": capitalized(name) },
+  const rows = kind.records.map((record) => showRecord(kind, record));
+  return element("div", { "data-kind": kind.kind },
     element("div", { class: "bar" }, element("h3", {}, capitalized(name)), element("a", link, all)),
-    groups);
+    element("ul", {}, rows));
 }
 
 function showStored(kinds) {
   const filled = kinds.filter((kind) => kind.total > 0);
   filled.sort((a, b) => (changedAt(a.records[0]) < changedAt(b.records[0]) ? 1 : -1));
-  const empty = kinds.filter((kind) => kind.total === 0).map((kind) => words(kind.kind));
-  const list = new Intl.ListFormat("en", { type: "disjunction" }).format(empty);
-  let rest = list && `No ${list} yet.`;
-  if (filled.length === 0) rest = "No records yet. Send a request, and its records appear here.";
   const focused = document.activeElement.closest("#kinds a")?.hash;
-  byId("kinds").replaceChildren(...filled.map(showKind), element("p", { class: "empty" }, rest));
+  byId("kinds").replaceChildren(...filled.map(showKind));
+  byId("no-records").hidden = filled.length > 0;
   if (focused) document.querySelector(`#kinds a[href="${focused}"]`)?.focus();
   const newest = kinds.map(({ kind, records }) => [kind, changedAt(records[0])]);
   shown.newest = Object.fromEntries(newest);
@@ -520,18 +555,14 @@ function showStored(kinds) {
 async function load() {
   let line = "Live";
   try {
-    const response = await fetch("/stored");
-    const stored = await response.text();
-    if (!response.ok) {
-      line = "Cannot read the records";
-    } else if (stored !== shown.stored) {
+    const stored = await getText("/stored");
+    if (stored !== shown.stored) {
       showStored(JSON.parse(stored));
       if (kindInUrl()) await showAll(kindInUrl());
       shown.stored = stored;
     }
-  } catch ({ message }) {
+  } catch {
     line = "No response: is the service running?";
-    byId("all-count").textContent = message;
     shown.stored = "";
   }
   const following = byId("following");
@@ -553,19 +584,27 @@ async function poll() {
 
 const kindInUrl = () => location.hash.match(/^#\/records\/([\w-]+)$/)?.[1];
 
-function showRows(limit) {
-  Object.assign(shown, { limit, stored: "" });
-  refresh();
+async function showRows(limit) {
+  Object.assign(shown, { limit, stored: "", rows: "" });
+  await refresh();
 }
 
 async function showAll(name) {
-  const { columns, records, total } = await getJson(`/stored/${name}`);
-  if (name !== kindInUrl()) return;
+  let text;
+  try {
+    text = await getText(`/stored/${name}`);
+  } catch ({ message }) {
+    byId("all-count").textContent = message;
+    return;
+  }
+  // Nothing changes if other records did, so that a selection stays.
+  if (name !== kindInUrl() || text === shown.rows) return;
+  const { columns, records, total } = JSON.parse(text);
+  shown.rows = text;
   const count = Math.min(shown.limit, total);
-  const cell = (column, value) =>
-    column.endsWith("_at") && typeof value === "string" ? timeText(value) : textOf(value);
-  const rows = records.slice(0, count).map((record) =>
-    element("tr", {}, columns.map((column) => element("td", {}, cell(column, record[column])))));
+  const cell = (column, value = "") => (column.endsWith("_at") ? timeText(value) : String(value));
+  const rows = records.slice(0, count).map((record) => element("tr", {},
+    columns.map((column) => element("td", {}, isolated(cell(column, record[column]))))));
   byId("all-count").textContent =
     `${count.toLocaleString("en")} of ${plural(total, "record")}, the newest first`;
   byId("all-table").replaceChildren(
@@ -573,38 +612,33 @@ async function showAll(name) {
   byId("more").hidden = count === total;
 }
 
+async function showMore() {
+  await showRows(Infinity);
+  // The button is hidden, and would lose the focus.
+  byId("all-table").focus();
+}
+
 // ---- Navigation
 
 function showNavigation() {
-  const groups = contract.tags.flatMap(({ name }) => {
-    const own = operations.filter((operation) => operation.tags.includes(name));
-    const links = own.map(({ id, summary }) =>
-      element("li", {}, element("a", { href: `#/${id}` }, summary)));
-    return [element("h2", {}, capitalized(name)), element("ul", {}, links)];
-  });
-  byId("operations").replaceChildren(...groups);
-  const paragraphs = contract.info.description.split("\n\n");
-  byId("introduction").replaceChildren(...paragraphs.map((text) => element("p", {}, prose(text))));
+  const links = operations.map(({ id, summary }) =>
+    element("li", {}, element("a", { href: `#/${id}` }, summary)));
+  byId("operations").replaceChildren(...links);
 }
 
 // Shows what the URL names. Returns its heading and the hash of its link.
 function showView() {
-  const { hash } = location;
-  const isGuide = hash === "#/guide";
   const kind = kindInUrl();
-  byId("guide").hidden = !isGuide;
   byId("all").hidden = !kind;
-  byId("stored").hidden = Boolean(kind);
-  byId("request").hidden = byId("reference").hidden = Boolean(isGuide || kind);
-  if (isGuide) return [byId("guide-title"), hash];
+  byId("request").hidden = byId("reference").hidden = byId("stored").hidden = Boolean(kind);
   if (kind) {
     byId("all-title").textContent = capitalized(words(kind));
     byId("all-count").textContent = "Loading";
     byId("all-table").replaceChildren();
     showRows(MAX_TABLE_ROWS);
-    return [byId("all-title"), hash];
+    return [byId("all-title"), location.hash];
   }
-  showOperation(operations.find(({ id }) => hash === `#/${id}`) ?? operations[0]);
+  showOperation(operations.find(({ id }) => location.hash === `#/${id}`) ?? operations[0]);
   return [byId("title"), `#/${current.id}`];
 }
 
@@ -630,13 +664,18 @@ function listen() {
   };
   byId("body").oninput = ({ target }) => {
     entered.bodies[current.id] = target.value;
+    edited("body");
     showBody();
   };
   byId("reset").onclick = reset;
-  byId("copy").onclick = copySample;
-  byId("more").onclick = () => showRows(Infinity);
-  byId("menu").onclick = ({ target }) => {
-    target.setAttribute("aria-expanded", target.getAttribute("aria-expanded") === "false");
+  byId("copy").onclick = copyTab;
+  byId("more").onclick = showMore;
+  const menu = byId("menu");
+  menu.onclick = () => menu.setAttribute("aria-expanded", menu.ariaExpanded === "false");
+  document.querySelector("header").onkeydown = ({ key }) => {
+    if (key !== "Escape" || menu.ariaExpanded === "false") return;
+    menu.setAttribute("aria-expanded", false);
+    menu.focus();
   };
   byId("skip").onclick = (event) => {
     event.preventDefault();
@@ -651,12 +690,11 @@ async function start() {
     contract = await getJson("/openapi.json");
     operations = operationsOf(contract.paths);
   } catch {
-    byId("title").textContent = "The contract cannot be loaded";
-    byId("description").textContent = "Is the service running? Start it, and reload the page.";
+    byId("title").textContent = "The contract cannot be loaded: start the service, and reload the page";
     return;
   }
   showNavigation();
-  showLanguages();
+  showTabs();
   listen();
   navigate();
   byId("form").hidden = false;

@@ -3,12 +3,12 @@
 
 mod stored;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
-    extract::{Path, Query, State},
+    extract::{Path, State},
     http::{HeaderValue, StatusCode, header},
     middleware::map_response,
     response::{IntoResponse, Response},
@@ -96,14 +96,9 @@ async fn newest(State(records): State<Arc<Records>>) -> Response {
     }
 }
 
-/// The records of a kind, the newest first. A parameter selects those in which an attribute has its
-/// value.
-async fn all_of_kind(
-    State(records): State<Arc<Records>>,
-    Path(kind): Path<String>,
-    Query(attributes): Query<HashMap<String, String>>,
-) -> Response {
-    match records.of_kind(&kind, &attributes).await {
+/// The records of a kind, the newest first.
+async fn all_of_kind(State(records): State<Arc<Records>>, Path(kind): Path<String>) -> Response {
+    match records.of_kind(&kind).await {
         Ok(Some(view)) => Json(view).into_response(),
         Ok(None) => (StatusCode::NOT_FOUND, "there is no such kind of records").into_response(),
         Err(error) => failure(&error),

@@ -1,7 +1,7 @@
 //! The records that the page shows. They are read again only after a request that may have written, so
 //! that a page that polls every second costs little.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::cmp::Reverse;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use workspace_records::{
 use crate::dynamodb::DynamoDb;
 
 /// How many records of each kind the page shows.
-const NEWEST: usize = 20;
+const NEWEST: usize = 4;
 
 /// The stored records of every kind.
 pub(crate) struct Records {
@@ -52,24 +52,12 @@ impl Records {
         Ok(self.state().await?.newest.clone())
     }
 
-    /// The records of a kind in which these attributes have these values, or `None` if there is no
-    /// such kind.
-    pub(crate) async fn of_kind(
-        &self,
-        name: &str,
-        attributes: &HashMap<String, String>,
-    ) -> Result<Option<Value>> {
+    /// The records of a kind, or `None` if there is no such kind.
+    pub(crate) async fn of_kind(&self, name: &str) -> Result<Option<Value>> {
         let state = self.state().await?;
         let mut kinds = state.kinds.iter();
-        let Some(kind) = kinds.find(|kind| kind.table.noun == name) else {
-            return Ok(None);
-        };
-        let is_selected = |record: &&Value| {
-            let mut attributes = attributes.iter();
-            attributes.all(|(name, value)| text(record, name) == value)
-        };
-        let selected = kind.records.iter().filter(is_selected);
-        Ok(Some(kind.view(selected, usize::MAX)))
+        let kind = kinds.find(|kind| kind.table.noun == name);
+        Ok(kind.map(|kind| kind.view(kind.records.iter(), usize::MAX)))
     }
 
     /// The records that a request has created or changed, of each kind that has some.

@@ -1,4 +1,4 @@
-# Shared by the scripts in ci/, which source this file first. Changes to the project's root.
+# Shared by the scripts in ci/, which source this file first. Changes to the repository's root.
 # shellcheck shell=bash
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,14 +29,14 @@ need() {
 }
 
 # cargo_tool NAME VERSION [OPTION...]: installs a tool from crates.io. Without optimization, because
-# compiling takes longer than running.
+# optimizing a tool takes longer than it saves.
 cargo_tool() {
-  # The tools share dependencies, and so a target folder.
+  # One target folder, because the tools share dependencies.
   CARGO_TARGET_DIR=$tools/target cargo install --quiet --locked --debug --root "$tools" "$1@$2" "${@:3}"
 }
 
-# python_tools GROUP: installs a group of ci/pyproject.toml into a virtual environment, as ci/uv.lock
-# says, and puts its commands on PATH. uv checks the hash of each package.
+# python_tools GROUP: installs a group of ci/pyproject.toml into a virtual environment, as locked in
+# ci/uv.lock, and puts its commands on PATH. uv checks the hash of each package.
 python_tools() {
   local environment=$tools/$1
   need python3
@@ -86,8 +86,8 @@ free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# start COMMAND...: starts a process, and sets `log` to a file with its output. The process is stopped
-# when the script exits. Follow it with `wait_for`.
+# start COMMAND...: starts a process, and sets `log` to a file with its output. The process is
+# stopped when the script exits. Call `wait_for` next.
 start() {
   started=$*
   log=$(mktemp)
@@ -95,8 +95,8 @@ start() {
   background+=($!)
 }
 
-# wait_for SECONDS COMMAND...: waits until the command succeeds. Fails as soon as the process that was
-# started last has ended, and after the timeout, and then prints the end of its output.
+# wait_for SECONDS COMMAND...: waits until the command succeeds. If the process that was started
+# last ends first, or the time is over, prints the end of that process's output and fails.
 wait_for() {
   local seconds=$1 end=$((SECONDS + $1)) process=${background[-1]} status=0 reason=
   shift
@@ -116,9 +116,9 @@ wait_for() {
   done
 }
 
-# serve [OPTION...]: starts `cargo serve`, on free ports unless options are given, and waits until it
-# listens. Sets `served` to a file with its output, `url` to the URL of the API, and `key` to the
-# demo key.
+# serve [OPTION...]: starts `cargo serve`, on free ports unless options are given, and waits until
+# it listens. Sets `served` to a file with its output, `url` to the URL of the API, `key` to the
+# demo key, and AWS_ENDPOINT_URL_DYNAMODB to the URL of DynamoDB.
 serve() {
   [ $# -gt 0 ] || set -- --port 0 --dynamodb-port 0
   cargo build --quiet --locked --package workspace-local
@@ -131,9 +131,9 @@ serve() {
   export url key AWS_ENDPOINT_URL_DYNAMODB
 }
 
-# check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs, and
-# runs the tests of the compiled function with it. RUNNER is a command that runs it, for a function
-# of another architecture than this machine's.
+# check_function FILE [RUNNER]: checks the size of a compiled function and the glibc that it needs,
+# and runs the tests of the compiled function. RUNNER is a command that runs a function whose
+# architecture is not this machine's.
 check_function() {
   local size zipped glibc
   need readelf
@@ -151,7 +151,7 @@ check_function() {
   WORKSPACE_MANAGEMENT_BINARY=$1 WORKSPACE_MANAGEMENT_RUNNER=${2-} cargo test --locked --test lambda
 }
 
-# send_as_pasted FILE: sends each request that `cargo serve` printed. Each must return 204.
+# send_as_pasted FILE: sends each request that `cargo serve` printed. Each must get a 204.
 send_as_pasted() {
   local request status
   while read -r request; do

@@ -1,4 +1,4 @@
-"""Translates a SAM template to CloudFormation, as AWS does on deployment. Prints JSON. Works offline.
+"""Translates a SAM template to CloudFormation, as AWS does in a deployment. Prints JSON. Works offline.
 
 usage: translate.py template.yaml
 """
@@ -12,7 +12,7 @@ from samtranslator.translator.translator import Translator
 
 with open(sys.argv[1], encoding="utf-8") as file:
     template = yaml_parse(file.read())
-# If `sam package` has not uploaded the code yet, a placeholder URI is used.
+# A placeholder, if `sam package` has not uploaded the code.
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function" and not resource["Properties"]["CodeUri"].startswith("s3://"):
         resource["Properties"]["CodeUri"] = "s3://bucket/key"

@@ -1,4 +1,4 @@
-"""Imports rows into an organization, as docs/importing.md describes.
+"""Imports the rows of a file into an organization, as docs/importing.md describes.
 
 usage: KEY=wsk_... python3 import.py URL ORGANIZATION FILE
 """
@@ -12,17 +12,17 @@ import urllib.request
 from urllib.parse import quote
 
 
-class AsReceived(urllib.request.HTTPErrorProcessor):  # follows no redirect, and raises no exception for a 4xx or 5xx
+class AsReceived(urllib.request.HTTPErrorProcessor):  # returns redirects, 4xx and 5xx
     http_response = https_response = lambda self, request, response: response
 
 
 def escape(text):
-    """The text in one line, without characters that control a terminal."""
+    """Returns the text in one line, and escapes characters that control a terminal."""
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in str(text))
 
 
 def request(kind, row, ids):
-    """The path and the body of a row's request."""
+    """Returns the path and the body of the request that imports a row."""
     if kind == "model":
         return f"org/{ORG}/addModelsToOrg/{quote(row['type'], '')}", {"aIModelsSelectedToAddToOrg": [{"id": row["id"], "modelid": row[kind]}]}
     if kind == "data_store":
@@ -36,11 +36,11 @@ def request(kind, row, ids):
         return f"{project}/createLoggingInstance", {"projectName": row[kind]}
     if team := ids.get(("team", row["project"], row["team"])):
         return f"{project}/{quote(team, '')}/addUsersToTheTeam", {"usersAddingToTeam": [{"userid": row[kind]}]}
-    raise ValueError("its team was not imported, or several rows have the name of its team")
+    raise ValueError("its team was not imported, or several rows have this team name")
 
 
 def send(path, body):
-    """Repeats a request until it gets a response that repeating cannot change: its state, id and details."""
+    """Sends a request, with retries. Returns the state, the id and the details."""
     sent = urllib.request.Request(f"{URL}/api/v1/{path}", json.dumps(body).encode(), HEADERS)
     for attempt in range(12):
         try:
@@ -52,7 +52,7 @@ def send(path, body):
         if status == 204:
             return response.headers.get("x-resource-state", "ok"), response.headers.get("x-resource-id", ""), ""
         if status in (401, 403):
-            sys.exit(f"the key is not accepted: {escape(failure)}")
+            sys.exit(f"the API key is not accepted: {escape(failure)}")
         if status < 500 and status != 429:
             try:
                 problem = json.loads(text)
@@ -61,10 +61,10 @@ def send(path, body):
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 return ("invalid", "", failure) if status in (413, 414, 431) else sys.exit(f"this is not the service: {escape(failure)}")
         time.sleep(random.uniform(0, min(30, 0.1 * 2**attempt)))
-    sys.exit(f"the service does not respond: {escape(failure)}. Run the same command again to continue")
+    sys.exit(f"the service does not respond: {escape(failure)}. To continue, run the same command again")
 
 
-KINDS = ["team", "data_store", "logging_instance", "model", "voice", "member"]  # in the order of their requests
+KINDS = ["team", "data_store", "logging_instance", "model", "voice", "member"]  # in the order of the import
 URL, ORG, FILE, KEY = [*sys.argv[1:], os.environ.get("KEY", "")] if len(sys.argv) == 4 else [""] * 4
 if not all(it and it.isascii() and it.isprintable() and " " not in it for it in (URL, ORG, KEY)):
     sys.exit(__doc__)
@@ -83,7 +83,7 @@ except (ValueError, AttributeError, StopIteration, RecursionError):
 for kind, project, name, number, row in sorted(rows, key=lambda row: (KINDS.index(row[0]), *row[1:4])):
     try:
         if kind == "voice" and (earlier := first.setdefault((kind, row["bot"]), number)) != number:
-            raise ValueError(f"line {earlier} sets the voice of this bot")
+            raise ValueError(f"line {earlier} also sets the voice of this bot")
         state, resource_id, detail = send(*request(kind, row, ids))
         if resource_id and (earlier := first.setdefault((kind, project, resource_id), number)) != number:
             raise ValueError(f"line {earlier} has the same id, so both would become one {kind}")

@@ -1,9 +1,9 @@
-//! The API key: its text form, the `Authorization` header that contains it, and its record.
+//! API keys: their text form, the `Authorization` header that contains a key, and their records.
 //!
-//! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the key of the
+//! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the primary key of the
 //! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
-//! everything before it: the function rejects a mistyped key without a read, and scanners can find
-//! published keys.
+//! everything before it. With it, the function rejects mistyped keys without reading DynamoDB, and
+//! scanners recognize published keys.
 
 use std::time::SystemTime;
 
@@ -18,10 +18,10 @@ const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
 
-/// A well-formed API key. It is not verified yet.
+/// A well-formed API key. It may be unknown or have a wrong secret.
 #[derive(Clone, Copy)]
 pub struct ApiKey<'a> {
-    /// The id. It is not secret: records and logs contain it.
+    /// The id. It is not secret: records and logs contain the id.
     pub id: &'a str,
     secret: &'a str,
 }
@@ -30,25 +30,28 @@ impl<'a> ApiKey<'a> {
     /// Parses the text form. `None` if a part is malformed or the checksum is wrong.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (id, rest) = text.strip_prefix(PREFIX)?.split_once('_')?;
-        let (secret, sum) = rest.split_at_checked(SECRET_LENGTH)?;
-        let alphanumeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let well_formed = id.len() == ID_LENGTH && alphanumeric(id) && alphanumeric(secret);
-        let covered = &text[..text.len() - sum.len()];
-        (well_formed && sum == checksum(covered)).then_some(Self { id, secret })
+        let (secret, sent_checksum) = rest.split_at_checked(SECRET_LENGTH)?;
+        let without_checksum = &text[..text.len() - sent_checksum.len()];
+        let is_base62 = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_well_formed = id.len() == ID_LENGTH && is_base62(id) && is_base62(secret);
+        if is_well_formed && sent_checksum == checksum(without_checksum) {
+            return Some(Self { id, secret });
+        }
+        None
     }
 
-    /// Generates the text form of a new key from random bytes. The secret has two halves, because
-    /// `base62` takes 128 bits.
-    pub fn generate(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
+    /// Encodes random bytes as a new key. The secret has two halves: `base62` takes 128 bits.
+    pub fn encode(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
         let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
-        let half = |bytes| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(bytes));
-        let key = format!("{PREFIX}{id}_{}", secret.map(half).concat());
-        let sum = checksum(&key);
-        key + &sum
+        let [first, second] =
+            secret.map(|half| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(half)));
+        let without_checksum = format!("{PREFIX}{id}_{first}{second}");
+        let checksum = checksum(&without_checksum);
+        without_checksum + &checksum
     }
 
-    /// The SHA-256 hash of the secret in lower-case hexadecimal, as the record contains it. A slow
-    /// hash would add nothing, because the secret has 256 random bits.
+    /// The SHA-256 hash of the secret in lower-case hexadecimal, as stored in the record. A slow
+    /// hash would not make the key safer, because the secret has 256 random bits.
     pub fn secret_sha256(&self) -> String {
         hex::encode(Sha256::digest(self.secret))
     }
@@ -57,16 +60,16 @@ impl<'a> ApiKey<'a> {
 /// What the `Authorization` headers of a request contain.
 #[derive(Clone, Copy)]
 pub(crate) enum Credential<'a> {
-    /// Nothing, or a header without a key, which some clients send if none is configured.
+    /// No key: there is no header, or a client without a configured key sends an empty one.
     Missing,
-    /// Something else, with the reason for the log.
+    /// Anything else. The string is the rejection, for the log.
     Invalid(&'static str),
     Key(ApiKey<'a>),
 }
 
 impl<'a> Credential<'a> {
-    /// Parses `Bearer <key>`, with the scheme in any case, or a key without a scheme. `headers` has
-    /// the values of all `Authorization` headers.
+    /// Parses the values of all `Authorization` headers. Accepts `Bearer <key>`, whose scheme is
+    /// not case-sensitive, and a key without a scheme.
     pub(crate) fn parse(headers: &[&'a str]) -> Self {
         let value = match headers {
             [] => "",
@@ -88,72 +91,82 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// The record of an API key. The operator's tool, `workspacectl`, writes it.
+/// The record of an API key. Only the operator's tool, `workspacectl`, writes such records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
-    /// The id in the key.
+    /// The id of the key.
     pub key_id: String,
-    /// The organization that the key belongs to.
+    /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The `request_id` of its record. A key of an earlier registration of the id is not accepted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub org_request_id: Option<String>,
+    /// The registration that the key was issued for: the `request_id` of the organization's record.
+    /// Keys for an earlier registration of the same id are not accepted.
+    #[serde(default, rename = "org_request_id")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub org_registration: Option<String>,
     /// The operator's name for the key.
     #[serde(default)]
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
     /// The names of the operations that the key may call. `None` means every operation.
-    #[serde(default, deserialize_with = "null_as_empty")]
+    #[serde(default, deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     /// When the key was issued (RFC 3339).
     pub created_at: String,
-    /// When the key stops working (RFC 3339). `None` means that it does not expire.
-    #[serde(default, deserialize_with = "null_as_empty")]
+    /// When the key expires (RFC 3339). `None` means never.
+    #[serde(default, deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// When the key was revoked (RFC 3339). `None` means that it was not.
-    #[serde(default, deserialize_with = "null_as_empty")]
+    /// When the key was revoked (RFC 3339). `None` means that the key was not revoked.
+    #[serde(default, deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
 
 impl KeyRecord {
-    /// Why a key with this id is not accepted. `None` if it has the secret and is valid.
+    /// Why `key`, which has the id of this record, is not accepted. `None` if it is accepted.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
-        let has_same_secret = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes());
-        match (bool::from(has_same_secret), self.is_valid_at(now)) {
-            (false, _) => Some("wrong_secret"),
-            (_, true) => None,
-            _ if self.revoked_at.is_some() => Some("revoked"),
-            _ => Some("expired"),
+        let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();
+        if !has_same_secret {
+            Some("wrong_secret")
+        } else if self.is_valid_at(now) {
+            None
+        } else if self.revoked_at.is_some() {
+            Some("revoked")
+        } else {
+            Some("expired")
         }
     }
 
     /// Whether the key is neither revoked nor expired. An unreadable date counts as expired.
     pub fn is_valid_at(&self, now: SystemTime) -> bool {
-        let expired = self.expires_at.as_deref().is_some_and(|expires_at| {
-            humantime::parse_rfc3339(expires_at).map_or(true, |expires_at| now >= expires_at)
-        });
-        self.revoked_at.is_none() && !expired
+        let is_expired = match self.expires_at.as_deref().map(humantime::parse_rfc3339) {
+            None => false,
+            Some(Ok(expires_at)) => now >= expires_at,
+            Some(Err(_)) => true,
+        };
+        self.revoked_at.is_none() && !is_expired
     }
 
-    /// Whether the organization's record with this `request_id` is the one that the key belongs to.
-    pub(crate) fn is_of(&self, request_id: Option<&str>) -> bool {
-        request_id.is_some() && self.org_request_id.as_deref() == request_id
+    /// Whether the key was issued for this registration of its organization.
+    pub(crate) fn is_for_registration(&self, registration: Option<&str>) -> bool {
+        registration.is_some() && self.org_registration.as_deref() == registration
     }
 
     /// Whether the key may call the operation.
     pub fn allows(&self, operation: Operation) -> bool {
-        let mut names = self.operations.iter().flatten();
-        self.operations.is_none() || names.any(|name| name == operation.name())
+        match &self.operations {
+            None => true,
+            Some(names) => names.iter().any(|name| name == operation.name()),
+        }
     }
 }
 
-/// Reads a null attribute, which only other programs write, as one that is set, and empty.
-pub(crate) fn null_as_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+/// Reads NULL as `Some(T::default())` instead of `None`, so that a NULL `revoked_at` counts as
+/// revoked. Only other programs write NULL.
+pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
@@ -164,7 +177,7 @@ fn checksum(text: &str) -> String {
     base62::<CHECKSUM_LENGTH>(crc32fast::hash(text.as_bytes()).into())
 }
 
-/// The number in `LENGTH` digits of `0-9 A-Z a-z`, with leading zeros.
+/// Formats a number with `LENGTH` digits of `0-9 A-Z a-z`, including leading zeros.
 fn base62<const LENGTH: usize>(mut number: u128) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut digits = [b'0'; LENGTH];
@@ -181,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// The key of `cargo serve`, written out so that a change of the format breaks this test.
+    /// The API key of `cargo serve`, as a literal: if the format changes, these tests fail.
     const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
 
     #[test]
@@ -190,51 +203,43 @@ mod tests {
     }
 
     #[test]
-    fn generate_and_parse_agree() {
+    fn parse_reads_what_encode_writes() {
         for (id, secret) in [([0; 8], [[0; 16]; 2]), ([255; 8], [[255; 16]; 2])] {
-            let text = ApiKey::generate(id, secret);
+            let text = ApiKey::encode(id, secret);
             let key = ApiKey::parse(&text).unwrap();
             assert_eq!(text.len(), DEMO_KEY.len());
             assert_eq!((key.id.len(), key.secret.len()), (ID_LENGTH, SECRET_LENGTH));
         }
-        let [one, other] = [1, 2].map(|byte| ApiKey::generate([1; 8], [[7; 16], [byte; 16]]));
+        let [one, two] = [1, 2].map(|byte| ApiKey::encode([1; 8], [[7; 16], [byte; 16]]));
         let hash = |text| ApiKey::parse(text).unwrap().secret_sha256();
-        assert_ne!(hash(&one), hash(&other));
+        assert_ne!(hash(&one), hash(&two));
     }
 
     #[test]
     fn parse_rejects_malformed_keys() {
-        let (without_last, last) = DEMO_KEY.split_at(DEMO_KEY.len() - 1);
-        let rows = [
+        let without_last = DEMO_KEY.strip_suffix('J').unwrap();
+        let cases = [
             ("empty", String::new()),
-            ("another prefix", DEMO_KEY.replace("wsk_", "wsx_")),
+            ("a different prefix", DEMO_KEY.replace("wsk_", "wsx_")),
             ("no separator", DEMO_KEY.replace("1_P", "11P")),
-            ("a character less", without_last.to_owned()),
-            ("a character more", format!("{DEMO_KEY}0")),
-            (
-                "another checksum",
-                format!("{without_last}{}", if last == "0" { "1" } else { "0" }),
-            ),
-            (
-                "another id",
-                DEMO_KEY.replace("acmeDemoKey1", "acmeDemoKey2"),
-            ),
-            ("another secret", DEMO_KEY.replace("Public", "public")),
+            ("one character too few", without_last.to_owned()),
+            ("one character too many", format!("{DEMO_KEY}0")),
+            ("a different checksum", format!("{without_last}0")),
+            ("a different id", DEMO_KEY.replace("Key1", "Key2")),
+            ("a different secret", DEMO_KEY.replace("Pub", "pub")),
             ("lower case", DEMO_KEY.to_lowercase()),
             ("white space", format!("{DEMO_KEY} ")),
-            (
-                "a multi-byte character at the end of the secret",
-                format!("wsk_acmeDemoKey1_{}é", "a".repeat(43)),
-            ),
+            // The secret would end in the middle of this character.
+            ("a multi-byte character", DEMO_KEY.replace("02hGfAJ", "é")),
         ];
-        for (description, text) in rows {
+        for (description, text) in cases {
             assert!(ApiKey::parse(&text).is_none(), "{description}: {text}");
         }
     }
 
     #[test]
     fn a_credential_has_the_bearer_scheme_in_any_case_or_no_scheme() {
-        let key = ApiKey::generate([1; 8], [[7; 16]; 2]);
+        let key = ApiKey::encode([1; 8], [[7; 16]; 2]);
         let is_key = |headers: &[&str]| matches!(Credential::parse(headers), Credential::Key(_));
         for scheme in ["Bearer ", "bearer ", "BEARER   ", "", " "] {
             assert!(is_key(&[&format!("{scheme}{key} ")]), "{scheme:?}");
@@ -246,39 +251,33 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_a_key_is_not_a_credential() {
+    fn a_header_without_a_key_is_missing_or_invalid() {
         for headers in [&[][..], &[""], &[" "], &["Bearer"], &["bearer "]] {
             let credential = Credential::parse(headers);
             assert!(matches!(credential, Credential::Missing), "{headers:?}");
         }
-        for (headers, reason) in [
+        for (headers, rejection) in [
             (&["Basic"][..], "malformed"),
             (&["Bearer Bearer"], "malformed"),
             (&["Basic YTpi"], "other_scheme"),
             (&["", ""], "two_headers"),
         ] {
             let credential = Credential::parse(headers);
-            assert!(
-                matches!(credential, Credential::Invalid(actual) if actual == reason),
-                "{headers:?}"
-            );
+            let is_expected = matches!(credential, Credential::Invalid(it) if it == rejection);
+            assert!(is_expected, "{headers:?}");
         }
     }
 
     #[test]
-    fn a_record_accepts_only_the_key_with_its_secret() {
+    fn a_record_accepts_only_a_key_with_the_same_secret() {
         let key = ApiKey::parse(DEMO_KEY).unwrap();
-        let other_secret = ApiKey {
-            secret: "abc",
-            ..key
-        };
+        let mut other_secret = key;
+        other_secret.secret = "abc";
         // FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(other_secret.secret_sha256(), abc);
-        let record = KeyRecord {
-            secret_sha256: abc.to_owned(),
-            ..record()
-        };
+        let mut record = record();
+        record.secret_sha256 = abc.to_owned();
         let rejection = |key| record.rejection(key, SystemTime::UNIX_EPOCH);
         assert_eq!(rejection(other_secret), None);
         assert_eq!(rejection(key), Some("wrong_secret"));
@@ -296,7 +295,7 @@ mod tests {
         KeyRecord {
             key_id: "acmeDemoKey1".to_owned(),
             org_id: "acme".to_owned(),
-            org_request_id: None,
+            org_registration: None,
             label: String::new(),
             secret_sha256: String::new(),
             operations: None,
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_valid_until_the_second_at_which_it_expires() {
+    fn a_key_is_valid_until_it_expires() {
         let end = humantime::parse_rfc3339("2026-06-01T00:00:00Z").unwrap();
         let just_before = end - Duration::from_nanos(1);
         let mut key = record();
@@ -323,30 +322,24 @@ mod tests {
 
     #[test]
     fn a_revoked_key_is_not_valid() {
-        let key = KeyRecord {
-            revoked_at: Some("2026-06-01T00:00:00Z".to_owned()),
-            ..record()
-        };
+        let mut key = record();
+        key.revoked_at = Some("2026-06-01T00:00:00Z".to_owned());
         assert!(!key.is_valid_at(SystemTime::UNIX_EPOCH));
     }
 
     #[test]
-    fn a_key_allows_every_operation_unless_it_names_some() {
+    fn a_key_allows_the_operations_that_it_names_or_all() {
         let all = record();
         for operation in Operation::ALL {
-            let restricted = KeyRecord {
-                operations: Some(vec![operation.name().to_owned()]),
-                ..record()
-            };
-            for other in Operation::ALL {
-                assert!(all.allows(*other));
-                assert_eq!(restricted.allows(*other), operation == other);
+            let mut restricted = record();
+            restricted.operations = Some(vec![operation.name().to_owned()]);
+            for called in Operation::ALL {
+                assert!(all.allows(*called));
+                assert_eq!(restricted.allows(*called), operation == called);
             }
         }
-        let none = KeyRecord {
-            operations: Some(vec![]),
-            ..record()
-        };
+        let mut none = record();
+        none.operations = Some(vec![]);
         assert!(!none.allows(Operation::CreateTeam));
     }
 }

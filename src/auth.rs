@@ -14,16 +14,16 @@ use crate::{
     values::Identifier,
 };
 
-/// Whether a caller may omit the API key where the contract makes it optional.
+/// Whether callers may omit the API key where the contract makes it optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousOperations {
-    /// Allowed, if the organization in the path is enabled.
+    /// They may, if the organization in the path is enabled.
     Allowed,
-    /// Every operation requires an API key.
+    /// They may not: every operation requires an API key.
     Denied,
 }
 
-/// Who sends a request.
+/// Who the caller is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity<'a> {
     /// The holder of the API key with this id.
@@ -44,7 +44,7 @@ impl<'a> Identity<'a> {
 
 /// A caller who may call the requested operation for one organization.
 ///
-/// Every operation requires one, and only [`authorize`] creates one.
+/// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
 pub(crate) struct Caller<'a> {
     /// The organization whose records the caller may write.
     pub(crate) organization: Identifier,
@@ -73,82 +73,85 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request created the record: now, or in an earlier attempt whose response was lost.
+    /// Whether this request created the existing record with these audit attributes: in an earlier
+    /// attempt, whose response from DynamoDB was lost.
     pub(crate) fn created(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 
-    /// The audit attributes of the records that the request creates.
+    /// The audit attributes for the records that this request creates.
     pub(crate) fn audit(&self) -> &Audit {
         &self.audit
     }
 }
 
-/// When, by whom and in which request a record was created. An attribute that another program
-/// removed is read as an empty string.
+/// The attributes that say when, by whom and in which request a record was created. Reads a missing
+/// attribute, which only other programs remove, as an empty string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
     /// RFC 3339, in UTC, with milliseconds.
     pub(crate) created_at: String,
-    /// The id of an API key, or `anonymous`.
+    /// The id of the API key, or `anonymous`.
     pub(crate) created_by: String,
     pub(crate) request_id: String,
 }
 
-/// Checks whether a caller may call an operation. Has every reason for a 401 or a 403, and for the 404
-/// of an organization, in the order in which the reasons apply. `in_path` is the organization in the
-/// path, if the path has one. Adds the organization of the key, or of the anonymous caller, to the log.
+/// Authorizes the caller of an operation. `org_in_path` is the id of the organization in the path,
+/// if the path has one. Adds the organization that the caller acts for to the log.
 ///
 /// # Errors
-/// The 401, 403 or 404 that applies, or [`Error::Unavailable`] or [`Error::Internal`] if a read fails.
+/// The 401, the 403, or the 404 of the organization: this function decides all of them. If a read
+/// fails, [`Error::Unavailable`] or [`Error::Internal`].
 pub(crate) async fn authorize<'a>(
     store: &Store,
     anonymous_operations: AnonymousOperations,
     request: &Request<'a>,
     operation: Operation,
-    in_path: Option<&Identifier>,
+    org_in_path: Option<&Identifier>,
     log: &mut RequestLog<'_>,
 ) -> Result<Caller<'a>> {
     let key = match request.credential {
         Credential::Key(key) => key,
-        Credential::Invalid(reason) => return Err(Error::KeyNotAccepted(reason)),
+        Credential::Invalid(rejection) => return Err(Error::KeyNotAccepted(rejection)),
         Credential::Missing => {
-            let is_allowed = operation.allows_anonymous()
-                && anonymous_operations == AnonymousOperations::Allowed;
-            let (true, Some(id)) = (is_allowed, in_path) else {
+            if !operation.allows_anonymous() || anonymous_operations == AnonymousOperations::Denied
+            {
                 return Err(Error::NoKey);
-            };
-            match store.organization(id.as_str()).await? {
-                None => return Err(Error::NoSuchOrganization("not_registered")),
-                Some(it) if !it.is_enabled() => return Err(Error::NoSuchOrganization("disabled")),
-                Some(_) => {}
             }
-            log.organization = Some(id.as_str().to_owned());
+            let id = org_in_path.ok_or(Error::NoKey)?;
+            match store.organization(id.as_str()).await? {
+                Some(organization) if organization.is_enabled() => {}
+                Some(_) => return Err(Error::NoSuchOrganization("disabled")),
+                None => return Err(Error::NoSuchOrganization("not_registered")),
+            }
+            log.caller_organization = Some(id.as_str().to_owned());
             log.key_id = Some(Identity::Anonymous.name());
             return Ok(Caller::new(id.clone(), Identity::Anonymous, request));
         }
     };
     let now = request.received_at;
-    let found = store.find_key(key.id, in_path, now).await?;
-    let found = found.ok_or(Error::KeyNotAccepted("unknown"))?;
+    let Some(found) = store.find_key(key.id, org_in_path, now).await? else {
+        return Err(Error::KeyNotAccepted("unknown"));
+    };
     let record = found.record();
-    if let Some(cause) = record.rejection(key, now) {
-        return Err(Error::KeyNotAccepted(cause));
+    if let Some(rejection) = record.rejection(key, now) {
+        return Err(Error::KeyNotAccepted(rejection));
     }
-    log.organization = Some(record.org_id.clone());
-    if in_path.is_some_and(|id| id.as_str() != record.org_id) {
+    log.caller_organization = Some(record.org_id.clone());
+    if org_in_path.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::OtherOrganization);
     }
-    // A cached key was cached only after these checks.
-    if let FoundKey::Read(record, organization_in_path) = &found {
-        let organization = match in_path {
-            Some(_) => organization_in_path.clone(),
+    // A cached key has passed these checks already.
+    if let FoundKey::Read { record, in_path } = &found {
+        let organization = match org_in_path {
+            Some(_) => in_path.clone(),
             None => store.organization(&record.org_id).await?,
         };
-        let organization = organization.filter(Organization::is_enabled);
-        let organization = organization.ok_or(Error::OrganizationDisabled)?;
-        if !record.is_of(organization.request_id()) {
+        let Some(organization) = organization.filter(Organization::is_enabled) else {
+            return Err(Error::OrganizationDisabled);
+        };
+        if !record.is_for_registration(organization.registration()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
         store.cache_key(record, now);
@@ -156,7 +159,7 @@ pub(crate) async fn authorize<'a>(
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));
     }
-    let organization = Identifier::new(&record.org_id)
+    let organization = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
     Ok(Caller::new(organization, Identity::Key(key.id), request))
 }
@@ -168,16 +171,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn audit_attributes_have_the_time_of_the_request() {
+    fn audit_attributes_describe_the_request() {
         let request = Request {
             id: "request-1",
             received_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_225_600_123),
             method: "POST",
-            path: vec![],
+            segments: vec![],
             credential: Credential::Missing,
             body: b"".into(),
         };
-        let acme = Identifier::new("acme").unwrap();
+        let acme = Identifier::parse("acme").unwrap();
         let caller = Caller::new(acme, Identity::Key("acmeDemoKey1"), &request);
         let audit = caller.audit();
         assert_eq!(audit.created_at, "2026-01-01T00:00:00.123Z");

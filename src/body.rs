@@ -1,7 +1,6 @@
-//! Parses a JSON body into the request of an operation, or into a list of every violation.
+//! Parses a JSON body into the input of an operation, or into a list of every violation.
 //!
-//! `serde` would stop at the first violation and accept an array in place of an object. `deserr`
-//! checks the whole body.
+//! `serde` would stop at the first violation, and would accept an array as an object.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +14,7 @@ use crate::error::{Error, Result, Rule, Violation};
 /// The maximum size of a body, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Parses a body. Skips the byte order mark that some editors and libraries add.
+/// Parses a body. Skips a byte order mark, which some editors and libraries add.
 ///
 /// # Errors
 /// [`Error::BodyTooLarge`], [`Error::NotJson`], or [`Error::InvalidBody`] with every violation.
@@ -23,41 +22,40 @@ pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
     if body.len() > MAX_BYTES {
         return Err(Error::BodyTooLarge(MAX_BYTES));
     }
-    let text = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let json: serde_json::Value =
-        serde_json::from_slice(text).map_err(|error| Error::NotJson(why_not_json(text, &error)))?;
+        serde_json::from_slice(body).map_err(|error| Error::NotJson(why_not_json(body, &error)))?;
     deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
 }
 
-/// Says why a body is not JSON. The parser's own words are for Rust developers.
+/// Says why a body is not JSON. The parser's own message is for Rust developers.
 fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
     if body.trim_ascii().is_empty() {
-        "It is empty.".to_owned()
-    } else {
-        let (line, column) = (error.line(), error.column());
-        format!("It is invalid at line {line}, column {column}.")
+        return "It is empty.".to_owned();
     }
+    let line = error.line();
+    let column = error.column();
+    format!("It is invalid at line {line}, column {column}.")
 }
 
-/// The violations of a body: at least one.
+/// One or more violations in a body.
 #[derive(Debug)]
 pub(crate) struct Violations(Vec<Violation>);
 
 impl Violations {
     /// Violations at one place in the body.
     pub(crate) fn new(
-        at: ValuePointerRef,
+        place: ValuePointerRef,
         violations: impl IntoIterator<Item = Violation>,
     ) -> Self {
-        let pointer = pointer(at);
-        let place = |violation| Violation {
-            pointer: pointer.clone(),
-            ..violation
-        };
-        Self(violations.into_iter().map(place).collect())
+        let mut placed = Vec::new();
+        for violation in violations {
+            placed.push(violation.at(pointer(place)));
+        }
+        Self(placed)
     }
 
-    /// These violations and others.
+    /// Appends other violations.
     pub(crate) fn and(mut self, mut others: Self) -> Self {
         self.0.append(&mut others.0);
         self
@@ -67,7 +65,10 @@ impl Violations {
 impl MergeWithError<Violations> for Violations {
     fn merge(earlier: Option<Self>, found: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
         // `Continue` makes deserr check the rest of the body.
-        ControlFlow::Continue(earlier.unwrap_or(Self(vec![])).and(found))
+        ControlFlow::Continue(match earlier {
+            Some(earlier) => earlier.and(found),
+            None => found,
+        })
     }
 }
 
@@ -75,31 +76,40 @@ impl DeserializeError for Violations {
     fn error<V: IntoValue>(
         earlier: Option<Self>,
         error: ErrorKind<V>,
-        at: ValuePointerRef,
+        place: ValuePointerRef,
     ) -> ControlFlow<Self, Self> {
         let found = match error {
             ErrorKind::MissingField { field } => {
                 let violation = Violation::new(Rule::Required, "is required");
-                Self::new(at.push_key(field), [violation])
+                Self::new(place.push_key(field), [violation])
             }
             ErrorKind::IncorrectValueKind { actual, accepted } => {
-                let expected = accepted.first().copied().unwrap_or(ValueKind::Map);
-                type_mismatch(&actual, expected, at)
+                // Each of our types accepts one kind.
+                let accepted = accepted.first().copied().unwrap_or(ValueKind::Map);
+                type_mismatch(&actual, accepted, place)
             }
-            // Not reached: unknown members are ignored, and no type is an enum.
-            _ => Self::new(at, [Violation::new(Rule::Type, "is not allowed")]),
+            // Not reached: unknown fields are ignored, and no type is an enum.
+            _ => Self::new(place, [Violation::new(Rule::Type, "is not allowed")]),
         };
-        Self::merge(earlier, found, at)
+        Self::merge(earlier, found, place)
     }
 }
 
-/// The violation of a value whose JSON type is not the accepted one.
+/// The violation for a value of the wrong JSON type.
 pub(crate) fn type_mismatch<V: IntoValue>(
     actual: &Value<V>,
     accepted: ValueKind,
-    at: ValuePointerRef,
+    place: ValuePointerRef,
 ) -> Violations {
-    let name = |kind| match kind {
+    let accepted = describe(accepted);
+    let actual = describe(actual.kind());
+    let detail = format!("must be {accepted}, but is {actual}");
+    Violations::new(place, [Violation::new(Rule::Type, detail)])
+}
+
+/// The name of a JSON type, with its article.
+fn describe(kind: ValueKind) -> &'static str {
+    match kind {
         ValueKind::Null => "null",
         ValueKind::Boolean => "a boolean",
         ValueKind::Integer | ValueKind::NegativeInteger => "an integer",
@@ -107,16 +117,13 @@ pub(crate) fn type_mismatch<V: IntoValue>(
         ValueKind::String => "a string",
         ValueKind::Sequence => "an array",
         ValueKind::Map => "an object",
-    };
-    let (expected, actual) = (name(accepted), name(actual.kind()));
-    let detail = format!("must be {expected}, but is {actual}");
-    Violations::new(at, [Violation::new(Rule::Type, detail)])
+    }
 }
 
-/// A place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). Nothing needs an
-/// escape: only members of the contract are reported, whose names have letters only.
-fn pointer(at: ValuePointerRef) -> String {
-    match at {
+/// Formats a place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). Nothing
+/// needs escaping: violations are only in fields of the contract, whose names contain only letters.
+fn pointer(place: ValuePointerRef) -> String {
+    match place {
         ValuePointerRef::Origin => "#".to_owned(),
         ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
         ValuePointerRef::Key { key, prev } => format!("{}/{key}", pointer(*prev)),
@@ -134,6 +141,7 @@ mod tests {
         flag: bool,
     }
 
+    /// Each violation in the body as its pointer and its detail.
     fn violations(body: &str) -> Vec<String> {
         match parse::<Example>(body.as_bytes()) {
             Err(Error::InvalidBody(violations)) => violations
@@ -155,42 +163,31 @@ mod tests {
             ("[]", "an array"),
             ("{}", "an object"),
         ] {
-            let body = format!("{{\"flag\": {value}}}");
-            assert_eq!(
-                violations(&body),
-                [format!("#/flag must be a boolean, but is {name}")]
-            );
+            let found = violations(&format!("{{\"flag\": {value}}}"));
+            assert_eq!(found, [format!("#/flag must be a boolean, but is {name}")]);
         }
-        assert_eq!(
-            violations("[true]"),
-            ["# must be an object, but is an array"]
-        );
+        let found = violations("[true]");
+        assert_eq!(found, ["# must be an object, but is an array"]);
         assert_eq!(violations("{}"), ["#/flag is required"]);
     }
 
     #[test]
-    fn the_place_at_which_a_body_is_not_json_is_reported() {
+    fn the_place_where_a_body_stops_being_json_is_reported() {
         let nested = "[".repeat(200);
-        for (body, reason) in [
-            (&b""[..], "It is empty."),
-            (b"\xef\xbb\xbf \n", "It is empty."),
-            (b"teamName=Docs", "It is invalid at line 1, column 2."),
-            (b"{\"flag\": tr", "It is invalid at line 1, column 11."),
-            (b"{\n \"flag\": yes}", "It is invalid at line 2, column 10."),
-            (b"{} {}", "It is invalid at line 1, column 4."),
+        for (body, what_is_wrong) in [
+            (&b""[..], "empty"),
+            (b"\xef\xbb\xbf \n", "empty"),
+            (b"teamName=Docs", "invalid at line 1, column 2"),
+            (b"{\"flag\": tr", "invalid at line 1, column 11"),
+            (b"{\n \"flag\": yes}", "invalid at line 2, column 10"),
+            (b"{} {}", "invalid at line 1, column 4"),
             // half a surrogate pair
-            (
-                br#"{"flag": "\ud800"}"#,
-                "It is invalid at line 1, column 17.",
-            ),
-            (
-                b"{\"flag\": \"\xe9\"}",
-                "It is invalid at line 1, column 11.",
-            ),
-            (nested.as_bytes(), "It is invalid at line 1, column 128."),
+            (br#"{"flag": "\ud800"}"#, "invalid at line 1, column 17"),
+            (b"{\"flag\": \"\xe9\"}", "invalid at line 1, column 11"),
+            (nested.as_bytes(), "invalid at line 1, column 128"),
         ] {
             let error = parse::<Example>(body).unwrap_err().to_string();
-            let expected = format!("The request body is not JSON. {reason}");
+            let expected = format!("The request body is not JSON. It is {what_is_wrong}.");
             assert_eq!(error, expected, "{}", body.escape_ascii());
         }
     }
@@ -202,12 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_repeated_members_is_used() {
+    fn the_last_of_several_fields_with_the_same_name_is_used() {
         assert!(parse::<Example>(br#"{"flag": 1, "flag": true}"#).is_ok());
-        let body = r#"{"flag": true, "flag": 1}"#;
-        assert_eq!(
-            violations(body),
-            ["#/flag must be a boolean, but is an integer"]
-        );
+        let found = violations(r#"{"flag": true, "flag": 1}"#);
+        assert_eq!(found, ["#/flag must be a boolean, but is an integer"]);
     }
 }

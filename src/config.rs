@@ -1,4 +1,4 @@
-//! Reads the configuration from environment variables. No other module of the crate does.
+//! Reads the configuration from environment variables. No other module reads them.
 
 use std::{env, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::{
     store::{MAX_CACHE_TIME, TableNames, client::ClientConfig},
 };
 
-/// Returns the value of an environment variable. `None` if it is empty or not set.
+/// Looks up an environment variable. `None` if the variable is empty or not set.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The configuration of the function. An empty variable counts as not set.
+/// The configuration of the function. Empty variables count as not set.
 pub struct Config {
     /// The names of the tables: `TEAMS_TABLE` and so on. Required.
     pub tables: TableNames,
@@ -23,8 +23,7 @@ pub struct Config {
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_operations: AnonymousOperations,
-    /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached. 0 to 60; 60 by default. With 0,
-    /// nothing is cached.
+    /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached. 0 (not at all) to 60 (default).
     pub key_cache: Duration,
 }
 
@@ -32,9 +31,9 @@ impl Config {
     /// Reads the configuration from the environment.
     ///
     /// # Errors
-    /// If a variable is missing or invalid, with a sentence that names it.
+    /// If a variable is missing or invalid. The message names the variable.
     pub fn from_env() -> Result<Self, BoxError> {
-        Self::read(&variable)
+        Self::read(&read_variable)
     }
 
     fn read(lookup: Lookup) -> Result<Self, BoxError> {
@@ -43,21 +42,28 @@ impl Config {
             Some("allowed") => AnonymousOperations::Allowed,
             None | Some("denied") => AnonymousOperations::Denied,
             Some(other) => {
-                let rule = "must be `allowed` or `denied`";
-                return Err(format!("ANONYMOUS_OPERATIONS {rule}, not {other:?}.").into());
+                return Err(format!(
+                    "ANONYMOUS_OPERATIONS must be `allowed` or `denied`, not {other:?}."
+                )
+                .into());
             }
         };
         let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
         let key_cache = match seconds.parse() {
             Ok(seconds @ 0..=MAX_SECONDS) => Duration::from_secs(seconds),
             _ => {
-                let rule = format!("must be a whole number from 0 to {MAX_SECONDS}");
-                return Err(format!("KEY_CACHE_SECONDS {rule}, not {seconds:?}.").into());
+                return Err(format!(
+                    "KEY_CACHE_SECONDS must be a whole number from 0 to {MAX_SECONDS}, not {seconds:?}."
+                )
+                .into());
             }
         };
-        let tables = TableNames::new(|table| lookup(table.variable).ok_or(table.variable));
+        let tables = TableNames::new(|table| {
+            let name = table.variable;
+            lookup(name).ok_or_else(|| format!("{name} is required but not set."))
+        })?;
         Ok(Self {
-            tables: tables.map_err(|name| format!("{name} is required but not set."))?,
+            tables,
             dynamodb: client_config(lookup)?,
             anonymous_operations,
             key_cache,
@@ -65,10 +71,16 @@ impl Config {
     }
 }
 
-/// The SDK's own configuration takes too long: see `store/client.rs`.
+/// Reads how to connect to DynamoDB. The SDK's own loader takes too long: see `store/client.rs`.
 fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
     let is_true = |name| lookup(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let access_key = lookup("AWS_ACCESS_KEY_ID").zip(lookup("AWS_SECRET_ACCESS_KEY"));
+    let credentials = match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
+        (Some(id), Some(secret)) => {
+            let token = lookup("AWS_SESSION_TOKEN");
+            Some(Credentials::new(id, secret, token, None, "environment"))
+        }
+        _ => None,
+    };
     let region = lookup("AWS_REGION").or_else(|| lookup("AWS_DEFAULT_REGION"));
     Ok(ClientConfig {
         region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
@@ -76,32 +88,27 @@ fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
         certificates: lookup("AWS_CA_BUNDLE").or_else(|| lookup("SSL_CERT_FILE")),
-        credentials: access_key.map(|(id, secret)| {
-            let token = lookup("AWS_SESSION_TOKEN");
-            Credentials::new(id, secret, token, None, "environment")
-        }),
+        credentials,
     })
 }
 
-/// The address of DynamoDB, if a variable sets one instead of the region's.
+/// Reads the endpoint of DynamoDB. `None` if no variable sets it: the region's endpoint is used.
 ///
 /// # Errors
-/// If it is not a URL, with a sentence that names the variable.
+/// If the endpoint is not an http or https URL. The message names the variable.
 pub fn endpoint_url(lookup: Lookup) -> Result<Option<String>, BoxError> {
     for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
-        match lookup(name) {
-            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-                return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
-            }
-            Some(url) => return Ok(Some(url)),
-            None => {}
+        let Some(url) = lookup(name) else { continue };
+        if url.starts_with("http://") || url.starts_with("https://") {
+            return Ok(Some(url));
         }
+        return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
     }
     Ok(None)
 }
 
-/// The value of an environment variable that is not empty.
-pub fn variable(name: &str) -> Option<String> {
+/// Reads an environment variable. `None` if it is empty or not set.
+pub fn read_variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -110,7 +117,7 @@ mod tests {
     use super::*;
     use crate::store::Table;
 
-    /// Reads a valid configuration with changed variables. `None` unsets a variable.
+    /// Reads a valid configuration in which some variables are changed. `None` unsets a variable.
     fn read(changes: &[(&str, Option<&str>)]) -> Result<Config, BoxError> {
         Config::read(&|name: &str| {
             if let Some((_, value)) = changes.iter().find(|(changed, _)| *changed == name) {
@@ -125,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_but_tables_and_region_has_a_default() {
+    fn every_variable_except_the_tables_and_the_region_has_a_default() {
         let config = read(&[]).unwrap();
 
         assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
@@ -158,10 +165,7 @@ mod tests {
         assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
         assert_eq!(config.key_cache, Duration::ZERO);
         let dynamodb = config.dynamodb;
-        assert_eq!(
-            dynamodb.endpoint_url.as_deref(),
-            Some("http://127.0.0.1:8000")
-        );
+        assert_eq!(dynamodb.endpoint_url.unwrap(), "http://127.0.0.1:8000");
         assert_eq!(dynamodb.certificates.as_deref(), Some("/bundle.pem"));
         assert!(dynamodb.use_fips && dynamodb.use_dual_stack);
         let credentials = dynamodb.credentials.unwrap();
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn general_variables_are_used_without_specific_ones() {
+    fn general_variables_are_used_if_specific_ones_are_not_set() {
         let config = read(&[
             ("AWS_REGION", None),
             ("AWS_DEFAULT_REGION", Some("us-east-1")),
@@ -190,45 +194,27 @@ mod tests {
 
     #[test]
     fn an_error_names_the_variable_and_what_it_must_be() {
-        let mut rows = vec![
-            (
-                "ANONYMOUS_OPERATIONS",
-                Some("perhaps"),
-                "must be `allowed` or `denied`",
-            ),
-            (
-                "KEY_CACHE_SECONDS",
-                Some("a minute"),
-                "must be a whole number from 0 to 60",
-            ),
-            ("KEY_CACHE_SECONDS", Some("-1"), "must be a whole number"),
-            ("KEY_CACHE_SECONDS", Some("61"), "must be a whole number"),
+        #[rustfmt::skip] // keeps each case on one line
+        let mut cases = vec![
+            ("ANONYMOUS_OPERATIONS", Some("perhaps"), "must be `allowed` or `denied`"),
+            ("KEY_CACHE_SECONDS", Some("a minute"), "must be a whole number from 0 to 60"),
+            ("KEY_CACHE_SECONDS", Some("-1"), "must be a whole number from 0 to 60"),
+            ("KEY_CACHE_SECONDS", Some("61"), "must be a whole number from 0 to 60"),
+            ("AWS_ENDPOINT_URL", Some("localhost"), "must be an http or https URL"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", Some("127.0.0.1:8000"), "must be an http or https URL"),
             ("AWS_REGION", None, "is required but not set"),
-            (
-                "AWS_ENDPOINT_URL",
-                Some("localhost"),
-                "must be an http or https URL",
-            ),
-            (
-                "AWS_ENDPOINT_URL_DYNAMODB",
-                Some("127.0.0.1:8000"),
-                "must be an http or https URL",
-            ),
         ];
-        rows.extend(
-            Table::ALL
-                .iter()
-                .map(|table| (table.variable, None, "is required but not set")),
-        );
+        for table in Table::ALL {
+            cases.push((table.variable, None, "is required but not set"));
+        }
 
-        for (variable, value, problem) in rows {
+        for (variable, value, rule) in cases {
             let error = read(&[(variable, value)]).err().unwrap().to_string();
-            assert!(
-                error.starts_with(&format!("{variable} {problem}")),
-                "{error}"
-            );
-            let value = value.map(|value| format!("{value:?}"));
-            assert!(value.is_none_or(|value| error.contains(&value)), "{error}");
+            let expected = match value {
+                Some(value) => format!("{variable} {rule}, not {value:?}."),
+                None => format!("{variable} {rule}."),
+            };
+            assert_eq!(error, expected);
         }
     }
 }

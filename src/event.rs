@@ -1,8 +1,6 @@
-//! Reads the event: a request from an HTTP API or a function URL (payload 2.0), or from a REST API
-//! (payload 1.0).
+//! Parses events: HTTP requests as payload 2.0 (HTTP APIs, function URLs) or 1.0 (REST APIs).
 //!
-//! `lambda_http` is not used for this, because it panics on some events and keeps only the last of
-//! two `Authorization` headers.
+//! `lambda_http` would panic on some events, and keep only the last of two `Authorization` headers.
 
 use std::{borrow::Cow, collections::HashMap, time::SystemTime};
 
@@ -12,31 +10,31 @@ use serde::Deserialize;
 
 use crate::api_key::Credential;
 
-/// A request that an event contains.
+/// The HTTP request in an event.
 pub(crate) struct Request<'a> {
     /// The id that the response, the log and the records show.
     pub(crate) id: &'a str,
-    /// When the function received it. Cache entries and records use this time.
+    /// When the function received the request. The caches and the records use this time.
     pub(crate) received_at: SystemTime,
     pub(crate) method: &'a str,
     /// The decoded segments of the path.
-    pub(crate) path: Vec<Cow<'a, str>>,
+    pub(crate) segments: Vec<Cow<'a, str>>,
     pub(crate) credential: Credential<'a>,
     pub(crate) body: Cow<'a, [u8]>,
 }
 
-/// The members of an event that the function reads. Some sources send null for an absent member.
+/// The fields of an event that the function reads. Some sources send null for a missing field.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Event {
-    /// In payload 2.0.
+    /// The path in payload 2.0.
     raw_path: Option<String>,
-    /// In payload 1.0.
+    /// The path in payload 1.0.
     path: Option<String>,
-    /// In payload 1.0.
+    /// The method in payload 1.0.
     http_method: Option<String>,
     headers: Option<HashMap<String, String>>,
-    /// In payload 1.0. Contains every value of `headers` and those that `headers` omits.
+    /// All values of all headers, in payload 1.0. `headers` has only one value per header.
     multi_value_headers: Option<HashMap<String, Vec<String>>>,
     body: Option<String>,
     is_base64_encoded: Option<bool>,
@@ -48,7 +46,7 @@ pub(crate) struct Event {
 struct RequestContext {
     request_id: Option<String>,
     stage: Option<String>,
-    /// In payload 2.0.
+    /// The method in payload 2.0.
     http: Http,
 }
 
@@ -64,24 +62,24 @@ impl Event {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    /// The request's id, if the source sends one.
+    /// The id of the request. `None` if the event source sends no id.
     pub(crate) fn request_id(&self) -> Option<&str> {
         self.request_context.request_id.as_deref()
     }
 
-    /// The request. `None` if the event contains none, or if its body is not valid base64.
+    /// The request. `None` if the event contains no request, or if the body is not valid base64.
     pub(crate) fn request<'a>(
         &'a self,
         id: &'a str,
         received_at: SystemTime,
     ) -> Option<Request<'a>> {
-        let method = &self.request_context.http.method;
+        let method_2_0 = self.request_context.http.method.as_deref();
         let body = self.body.as_deref().unwrap_or_default();
         Some(Request {
             id,
             received_at,
-            method: method.as_ref().or(self.http_method.as_ref())?,
-            path: self.segments()?,
+            method: method_2_0.or(self.http_method.as_deref())?,
+            segments: self.segments()?,
             credential: Credential::parse(&self.header_values("authorization")),
             body: match self.is_base64_encoded {
                 Some(true) => STANDARD.decode(body).ok()?.into(),
@@ -90,46 +88,51 @@ impl Event {
         })
     }
 
-    /// The percent-decoded segments of the path, without the stage that some sources add.
+    /// The percent-decoded segments of the path, without the stage that some event sources add.
     ///
-    /// If the source has decoded the path already, decoding it again is harmless: valid
-    /// identifiers contain no `%`.
+    /// If the event source has decoded the path already, decoding it again is harmless, because
+    /// valid path parameters contain no `%`.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let without_slash = path.strip_prefix('/').unwrap_or(path);
-        let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
-        let mut segments: Vec<_> = without_slash.split('/').map(decode).collect();
-        // Such a path has no stage in front, even if the stage is named `api`.
-        let is_complete = segments.len() > 1 && segments[0] == "api" && segments[1] == "v1";
-        if !is_complete && self.request_context.stage.as_deref() == Some(&*segments[0]) {
+        let mut segments: Vec<_> = without_slash
+            .split('/')
+            .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
+            .collect();
+        // A path that starts with `api/v1` has no stage, even if the stage is named `api`.
+        let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
+        if !starts_at_api && self.request_context.stage.as_deref() == Some(&*segments[0]) {
             segments.remove(0);
         }
         Some(segments)
     }
 
-    /// Every value of a header. Its name may be in any case.
+    /// Every value of a header. `name` is not case-sensitive.
     fn header_values(&self, name: &str) -> Vec<&str> {
-        let is_named = |other: &String| other.eq_ignore_ascii_case(name);
-        let multiple = self.multi_value_headers.iter().flatten();
-        let multiple = multiple.filter(|(other, _)| is_named(other));
-        let found: Vec<&str> = multiple
-            .flat_map(|(_, values)| values)
-            .map(String::as_str)
-            .collect();
+        let mut found = Vec::new();
+        for (header, values) in self.multi_value_headers.iter().flatten() {
+            if header.eq_ignore_ascii_case(name) {
+                found.extend(values.iter().map(String::as_str));
+            }
+        }
         if !found.is_empty() {
             return found;
         }
-        let single = self.headers.iter().flatten();
-        let single = single.filter(|(other, _)| is_named(other));
-        single.map(|(_, value)| value.as_str()).collect()
+        for (header, value) in self.headers.iter().flatten() {
+            if header.eq_ignore_ascii_case(name) {
+                found.push(value.as_str());
+            }
+        }
+        found
     }
 
     /// Whether a `Prefer` header (RFC 7240) lists `return=headers-only`, in upper or lower case.
-    /// The response then has the id of the created record in a header.
+    /// The response to a create operation then has headers with the id and whether the record is
+    /// new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));
-        preferences.any(|one| one.trim().eq_ignore_ascii_case("return=headers-only"))
+        preferences.any(|entry| entry.trim().eq_ignore_ascii_case("return=headers-only"))
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preference_is_found_among_others_in_any_case() {
+    fn the_preference_is_found_in_lists_and_in_any_case() {
         for (values, expected) in [
             (&["return=headers-only"][..], true),
             (&["Return=Headers-Only"], true),

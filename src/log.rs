@@ -1,4 +1,4 @@
-//! The log: one line for each request.
+//! The log: one line per request.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,13 +6,13 @@ use serde_json::json;
 
 use crate::{
     api_key::PREFIX,
-    error::{Error, Facts, Result, Violation},
+    error::{Error, Result, Violation},
     operations::{Operation, Success, parameter},
-    values::escape,
+    text::escape,
 };
 
-/// What the log shows of a request. Each part is set as soon as it is known, so that the line of a
-/// rejected request includes it.
+/// What the log shows about a request. Each field is set as soon as it is known, so that the line
+/// of a rejected request has as many fields as possible.
 #[derive(Default)]
 pub(crate) struct RequestLog<'a> {
     pub(crate) request_id: &'a str,
@@ -22,56 +22,48 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) cold_start: bool,
     /// The operation that the path names.
     pub(crate) operation: Option<Operation>,
-    /// The path that no operation has: at most 100 characters, escaped, and without an API key.
+    /// The path, if no operation has it: at most 100 characters, escaped, and without an API key.
     pub(crate) path: Option<String>,
-    /// The valid parameters of the path, with their names.
+    /// The valid path parameters, by name.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
-    /// The organization of the API key or of the anonymous caller.
-    pub(crate) organization: Option<String>,
-    /// The id of the API key that was sent, whether it is accepted or not, or `anonymous`.
+    /// The organization that the caller acts for.
+    pub(crate) caller_organization: Option<String>,
+    /// The id of the API key that was sent, accepted or not. `anonymous` for an anonymous caller.
     pub(crate) key_id: Option<&'a str>,
-    /// The number of entries in the body, without duplicates, if it is a list.
+    /// The number of distinct entries, if the body has a list.
     pub(crate) body_entries: Option<usize>,
 }
 
-/// The first of the values in the body that cause an error, with the rules that they violate.
-fn first_violations(facts: &Facts<'_>) -> Option<String> {
-    const MAX: usize = 5;
-    let violations = facts.violations.iter().take(MAX);
-    let text = |it: &Violation| Some(format!("{} {}", it.pointer, json!(it.rule).as_str()?));
-    let texts: Vec<_> = violations.filter_map(text).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
-}
-
 impl RequestLog<'_> {
-    pub(crate) fn set_path(&mut self, segments: &[&str]) {
+    /// Adds a path that no operation has, up to what may be an API key.
+    pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX: usize = 100;
         let path = format!("/{}", segments.join("/"));
-        let (without_key, _) = path.split_once(PREFIX).unwrap_or((&path, ""));
-        self.path = Some(escape(without_key).chars().take(MAX).collect());
+        let before_key = path.split(PREFIX).next().unwrap_or_default();
+        self.path = Some(escape(before_key).chars().take(MAX).collect());
     }
 
-    /// Writes the line. The level of a 5xx is ERROR, of all others INFO.
+    /// Writes the line: at level ERROR for a 5xx, otherwise at INFO.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
-        let facts = error.map(Error::facts);
-        let facts = facts.as_ref();
-        let status = facts.map_or(204, |facts| facts.status);
+        let spec = error.map(Error::spec);
+        let spec = spec.as_ref();
+        let status = spec.map_or(204, |spec| spec.status);
         // `tracing` requires a constant level.
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
                     operation = self.operation.map(Operation::name),
                     status,
-                    code = facts.map(|facts| facts.code),
-                    reason = facts.and_then(|facts| facts.reason.or(facts.log_reason)),
-                    resource_id = facts.and_then(|facts| facts.resource_id),
-                    organization = self.organization,
+                    code = spec.map(|spec| spec.code),
+                    reason = spec.and_then(|spec| spec.reason.or(spec.log_reason)),
+                    resource_id = spec.and_then(|spec| spec.resource_id),
+                    organization = self.caller_organization,
                     key_id = self.key_id,
-                    credential = facts.and_then(|facts| facts.credential),
+                    credential = spec.and_then(|spec| spec.key_rejection),
                     path = self.path,
-                    parameter = facts.and_then(|facts| facts.parameter),
-                    errors = facts.and_then(first_violations),
+                    parameter = spec.and_then(|spec| spec.parameter),
+                    errors = spec.and_then(|spec| first_violations(spec.violations)),
                     org_id = self.parameters.get(parameter::ORG_ID),
                     project_id = self.parameters.get(parameter::PROJECT_ID),
                     team_id = self.parameters.get(parameter::TEAM_ID),
@@ -93,4 +85,17 @@ impl RequestLog<'_> {
             line!(info);
         }
     }
+}
+
+/// The pointers and rules of the first violations. `None` if there are no violations.
+fn first_violations(violations: &[Violation]) -> Option<String> {
+    const MAX: usize = 5;
+    violations.first()?;
+    let mut texts = Vec::new();
+    for Violation { pointer, rule, .. } in violations.iter().take(MAX) {
+        let rule = json!(rule);
+        let keyword = rule.as_str().unwrap_or_default();
+        texts.push(format!("{pointer} {keyword}"));
+    }
+    Some(texts.join(", "))
 }

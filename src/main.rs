@@ -1,10 +1,9 @@
-//! The Lambda function: starts the log, reads the configuration, connects to DynamoDB and passes
-//! events to the service.
+//! The Lambda function. Reads the configuration, connects to DynamoDB and handles events.
 #![recursion_limit = "256"] // for the SDK's deeply nested futures
 
 use std::{convert::Infallible, panic, process::ExitCode, time::SystemTime};
 
-use lambda_http::{Error, LambdaEvent, service_fn};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::{fmt, prelude::*};
 use workspace_management::{config::Config, service::Service, store::Store};
@@ -12,7 +11,7 @@ use workspace_management::{config::Config, service::Service, store::Store};
 // Lambda sends one event at a time, so one thread is enough.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    start_log();
+    init_log();
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -24,7 +23,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.connect().await?;
+    let sdk_config = config.dynamodb.into_sdk_config().await?;
     let store = Store::new(sdk_config, config.tables, config.key_cache);
     let service = &Service::new(store, config.anonymous_operations);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
@@ -33,9 +32,9 @@ async fn run() -> Result<(), Error> {
     .await
 }
 
-/// Logs lines of JSON to standard output. Libraries log at most warnings: below that level they log
-/// whole events and requests, with API keys and bodies.
-fn start_log() {
+/// Makes the process log JSON lines to standard output. Libraries log only warnings and errors: at
+/// lower levels they log whole events and requests, which contain API keys and bodies.
+fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target(env!("CARGO_CRATE_NAME"), LevelFilter::INFO);
@@ -43,9 +42,9 @@ fn start_log() {
     tracing_subscriber::registry()
         .with(log.with_filter(levels))
         .init();
-    // Logs only the location of a panic: its message may contain parts of the request.
-    panic::set_hook(Box::new(|panic| {
-        let location = panic.location().map(ToString::to_string);
+    // Logs only the location of a panic, because the message may contain parts of the request.
+    panic::set_hook(Box::new(|info| {
+        let location = info.location().map(ToString::to_string);
         tracing::error!(location, "panicked");
     }));
 }

@@ -1,4 +1,4 @@
-//! The operations of the API: one module each, their names, the parameters of their paths, and their
+//! The operations of the API (one module each), their names, their path parameters and their
 //! results.
 
 pub(crate) mod add_models;
@@ -21,8 +21,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in an order in which each can succeed: `AddTeamUsers` needs the team of
-    /// `CreateTeam`.
+    /// Every operation, in an order that works: `AddTeamUsers` needs the team from `CreateTeam`.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,
@@ -32,8 +31,8 @@ impl Operation {
         Self::CreateLoggingInstance,
     ];
 
-    /// The name in API keys and logs. It is also the `operationId` in `openapi.yaml` and the name
-    /// of the file in `events/`.
+    /// The name of the operation in the records of API keys, in logs, in `openapi.yaml` (the
+    /// `operationId`) and in the file names of `events/`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AddModels => "add_models",
@@ -45,14 +44,13 @@ impl Operation {
         }
     }
 
-    /// Whether callers without an API key may call it, because the contract shows it without an
-    /// `Authorization` header. A deployment can require a key all the same.
+    /// Whether the API key is optional in the contract. `ANONYMOUS_OPERATIONS` can be stricter.
     pub const fn allows_anonymous(self) -> bool {
         matches!(self, Self::AddModels | Self::CreateDataStore)
     }
 }
 
-/// The names of the parameters in paths.
+/// The names of the path parameters.
 pub(crate) mod parameter {
     pub(crate) const ORG_ID: &str = "org_id";
     pub(crate) const PROJECT_ID: &str = "project_id";
@@ -61,15 +59,16 @@ pub(crate) mod parameter {
     pub(crate) const MODEL_TYPE: &str = "modelType";
 }
 
-/// The result of an operation that succeeds.
+/// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
+    /// The operation took effect. The response has no resource headers.
     Done,
-    /// A record with the content of the request exists.
+    /// The record of a create operation exists, with the content of the request.
     Stored {
-        /// The id that was derived from the name of the record, if it has such an id.
+        /// The id that is derived from the record's name. `None` if the record has no such id.
         id: Option<String>,
-        /// Whether this request created it.
+        /// Whether this request created the record.
         is_new: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! The response: a 204, or a problem document for the error.
+//! Builds the response: a 204, or the problem document of an error.
 
 use lambda_http::{
     Body,
@@ -8,13 +8,13 @@ use lambda_http::{
 use serde::Serialize;
 
 use crate::{
-    error::{Error, Facts, Result, Violation},
+    error::{Error, ErrorSpec, Result, Violation},
     event::Event,
     operations::Success,
 };
 
-/// The response to a request, in a form that HTTP APIs, function URLs and REST APIs read.
-pub(crate) fn response(
+/// Builds the response to a request. HTTP APIs, function URLs and REST APIs can read it.
+pub(crate) fn build(
     event: &Event,
     outcome: &Result<Success>,
     request_id: &str,
@@ -34,20 +34,22 @@ pub(crate) fn response(
                 let applied = HeaderValue::from_static("return=headers-only");
                 headers.insert("x-resource-state", HeaderValue::from_static(state));
                 headers.insert("preference-applied", applied);
-                if let Some(Ok(id)) = id.as_deref().map(HeaderValue::from_str) {
+                if let Some(id) = id
+                    && let Ok(id) = HeaderValue::from_str(id)
+                {
                     headers.insert("x-resource-id", id);
                 }
             }
         }
         Err(error) => {
-            let facts = error.facts();
-            response.status_code = facts.status.into();
+            let spec = error.spec();
+            response.status_code = spec.status.into();
             let problem_json = HeaderValue::from_static("application/problem+json");
             headers.insert(CONTENT_TYPE, problem_json);
-            if let Some((name, value)) = &facts.header {
+            if let Some((name, value)) = &spec.header {
                 headers.insert(name, HeaderValue::from_static(value));
             }
-            response.body = problem_document(error, &facts, request_id);
+            response.body = problem_document(error, &spec, request_id);
         }
     }
     response
@@ -58,21 +60,22 @@ pub(crate) fn response(
 struct Problem<'a> {
     r#type: String,
     #[serde(flatten)]
-    facts: &'a Facts<'a>,
+    spec: &'a ErrorSpec<'a>,
     detail: String,
     request_id: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Violation],
 }
 
-fn problem_document(error: &Error, facts: &Facts<'_>, request_id: &str) -> Option<Body> {
+fn problem_document(error: &Error, spec: &ErrorSpec<'_>, request_id: &str) -> Option<Body> {
     let problem = Problem {
-        r#type: format!("urn:workspace-management:problem:{}", facts.code),
-        facts,
+        r#type: format!("urn:workspace-management:problem:{}", spec.code),
+        spec,
         detail: error.to_string(),
         request_id,
-        errors: facts.violations,
+        errors: spec.violations,
     };
+    // Serializing strings and numbers does not fail.
     serde_json::to_string(&problem).ok().map(Body::Text)
 }
 
@@ -83,18 +86,18 @@ mod tests {
     use super::*;
     use crate::error::Rule;
 
-    fn failure(error: Error) -> ApiGatewayProxyResponse {
-        response(&Event::default(), &Err(error), "request-1")
+    fn response_to(error: Error) -> ApiGatewayProxyResponse {
+        build(&Event::default(), &Err(error), "request-1")
     }
 
     #[test]
-    fn the_number_of_violations_is_in_the_detail() {
+    fn the_detail_has_the_number_of_violations() {
         let violation = Violation::new(Rule::Required, "is required");
         for (count, detail) in [
             (1, "The request body has 1 validation error."),
             (2, "The request body has 2 validation errors."),
         ] {
-            let response = failure(Error::InvalidBody(vec![violation.clone(); count]));
+            let response = response_to(Error::InvalidBody(vec![violation.clone(); count]));
             let Some(Body::Text(body)) = response.body else {
                 panic!("no problem document");
             };
@@ -107,35 +110,30 @@ mod tests {
     #[test]
     fn errors_have_the_headers_that_clients_act_on() {
         let challenge = r#"Bearer realm="workspace-management""#;
+        let invalid_token = format!(r#"{challenge}, error="invalid_token""#);
+        let rejected = Error::KeyNotAccepted("expired");
         let id = "docs".to_owned();
         for (error, status, name, value) in [
             (Error::NoKey, 401, "www-authenticate", challenge),
-            (
-                Error::KeyNotAccepted("expired"),
-                401,
-                "www-authenticate",
-                &format!(r#"{challenge}, error="invalid_token""#),
-            ),
+            (rejected, 401, "www-authenticate", &*invalid_token),
             (Error::MethodNotAllowed, 405, "allow", "POST"),
             (Error::Unavailable("cause".into()), 503, "retry-after", "1"),
             (Error::BeingRemoved { id }, 409, "retry-after", "60"),
         ] {
-            let response = failure(error);
+            let response = response_to(error);
             assert_eq!(response.status_code, status);
             assert_eq!(response.headers[name], value);
         }
-        let headers = failure(Error::NoSuchPath).headers;
+        let headers = response_to(Error::NoSuchPath).headers;
         let names: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
         assert_eq!(names, ["x-request-id", "content-type"]);
     }
 
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = response(&Event::default(), &Ok(Success::Done), "line\nbreak");
+        let response = build(&Event::default(), &Ok(Success::Done), "line\nbreak");
         let response = serde_json::to_value(response).unwrap();
-        assert_eq!(
-            (&response["statusCode"], &response["headers"]),
-            (&json!(204), &json!({}))
-        );
+        assert_eq!(response["statusCode"], 204);
+        assert_eq!(response["headers"], json!({}));
     }
 }

@@ -1,4 +1,4 @@
-//! Routes a request to its operation. This is the whole API on one screen.
+//! Finds the operation of a request, authorizes the caller and runs the operation.
 
 use crate::{
     auth::{AnonymousOperations, authorize},
@@ -17,10 +17,10 @@ use crate::{
         set_bot_voice::set_bot_voice,
     },
     store::Store,
-    values::{Identifier, ModelType, PathSegment},
+    values::{Identifier, ModelType, PathParameter},
 };
 
-/// An operation, with the parameters of its path.
+/// An operation and its parsed path parameters.
 #[rustfmt::skip] // keeps each operation on one line
 enum Route {
     AddModels { org: Identifier, model_type: ModelType },
@@ -31,56 +31,61 @@ enum Route {
     SetBotVoice { bot: Identifier },
 }
 
+/// Matches a path to its operation: the whole API on one screen.
 #[rustfmt::skip] // keeps each path on one line
-fn find_route<'a>(path: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
-    Ok(match *path {
+fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
+    Ok(match *segments {
         ["api", "v1", "org", org, "addModelsToOrg", model_type] => Route::AddModels {
-            org: parameter(ORG_ID, org, log)?,
-            model_type: parameter(MODEL_TYPE, model_type, log)?,
+            org: parse_parameter(ORG_ID, org, log)?,
+            model_type: parse_parameter(MODEL_TYPE, model_type, log)?,
         },
-        ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore { org: parameter(ORG_ID, org, log)? },
+        ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore { org: parse_parameter(ORG_ID, org, log)? },
         ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => Route::AddTeamUsers {
-            org: parameter(ORG_ID, org, log)?,
-            project: parameter(PROJECT_ID, project, log)?,
-            team: parameter(TEAM_ID, team, log)?,
+            org: parse_parameter(ORG_ID, org, log)?,
+            project: parse_parameter(PROJECT_ID, project, log)?,
+            team: parse_parameter(TEAM_ID, team, log)?,
         },
         ["api", "v1", "project", org, project, "createNewTeamOnProject"] => Route::CreateTeam {
-            org: parameter(ORG_ID, org, log)?,
-            project: parameter(PROJECT_ID, project, log)?,
+            org: parse_parameter(ORG_ID, org, log)?,
+            project: parse_parameter(PROJECT_ID, project, log)?,
         },
         ["api", "v1", "project", org, project, "createLoggingInstance"] => Route::CreateLoggingInstance {
-            org: parameter(ORG_ID, org, log)?,
-            project: parameter(PROJECT_ID, project, log)?,
+            org: parse_parameter(ORG_ID, org, log)?,
+            project: parse_parameter(PROJECT_ID, project, log)?,
         },
-        ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice { bot: parameter(BOT_ID, bot, log)? },
+        ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice { bot: parse_parameter(BOT_ID, bot, log)? },
         _ => {
-            log.set_path(path);
+            log.set_unknown_path(segments);
             return Err(Error::NoSuchPath);
         }
     })
 }
 
-/// Parses a segment as the path parameter `name`, and logs it if it is valid. `MAX` is the maximum
-/// length of the result's type: an `Identifier` or a `ModelType`.
-fn parameter<'a, const MAX: usize>(
-    name: &'static str,
+/// Parses a path parameter, and adds it to the log if it is valid. `MAX` is the maximum length of
+/// the type that the parameter becomes: `Identifier` or `ModelType`.
+fn parse_parameter<'a, const MAX: usize>(
+    parameter: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,
-) -> Result<PathSegment<MAX>> {
-    let value = PathSegment::new(segment).ok_or(Error::MalformedPath(name, MAX))?;
-    log.parameters.insert(name, segment);
+) -> Result<PathParameter<MAX>> {
+    let max_length = MAX;
+    let value = PathParameter::parse(segment).ok_or(Error::MalformedPath {
+        parameter,
+        max_length,
+    })?;
+    log.parameters.insert(parameter, segment);
     Ok(value)
 }
 
-/// Finds the operation for the path of a request, authorizes the caller and runs the operation.
-pub(crate) async fn route<'a>(
+/// Runs the operation that the path of a request names, if the caller is authorized.
+pub(crate) async fn dispatch<'a>(
     store: &Store,
     anonymous_operations: AnonymousOperations,
     request: &'a Request<'_>,
     log: &mut RequestLog<'a>,
 ) -> Result<Success> {
-    let path: Vec<&str> = request.path.iter().map(AsRef::as_ref).collect();
-    let route = find_route(&path, log)?;
+    let segments: Vec<&str> = request.segments.iter().map(AsRef::as_ref).collect();
+    let route = match_path(&segments, log)?;
     let (operation, org) = match &route {
         Route::AddModels { org, .. } => (Operation::AddModels, Some(org)),
         Route::AddTeamUsers { org, .. } => (Operation::AddTeamUsers, Some(org)),
@@ -95,17 +100,17 @@ pub(crate) async fn route<'a>(
     }
     let caller = &authorize(store, anonymous_operations, request, operation, org, log).await?;
     let body = &request.body;
-    // `..` leaves out `org`: operations use the organization of the caller.
+    // `..` skips `org`: operations use the organization of the caller, which is authorized.
     match route {
         Route::AddModels { model_type, .. } => {
-            let request: AddModels = body::parse(body)?;
-            log.body_entries = Some(request.models.iter().len());
-            add_models(store, caller, &model_type, request).await
+            let input: AddModels = body::parse(body)?;
+            log.body_entries = Some(input.models.len());
+            add_models(store, caller, &model_type, input).await
         }
         Route::AddTeamUsers { project, team, .. } => {
-            let request: AddTeamUsers = body::parse(body)?;
-            log.body_entries = Some(request.users.iter().len());
-            add_team_users(store, caller, &project, &team, request).await
+            let input: AddTeamUsers = body::parse(body)?;
+            log.body_entries = Some(input.users.len());
+            add_team_users(store, caller, &project, &team, input).await
         }
         Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,
         Route::CreateLoggingInstance { project, .. } => {

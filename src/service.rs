@@ -1,5 +1,5 @@
-//! Handles an event: runs its request with a timeout, logs it and returns the response. A request
-//! that panics gets a 500.
+//! Handles an event: runs the request within a time limit, logs the request and returns the
+//! response. A request that panics gets a 500.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -18,37 +18,36 @@ use crate::{
     event::Event,
     log::RequestLog,
     operations::Success,
-    response::response,
-    router::route,
+    response, router,
     store::Store,
 };
 
-/// The function's timeout in `template.yaml`. It limits a request whose deadline is in the past.
+/// The function's timeout in `template.yaml`. It replaces a deadline that is in the past.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
 
-/// The service: every operation, with one store.
+/// Runs the operations against one [`Store`].
 pub struct Service {
     store: Store,
     anonymous_operations: AnonymousOperations,
-    is_warm: AtomicBool,
+    /// Whether no event was handled yet.
+    is_cold: AtomicBool,
 }
 
 impl Service {
-    /// Creates a service that has handled no event yet.
+    /// Creates a service that has not handled an event yet.
     pub fn new(store: Store, anonymous_operations: AnonymousOperations) -> Self {
         Self {
             store,
             anonymous_operations,
-            is_warm: AtomicBool::new(false),
+            is_cold: AtomicBool::new(true),
         }
     }
 
-    /// Handles an event from an HTTP API or a function URL (payload 2.0) or from a REST API
-    /// (payload 1.0), and logs one line. `received_at` is the current time; tests pass one in the
-    /// future instead of waiting for it.
+    /// Handles an event and logs one line. `received_at` is the current time. Tests pass a later
+    /// time instead of waiting.
     pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,
@@ -62,7 +61,7 @@ impl Service {
         let mut log = RequestLog {
             request_id,
             trace_id: context.xray_trace_id.as_deref(),
-            cold_start: !self.is_warm.swap(true, Ordering::Relaxed),
+            cold_start: self.is_cold.swap(false, Ordering::Relaxed),
             ..RequestLog::default()
         };
         let outcome = match &request {
@@ -71,34 +70,35 @@ impl Service {
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
-                let work = route(&self.store, self.anonymous_operations, request, &mut log);
+                let anonymous = self.anonymous_operations;
                 // On the heap, because the futures of the SDK are large.
-                with_timeout(Box::pin(work), remaining_time(&context, received_at)).await
+                let work = Box::pin(router::dispatch(&self.store, anonymous, request, &mut log));
+                run_within(remaining_time(&context, received_at), work).await
             }
         };
         log.write(&outcome, started.elapsed());
-        response(&event, &outcome, request_id)
+        response::build(&event, &outcome, request_id)
     }
 }
 
-/// Runs a request with a timeout, and turns a panic into [`Error::Internal`].
-async fn with_timeout(
+/// Runs a request within a time limit, and turns a panic into [`Error::Internal`].
+async fn run_within(
+    time_limit: Duration,
     work: impl Future<Output = Result<Success>>,
-    time: Duration,
 ) -> Result<Success> {
-    if time.is_zero() {
-        // `timeout` polls the work before it checks the time, so it could still send a write.
+    if time_limit.is_zero() {
+        // `timeout` polls the work before it looks at the clock, which could still send a write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
-    match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {
+    match tokio::time::timeout(time_limit, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(outcome)) => outcome,
-        // The panic hook has logged the location.
+        // The panic hook has logged the location of the panic.
         Ok(Err(_)) => Err(Error::internal("the request panicked")),
         Err(elapsed) => Err(Error::Unavailable(elapsed.into())),
     }
 }
 
-/// The time that a request may take: until Lambda's deadline, without the margin for the response.
+/// The time that is left for a request: until Lambda's deadline, minus the margin for the response.
 /// Ignores deadlines in the past, which `cargo lambda watch` sends.
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_has_the_time_until_the_deadline_without_the_margin() {
+    fn the_remaining_time_ends_before_the_deadline_and_ignores_past_deadlines() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
         let remaining = |deadline: SystemTime| {
             let mut context = Context::default();
@@ -119,10 +119,8 @@ mod tests {
             remaining_time(&context, now)
         };
 
-        assert_eq!(
-            remaining(now + Duration::from_secs(3)),
-            Duration::from_millis(2500)
-        );
+        let from_3_seconds = remaining(now + Duration::from_secs(3));
+        assert_eq!(from_3_seconds, Duration::from_millis(2500));
         assert_eq!(remaining(now + Duration::from_millis(400)), Duration::ZERO);
         let from_past_deadline = remaining(now - Duration::from_secs(1));
         assert_eq!(from_past_deadline, TIMEOUT - RESPONSE_MARGIN);

@@ -1,18 +1,18 @@
-//! Reads and writes records: the items of the DynamoDB tables.
+//! Reads and writes records, which are the items of the DynamoDB tables.
 //!
-//! A request needs up to three records before it writes: the API key, its organization and a team. Two of
-//! them are cached, so a warm request with a key only writes:
+//! A request needs up to three records before it writes: the API key, its organization and a team.
+//! Because API keys and teams are cached, most requests with an API key only write:
 //!
-//! | record | is cached if |
+//! | record | cached if |
 //! |---|---|
-//! | API key | it is accepted, and its organization is enabled and has the `request_id` that the key has |
-//! | team | it exists and is not being removed; separately for each API key |
-//! | organization | never. Anonymous callers read it each time |
+//! | API key | it is accepted, and its organization is enabled and was not registered again |
+//! | team | it exists and is not being removed. Each API key has its own cached teams |
+//! | organization | never: each request from an anonymous caller reads the organization |
 //!
-//! An entry is used until `KEY_CACHE_SECONDS` (at most 60) after the request that read it was received.
+//! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) after the request that read it.
 //!
-//! A write is repeated if its response is lost. `Store::insert` can then return what an earlier attempt
-//! stored, and the expressions of an `Update` must be idempotent.
+//! The SDK retries a write whose response is lost. `Store::insert` can then return what an earlier
+//! attempt stored, and the expressions of an `Update` must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -41,16 +41,16 @@ mod tables;
 mod write;
 
 use cache::Cache;
-pub use retry::{AdditionalRetries, FailedCondition, failed_conditions};
+pub use retry::AdditionalRetries;
 pub use tables::{Table, TableNames};
 pub(crate) use write::Update;
-pub use write::insert_item;
+pub use write::{FailedCondition, failed_conditions, insert_item};
 
-/// The maximum time for which the function caches API keys and teams. For this long it can accept a
-/// revoked key, a key of a disabled organization, or users for a team that is being removed.
+/// The maximum time to cache API keys and teams. During this time the function can accept a revoked
+/// key, a key of a disabled organization, or users for a team that is being removed.
 pub const MAX_CACHE_TIME: Duration = Duration::from_secs(60);
 
-/// The wait before items that DynamoDB left unprocessed are read again. It doubles each time.
+/// The wait before the first retry of unprocessed reads. The wait doubles each time.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
@@ -58,19 +58,20 @@ pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-/// The partition key of a project's teams. Project ids are unique only within their organization.
+/// The partition key of a project's teams. It contains the organization, because project ids are
+/// unique only within their organization.
 pub(crate) fn project_key(organization: &Identifier, project: &Identifier) -> String {
     format!("{}#{}", organization.as_str(), project.as_str())
 }
 
-/// An item of DynamoDB: its attributes by their names.
+/// An item of DynamoDB: the values of its attributes, by name.
 pub type Item = HashMap<String, AttributeValue>;
 
 fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// The attribute of an organization's record that disables the organization, whatever its value is.
+/// The attribute that disables an organization. Any value does, even NULL.
 pub const DISABLED_AT: &str = "disabled_at";
 
 /// The record of an organization.
@@ -82,26 +83,28 @@ impl Organization {
         !self.0.contains_key(DISABLED_AT)
     }
 
-    /// The id of the request that registered the organization. It is different after the organization
-    /// was erased and registered again, so API keys have it as their `org_request_id`.
-    pub(crate) fn request_id(&self) -> Option<&str> {
+    /// The id of the request that registered the organization. If the organization is erased and
+    /// registered again, this id is different, and its earlier API keys are not accepted.
+    pub(crate) fn registration(&self) -> Option<&str> {
         self.0.get("request_id")?.as_s().ok().map(String::as_str)
     }
 }
 
 /// The record of an API key, and where it was found.
 pub(crate) enum FoundKey {
-    /// In the cache. When the key was read, the organization was enabled and had the `request_id` that
-    /// the key has.
-    Cached(Arc<KeyRecord>),
-    /// In the table. The organization is the one in the path. `None` if the path has none, or it is not
-    /// registered.
-    Read(Arc<KeyRecord>, Option<Organization>),
+    /// In the cache. The checks of the organization and the registration have passed already.
+    Cached { record: Arc<KeyRecord> },
+    /// In the table. `in_path` is the organization in the path. `None` if the path has no
+    /// organization, or if the organization is not registered.
+    Read {
+        record: Arc<KeyRecord>,
+        in_path: Option<Organization>,
+    },
 }
 
 impl FoundKey {
     pub(crate) fn record(&self) -> &KeyRecord {
-        let (Self::Cached(record) | Self::Read(record, _)) = self;
+        let (Self::Cached { record } | Self::Read { record, .. }) = self;
         record
     }
 }
@@ -110,16 +113,16 @@ impl FoundKey {
 pub struct Store {
     client: Client,
     tables: TableNames,
-    /// Accepted API keys, by their id.
+    /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// Existing teams, by the id of the API key and their primary key. An API key belongs to one
-    /// registration of its organization, and so do the teams that are cached for it.
+    /// Existing teams, by the id of the API key and the primary key of the team. An API key belongs
+    /// to one registration of an organization, so teams of an earlier registration are not found.
     teams: Cache<()>,
 }
 
 impl Store {
-    /// Creates a store from an SDK configuration with a region and credentials. The store sets
-    /// timeouts and retries itself. It caches for `cache_time`, which is at most [`MAX_CACHE_TIME`].
+    /// Creates a store. `config` has a region and credentials, and the store adds timeouts and
+    /// retries. `cache_time` is how long API keys and teams are cached: at most [`MAX_CACHE_TIME`].
     pub fn new(config: Builder, tables: TableNames, cache_time: Duration) -> Self {
         Self {
             client: Client::from_conf(retry::with_retries(config).build()),
@@ -129,36 +132,37 @@ impl Store {
         }
     }
 
-    /// Finds an API key in the cache. Otherwise reads it, together with the organization in the path.
+    /// Finds an API key by its id. If the key is not cached, reads the key together with the
+    /// organization in the path. `None` if the key does not exist.
     pub(crate) async fn find_key(
         &self,
         id: &str,
-        in_path: Option<&Identifier>,
+        org_in_path: Option<&Identifier>,
         now: SystemTime,
     ) -> Result<Option<FoundKey>> {
         if let Some(record) = self.keys.get(id, now) {
-            return Ok(Some(FoundKey::Cached(record)));
+            return Ok(Some(FoundKey::Cached { record }));
         }
         let key = (Table::KEYS, vec![id]);
-        let (key, organization) = match in_path {
-            Some(in_path) => {
-                let organization = (Table::ORGANIZATIONS, vec![in_path.as_str()]);
-                let [key, organization] = self.read([key, organization]).await?;
-                (key, organization)
+        let (item, in_path) = match org_in_path {
+            Some(org) => {
+                let organization = (Table::ORGANIZATIONS, vec![org.as_str()]);
+                let [item, organization] = self.read([key, organization]).await?;
+                (item, organization.map(Organization))
             }
             None => {
-                let [key] = self.read([key]).await?;
-                (key, None)
+                let [item] = self.read([key]).await?;
+                (item, None)
             }
         };
-        let Some(key) = key else {
+        let Some(item) = item else {
             return Ok(None);
         };
-        let record = Arc::new(from_item(key)?);
-        Ok(Some(FoundKey::Read(record, organization.map(Organization))))
+        let record = Arc::new(from_item(item)?);
+        Ok(Some(FoundKey::Read { record, in_path }))
     }
 
-    /// Caches an API key that is accepted. `read_at` is before the key and its organization were read.
+    /// Caches an accepted API key. `read_at` is before the key and its organization were read.
     pub(crate) fn cache_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
         self.keys.insert(&record.key_id, record.clone(), read_at);
     }
@@ -169,8 +173,8 @@ impl Store {
         Ok(item.map(Organization))
     }
 
-    /// Checks that a team exists and is not being removed. Reads it unless it is cached for the API key
-    /// with this id. `partition_key` is that of its project: see [`project_key`].
+    /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
+    /// the API key with this id. `partition_key` is the partition key of the team: [`project_key`].
     ///
     /// # Errors
     /// [`Error::NoSuchTeam`], or [`Error::Unavailable`] or [`Error::Internal`] if the read fails.
@@ -188,7 +192,7 @@ impl Store {
         let primary_key = vec![partition_key, team.as_str()];
         let [item] = self.read([(Table::TEAMS, primary_key)]).await?;
         let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
-        // The id of a removal that is in progress.
+        // This attribute is the id of a removal that is in progress.
         if item.contains_key("removing_id") {
             return Err(Error::NoSuchTeam("being_removed"));
         }
@@ -196,20 +200,20 @@ impl Store {
         Ok(())
     }
 
-    /// Reads at most one item from each of different tables, with strong consistency. Sends one request,
-    /// and further ones until nothing is unprocessed. Only the timeout of the API request limits them.
+    /// Reads one item per table with strong consistency, from different tables. Sends DynamoDB
+    /// requests until no read is unprocessed or the time limit of the HTTP request ends.
     async fn read<const N: usize>(
         &self,
         primary_keys: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut unprocessed = HashMap::with_capacity(N);
         for (table, primary_key) in &primary_keys {
-            let request = KeysAndAttributes::builder()
+            let read = KeysAndAttributes::builder()
                 .consistent_read(true)
                 .keys(table.item_key(primary_key))
                 .build()
                 .map_err(Error::internal)?;
-            unprocessed.insert(self.tables.name(*table).to_owned(), request);
+            unprocessed.insert(self.tables.name(*table).to_owned(), read);
         }
         let mut found = HashMap::with_capacity(N);
         let mut wait = FIRST_WAIT;

@@ -1,7 +1,7 @@
-//! The template, the contract, the events, the schemas and the documents agree with the code. These are
-//! the first integration tests of the package, because a missing piece makes many others fail.
+//! The template, the contract, the events, the schemas and the documents agree with the code. Cargo
+//! runs these tests before other integration tests, of which many fail if a piece is missing.
 //!
-//! A `Value` with a tag, such as `!Ref TeamsTable`, equals its text.
+//! A `Value` with a tag, such as `!Ref TeamsTable`, equals the string after the tag.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -31,7 +31,7 @@ fn template() -> &'static Value {
     tables::template().unwrap()
 }
 
-/// The properties of a resource.
+/// The properties of a resource of the template.
 fn properties(resource: &str) -> Value {
     let properties = template()["Resources"][resource]["Properties"].clone();
     assert!(properties.is_mapping(), "no resource {resource}");
@@ -40,10 +40,13 @@ fn properties(resource: &str) -> Value {
 
 /// The logical ids of the resources of a type.
 fn resources_of_type(kind: &str) -> BTreeSet<String> {
-    let template = template();
-    let resources = template["Resources"].as_mapping().unwrap().iter();
-    let of_type = resources.filter(|(_, resource)| resource["Type"] == kind);
-    of_type.map(|(id, _)| text(id)).collect()
+    let mut ids = BTreeSet::new();
+    for (id, resource) in template()["Resources"].as_mapping().unwrap() {
+        if resource["Type"] == kind {
+            ids.insert(text(id));
+        }
+    }
+    ids
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -59,38 +62,36 @@ fn contract() -> Value {
 }
 
 /// The path of an operation in the contract.
-fn path(operation: Operation) -> Option<String> {
-    let contract = contract();
-    let mut paths = contract["paths"].as_mapping()?.iter();
-    let found = paths.find(|(_, item)| item["post"]["operationId"] == operation.name());
-    found.map(|(path, _)| text(path))
+fn contract_path(operation: Operation) -> Option<String> {
+    for (path, item) in contract()["paths"].as_mapping().unwrap() {
+        if item["post"]["operationId"] == operation.name() {
+            return Some(text(path));
+        }
+    }
+    None
 }
 
-/// The pieces that are missing.
+/// The pieces of the project that are missing.
 #[derive(Default)]
 struct Missing(Vec<String>);
 
 impl Missing {
-    fn unless(&mut self, is_there: bool, piece: String) {
-        if !is_there {
+    fn unless(&mut self, exists: bool, piece: String) {
+        if !exists {
             self.0.push(piece);
         }
     }
 }
 
-/// Lists all of these pieces that are missing, and not only the first.
+/// Lists every missing piece, not only the first.
 #[tokio::test]
 async fn nothing_is_missing_for_any_operation_or_table() {
     let mut missing = Missing::default();
-    let variants = include_str!("../src/operations.rs")
-        .matches("=> \"")
-        .count();
-    let has_all = variants == Operation::ALL.len();
+    let operations = include_str!("../src/operations.rs").matches("=> \"");
+    let has_all = operations.count() == Operation::ALL.len();
     missing.unless(has_all, "src/operations.rs: a variant in ALL".to_owned());
-    let tables = include_str!("../src/store/tables.rs")
-        .matches(": Self = Self {")
-        .count();
-    let has_all = tables == Table::ALL.len();
+    let tables = include_str!("../src/store/tables.rs").matches(": Self = Self {");
+    let has_all = tables.count() == Table::ALL.len();
     missing.unless(has_all, "src/store/tables.rs: a table in ALL".to_owned());
     for operation in Operation::ALL {
         look_for_operation(*operation, &mut missing).await;
@@ -108,37 +109,35 @@ async fn nothing_is_missing_for_any_operation_or_table() {
     assert!(missing.is_empty(), "add this:\n{}", missing.join("\n"));
 }
 
+/// Looks for what every operation needs.
 async fn look_for_operation(operation: Operation, missing: &mut Missing) {
     let name = operation.name();
-    let path = path(operation);
+    let path = contract_path(operation);
     missing.unless(path.is_some(), format!("openapi.yaml: operationId {name}"));
     let path = path.unwrap_or_default();
     let function = properties("Function");
     let mut routes = function["Events"].as_mapping().unwrap().values();
-    let is_in_template = routes.any(|route| {
+    let has_route = routes.any(|route| {
         route["Properties"]["Path"] == path && route["Properties"]["Method"] == "POST"
     });
-    missing.unless(
-        is_in_template,
-        format!("template.yaml: the route of {name}"),
-    );
-    let mut rows = include_str!("../README.md").lines();
-    let has_row = rows.any(|row| row.starts_with(&format!("| `{name}` |")) && row.contains(&path));
+    missing.unless(has_route, format!("template.yaml: the route of {name}"));
+    let mut lines = include_str!("../README.md").lines();
+    let has_row = lines.any(|it| it.starts_with(&format!("| `{name}` |")) && it.contains(&path));
     missing.unless(has_row, format!("README.md: a row of {name} with its path"));
 
     let event = events::get(operation).unwrap_or_default();
     let event: Value = from_str(&event).unwrap();
-    let parameters = event["pathParameters"].as_mapping().into_iter().flatten();
-    let raw_path = parameters.fold(path.clone(), |path, (parameter, value)| {
-        path.replace(&format!("{{{}}}", text(parameter)), &text(value))
-    });
-    let is_right = event["rawPath"] == raw_path && event["routeKey"] == format!("POST {path}");
+    let mut raw_path = path.clone();
+    for (parameter, value) in event["pathParameters"].as_mapping().into_iter().flatten() {
+        raw_path = raw_path.replace(&format!("{{{}}}", text(parameter)), &text(value));
+    }
+    let has_event = event["rawPath"] == raw_path && event["routeKey"] == format!("POST {path}");
     missing.unless(
-        is_right,
+        has_event,
         format!("events/{name}.json: an event with this path"),
     );
 
-    // Without a key, every request gets a 401, which needs no DynamoDB.
+    // Without an API key, every operation responds with 401 before it needs DynamoDB.
     let store = Store::new(sdk_config("http://dynamodb"), table_names(), Duration::ZERO);
     let service = Service::new(store, AnonymousOperations::Denied);
     let path = path.replace(['{', '}'], "");
@@ -149,35 +148,40 @@ async fn look_for_operation(operation: Operation, missing: &mut Missing) {
     missing.unless(is_routed, format!("src/router.rs: the path of {name}"));
 }
 
+/// Looks for what every table needs.
 fn look_for_table(table: Table, missing: &mut Missing) {
-    let (id, variable) = (table.logical_id, table.variable);
-    let mut look = |is_there, what| missing.unless(is_there, format!("template.yaml: {what}"));
-    let resource = &template()["Resources"][id];
-    look(resource["Type"] == "AWS::DynamoDB::Table", id.to_owned());
+    let id = table.logical_id;
+    let variable = table.variable;
+    let has_table = template()["Resources"][id]["Type"] == "AWS::DynamoDB::Table";
+    missing.unless(has_table, format!("template.yaml: {id}"));
     let variables = &properties("Function")["Environment"]["Variables"];
-    look(
-        variables[variable] == id,
-        format!("the variable {variable}"),
+    let has_variable = variables[variable] == id;
+    missing.unless(
+        has_variable,
+        format!("template.yaml: the variable {variable}"),
     );
     let outputs = &template()["Outputs"];
-    look(outputs[id]["Value"] == id, format!("the output {id}"));
-    let arn = outputs[format!("{id}Arn")]["Value"] == format!("{id}.Arn");
-    look(arn, format!("the output {id}Arn"));
+    let has_output = outputs[id]["Value"] == id;
+    missing.unless(has_output, format!("template.yaml: the output {id}"));
+    let has_arn = outputs[format!("{id}Arn")]["Value"] == format!("{id}.Arn");
+    missing.unless(has_arn, format!("template.yaml: the output {id}Arn"));
     let has_schema = schemas::text(table).is_some();
-    let noun = table.noun;
     missing.unless(
         has_schema,
-        format!("records/src/schemas.rs: the schema of {noun}"),
+        format!("records/src/schemas.rs: the schema of {}", table.noun),
     );
 }
 
-/// What readers need. API keys have no readers.
+/// Looks for what readers need. API keys have no readers.
 fn look_for_readers(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
-    let mut look = |is_there, what| missing.unless(is_there, format!("template.yaml: {what}"));
-    let (arn, stream) = (format!("{id}.Arn"), format!("{id}.StreamArn"));
-    let output = &template()["Outputs"][format!("{id}StreamArn")]["Value"];
-    look(*output == stream, format!("the output {id}StreamArn"));
+    let arn = format!("{id}.Arn");
+    let stream = format!("{id}.StreamArn");
+    let has_output = template()["Outputs"][format!("{id}StreamArn")]["Value"] == stream;
+    missing.unless(
+        has_output,
+        format!("template.yaml: the output {id}StreamArn"),
+    );
     for (policy, sid, resource) in [
         ("RecordsReader", "ReadTables", &arn),
         ("RecordsFollower", "ScanTables", &arn),
@@ -185,95 +189,96 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
     ] {
         let statements = properties(policy)["PolicyDocument"]["Statement"].clone();
         let mut statements = list(&statements).iter();
-        let statement = statements.find(|statement| statement["Sid"] == sid);
-        let mut resources = list(&statement.unwrap()["Resource"]).iter();
-        let is_there = resources.any(|other| *other == **resource);
-        look(
-            is_there,
-            format!("{resource} in the statement {sid} of {policy}"),
+        let statement = statements.find(|it| it["Sid"] == sid).unwrap();
+        let may_read = list(&statement["Resource"])
+            .iter()
+            .any(|it| *it == **resource);
+        missing.unless(
+            may_read,
+            format!("template.yaml: {resource} in the statement {sid} of {policy}"),
         );
     }
-    let mut rows = include_str!("../docs/records.md").lines();
-    let has_row = rows.any(|row| {
+    let mut lines = include_str!("../docs/records.md").lines();
+    let has_row = lines.any(|line| {
         let mut key = table.primary_key.iter();
-        row.starts_with("| [`")
-            && row.contains(&format!("| `{id}` |"))
-            && key.all(|attribute| row.contains(&format!("`{attribute}`")))
+        line.starts_with("| [`")
+            && line.contains(&format!("| `{id}` |"))
+            && key.all(|attribute| line.contains(&format!("`{attribute}`")))
     });
-    missing.unless(
-        has_row,
-        format!("docs/records.md: a row of {id} with its keys"),
-    );
+    let piece = format!("docs/records.md: a row of {id} with its primary key");
+    missing.unless(has_row, piece);
 }
 
-/// What the alarm and the dashboard need for each table to which requests write.
+/// Looks for what the alarm and the dashboard need for each table to which requests write.
 fn look_for_alarm(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
-    let mut look = |is_there, what| missing.unless(is_there, format!("template.yaml: {what}"));
-    let indexes = &template()["Resources"][id]["Properties"]["GlobalSecondaryIndexes"];
-    let indexes = list(indexes).iter();
-    let indexes = indexes.map(|index| Some(text(&index["IndexName"])));
     let alarm = properties("WrittenUnitsAlarm");
     let metrics = list(&alarm["Metrics"]);
     let expression = text(&metrics[0]["Expression"]);
-    // Among other words, the ids of the metrics.
+    // These words include the ids of the metrics.
     let words: Vec<_> = expression
         .split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
         .collect();
-    for index in indexes.chain([None]) {
-        let is_of = |metric: &&Value| {
+    let dashboard = text(&properties("OperatorDashboard")["DashboardBody"]);
+    // The table itself, then its indexes.
+    let mut indexes = vec![None];
+    for index in list(&properties(id)["GlobalSecondaryIndexes"]) {
+        indexes.push(Some(text(&index["IndexName"])));
+    }
+    for index in indexes {
+        let metric = metrics.iter().find(|metric| {
             let dimensions = list(&metric["MetricStat"]["Metric"]["Dimensions"]);
             let index_name = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
             !dimensions.is_empty() && dimensions[0]["Value"] == id && index_name == index
+        });
+        let has_metric = metric.is_some_and(|metric| words.contains(&&*text(&metric["Id"])));
+        let widget = match &index {
+            Some(name) => format!("\"${{{id}}}\", \"GlobalSecondaryIndexName\", \"{name}\""),
+            None => format!("\"${{{id}}}\", {{ \"label\""),
         };
-        let metric = metrics.iter().find(is_of);
-        let is_there = metric.is_some_and(|metric| words.contains(&&*text(&metric["Id"])));
-        let index = index.unwrap_or_default();
-        look(
-            is_there,
-            format!("{id} {index} in the expression of WrittenUnitsAlarm"),
+        let has_widgets = dashboard.matches(&widget).count() >= 2;
+        let name = format!("{id} {}", index.unwrap_or_default());
+        missing.unless(
+            has_metric,
+            format!("template.yaml: {name} in the expression of WrittenUnitsAlarm"),
         );
-        let dashboard = text(&properties("OperatorDashboard")["DashboardBody"]);
-        let of_index = format!("\"${{{id}}}\", \"GlobalSecondaryIndexName\", \"{index}\"");
-        let of_table = format!("\"${{{id}}}\", {{ \"label\"");
-        let part = if index.is_empty() { of_table } else { of_index };
-        let is_there = dashboard.matches(&part).count() >= 2;
-        look(
-            is_there,
-            format!("{id} {index} in two widgets of OperatorDashboard"),
+        missing.unless(
+            has_widgets,
+            format!("template.yaml: {name} in two widgets of OperatorDashboard"),
         );
     }
 }
 
-/// Including reasons of which the contract has no example. The reason is the third string of the call.
+/// Also checks reasons without an example in the contract. A reason is the third string of a call.
 #[test]
 fn the_contract_and_the_documentation_have_every_reason_for_a_409() {
     let code = fs::read_to_string("src/error.rs").unwrap();
-    let calls = code.split("Facts::conflict(").skip(1);
+    let calls = code.split("ErrorSpec::conflict(").skip(1);
     let reasons: Vec<_> = calls.map(|call| call.split('"').nth(5).unwrap()).collect();
     assert!(reasons.len() >= 5, "{reasons:?}");
     let contract = contract();
     let problem = &contract["components"]["schemas"]["ConflictProblem"];
     let description = text(&problem["properties"]["reason"]["description"]);
     for reason in reasons {
-        let is_there = description.contains(&format!("`{reason}`"));
-        assert!(is_there, "openapi.yaml does not name the reason {reason}");
-        let row = format!("\n| `{reason}` | ");
-        let is_there = include_str!("../docs/api.md").contains(&row);
-        assert!(is_there, "docs/api.md has no row of the reason {reason}");
+        let is_named = description.contains(&format!("`{reason}`"));
+        assert!(is_named, "openapi.yaml does not name the reason {reason}");
+        let has_row = include_str!("../docs/api.md").contains(&format!("\n| `{reason}` | "));
+        assert!(has_row, "docs/api.md has no row for the reason {reason}");
     }
 }
 
 #[test]
-fn the_routes_of_anonymous_callers_have_a_low_limit_while_they_are_allowed() {
+fn routes_for_anonymous_callers_have_a_low_limit_if_anonymous_callers_are_allowed() {
     let api = properties("Api");
-    let anonymous = Operation::ALL
-        .iter()
-        .filter(|operation| operation.allows_anonymous());
-    let routes = anonymous.map(|operation| format!("POST {}", path(*operation).unwrap()));
+    let mut routes = BTreeSet::new();
+    for operation in Operation::ALL {
+        if operation.allows_anonymous() {
+            routes.insert(format!("POST {}", contract_path(*operation).unwrap()));
+        }
+    }
     let settings = api["RouteSettings"].as_mapping().unwrap();
     let limited: BTreeSet<_> = settings.keys().map(text).collect();
-    assert_eq!(limited, routes.collect());
+    assert_eq!(limited, routes);
 
     for limit in ["ThrottlingRateLimit", "ThrottlingBurstLimit"] {
         let default = &api["DefaultRouteSettings"][limit];
@@ -295,8 +300,8 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
     for table in Table::ALL {
         let id = table.logical_id;
         let declaration = properties(id);
-        let key = Declaration::of(*table).unwrap().key_schema.into_iter();
-        let key: Vec<_> = key.map(|part| part.attribute_name).collect();
+        let key_schema = Declaration::of(*table).unwrap().key_schema;
+        let key: Vec<_> = key_schema.iter().map(|it| &it.attribute_name).collect();
         assert_eq!(key, table.primary_key, "{id}");
 
         let resource = &template()["Resources"][id];
@@ -308,16 +313,16 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
         assert_eq!(protection[0], "HasDeletionProtection", "{id}");
         assert_eq!(protection[1], true, "{id}");
 
-        // Without a ceiling on an index, a flood of writes to it has none.
+        // An index needs a maximum too, because each write to the table also writes to the index.
         let indexes = list(&declaration["GlobalSecondaryIndexes"]);
         for limited in indexes.iter().chain([&declaration]) {
-            let ceiling = &limited["OnDemandThroughput"]["MaxWriteRequestUnits"];
-            assert_eq!(*ceiling, "MaxWriteUnits", "{id}");
+            let max = &limited["OnDemandThroughput"]["MaxWriteRequestUnits"];
+            assert_eq!(*max, "MaxWriteUnits", "{id}");
         }
         let stream = &declaration["StreamSpecification"]["StreamViewType"];
         assert_eq!(stream.is_null(), *table == Table::KEYS, "{id}");
     }
-    // CloudFormation must create tables with indexes one after another.
+    // CloudFormation must create tables with indexes one after the other.
     for (table, previous) in [
         ("TeamsTable", "KeysTable"),
         ("TeamMembersTable", "TeamsTable"),
@@ -327,21 +332,20 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
 }
 
 #[test]
-fn the_function_gets_the_variables_and_the_time_that_the_code_expects() {
+fn the_function_gets_the_variables_and_the_time_limit_that_the_code_expects() {
     let function = properties("Function");
     let variables = &function["Environment"]["Variables"];
-    let declared = variables.as_mapping().unwrap().keys().map(text);
-    let config = include_str!("../src/config.rs");
-    for name in declared.filter(|name| !name.ends_with("_TABLE")) {
-        let is_read = config.contains(&format!("\"{name}\""));
-        assert!(is_read, "the function does not read {name}");
+    for name in variables.as_mapping().unwrap().keys().map(text) {
+        let is_read = include_str!("../src/config.rs").contains(&format!("\"{name}\""));
+        let is_table = name.ends_with("_TABLE");
+        assert!(is_read || is_table, "the function does not read {name}");
     }
     assert_eq!(variables["ANONYMOUS_OPERATIONS"], "AnonymousOperations");
     assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
     let max = &template()["Parameters"]["KeyCacheSeconds"]["MaxValue"];
     assert_eq!(max.as_u64(), Some(MAX_CACHE_TIME.as_secs()));
     assert_eq!(function["Timeout"].as_u64(), Some(TIMEOUT.as_secs()));
-    // Lambda drops lines below this level.
+    // Lambda drops log lines below this level.
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
 }
 
@@ -349,7 +353,7 @@ fn the_function_gets_the_variables_and_the_time_that_the_code_expects() {
 fn the_logs_outlive_the_stack() {
     for name in ["LogGroup", "ApiLogGroup"] {
         let group = &template()["Resources"][name];
-        // A failed creation must not leave groups that block the next one.
+        // A failed creation must not leave log groups, because they would block the next creation.
         assert_eq!(group["DeletionPolicy"], "RetainExceptOnCreate", "{name}");
         assert_eq!(group["UpdateReplacePolicy"], "Retain", "{name}");
     }
@@ -389,32 +393,29 @@ fn the_alarm_on_401_responses_uses_the_metric_of_the_log() {
 /// The parameters that an environment of `samconfig.toml` sets, such as `Architecture=arm64`.
 fn parameters_of(environment: &str) -> Vec<&'static str> {
     let section = format!("[{environment}.deploy.parameters]\n");
-    let (_, section) = include_str!("../samconfig.toml")
-        .split_once(&section)
-        .unwrap();
-    let mut lines = section.lines();
-    let line = lines
-        .find_map(|line| line.strip_prefix("parameter_overrides = \""))
-        .unwrap();
-    line.trim_end_matches('"').split(' ').collect()
+    let samconfig = include_str!("../samconfig.toml");
+    let (_, section) = samconfig.split_once(&section).unwrap();
+    let (_, overrides) = section.split_once("parameter_overrides = \"").unwrap();
+    let (overrides, _) = overrides.split_once('"').unwrap();
+    overrides.split(' ').collect()
 }
 
 #[test]
 fn every_environment_sets_the_required_parameters() {
     let template = template();
     let parameters = template["Parameters"].as_mapping().unwrap();
-    let required = parameters
+    let required: Vec<_> = parameters
         .iter()
-        .filter(|(_, declaration)| declaration.get("Default").is_none());
-    assert!(
-        required
-            .map(|(name, _)| text(name))
-            .eq(["AnonymousOperations"])
-    );
+        .filter(|(_, declaration)| declaration.get("Default").is_none())
+        .map(|(name, _)| text(name))
+        .collect();
+    assert_eq!(required, ["AnonymousOperations"]);
     assert!(parameters_of("default").contains(&"AnonymousOperations=allowed"));
     assert!(parameters_of("prod").contains(&"AnonymousOperations=denied"));
-    for parameter in ["default", "prod"].into_iter().flat_map(parameters_of) {
-        let (name, _) = parameter.split_once('=').unwrap();
-        assert!(parameters.contains_key(name), "the template has no {name}");
+    for environment in ["default", "prod"] {
+        for parameter in parameters_of(environment) {
+            let (name, _) = parameter.split_once('=').unwrap();
+            assert!(parameters.contains_key(name), "the template has no {name}");
+        }
     }
 }

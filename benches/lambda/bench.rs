@@ -17,10 +17,10 @@ use workspace_records::{local::table_names, tables::Declaration};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 
-/// The package and program of the function.
+/// The name of the function's package and program.
 pub(crate) const OURS: &str = "workspace-management";
 
-/// The baseline that trusts the certificates of the system, as the SDK does by default.
+/// The baseline with the SDK's default settings. It trusts the root certificates of the system.
 pub(crate) const TYPICAL: &str = "baseline-typical";
 
 /// The packages of the programs.
@@ -32,23 +32,23 @@ pub(crate) struct Bench {
     pub(crate) endpoint: Endpoint,
     /// How often each program is started.
     pub(crate) starts: usize,
-    /// How often each program is called.
+    /// How many warm calls each program gets.
     pub(crate) calls: usize,
 }
 
 /// A program that is measured.
 pub(crate) struct Program {
-    /// Its name in reports.
+    /// The column of the program in the report.
     pub(crate) name: String,
     pub(crate) file: PathBuf,
 }
 
 impl Bench {
-    /// Builds the programs and starts DynamoDB, whose certificates are stored in `folder`.
-    /// `others` are further builds of the function.
-    pub(crate) async fn new(root: &Path, folder: &Path, others: Vec<Program>) -> Result<Self> {
+    /// Builds the programs and starts DynamoDB. Stores the certificates of DynamoDB in `folder`.
+    /// `more_builds` are more builds of the function.
+    pub(crate) async fn new(root: &Path, folder: &Path, more_builds: Vec<Program>) -> Result<Self> {
         let mut programs = build(root)?;
-        programs.extend(others);
+        programs.extend(more_builds);
         let endpoint = Endpoint::start(folder).await?;
         let client = endpoint.dynamodb.client();
         disable_streams(&client).await?;
@@ -61,8 +61,8 @@ impl Bench {
         })
     }
 
-    /// Starts a program, in a control group if there is one. Returns how long it takes until the
-    /// program is ready.
+    /// Starts a program, in this control group if there is one. Returns the program and how long it
+    /// took until the program was ready.
     pub(crate) async fn start(
         &self,
         program: &Program,
@@ -73,21 +73,19 @@ impl Bench {
             _ => &self.endpoint.amazon_roots,
         };
         let roots = roots.to_string_lossy();
-        let tables = Table::ALL
-            .iter()
-            .map(|table| (table.variable, table.logical_id));
-        let variables: Vec<(&str, &str)> = tables
-            .chain([
-                ("AWS_ENDPOINT_URL_DYNAMODB", &*self.endpoint.url),
-                ("SSL_CERT_FILE", &*roots),
-            ])
-            .collect();
+        let mut variables = vec![
+            ("AWS_ENDPOINT_URL_DYNAMODB", &*self.endpoint.url),
+            ("SSL_CERT_FILE", &*roots),
+        ];
+        for table in Table::ALL {
+            variables.push((table.variable, table.logical_id));
+        }
         Function::start(&program.file, &variables, group).await
     }
 }
 
-/// Disables the change streams. With one, the embedded DynamoDB reads all earlier changes for each
-/// write, so that later figures would be larger than earlier ones.
+/// Disables the streams of the tables. With a stream, the embedded DynamoDB reads all earlier
+/// changes for each write, so each write would take longer than the previous one.
 async fn disable_streams(client: &Client) -> Result<()> {
     for table in Table::ALL {
         if Declaration::of(*table)?.stream_specification.is_some() {
@@ -106,7 +104,10 @@ async fn disable_streams(client: &Client) -> Result<()> {
 /// Builds each program separately, because Cargo would otherwise unify their features.
 fn build(root: &Path) -> Result<Vec<Program>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = match env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => root.join("target"),
+    };
     let mut programs = Vec::new();
     for package in PACKAGES {
         eprintln!("building {package}");
@@ -123,8 +124,8 @@ fn build(root: &Path) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// The event that compares programs: `create_logging_instance`. Each program has its own project,
-/// because the function would respond to the record of another one with a conflict.
+/// The event that every program gets: `create_logging_instance`. Each program has its own project,
+/// so that no program finds the record of a different program.
 pub(crate) fn comparison_event(program: &str) -> Result<Arc<str>> {
     let mut event: Value = serde_json::from_str(&events::get(Operation::CreateLoggingInstance)?)?;
     let path = format!("/api/v1/project/acme/{program}/createLoggingInstance");

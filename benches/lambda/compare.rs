@@ -1,5 +1,5 @@
-//! Starts and calls the programs, with all CPU and with the CPU share that Lambda gives to functions
-//! with little memory.
+//! Measures the programs, with full CPU and with the CPU share that Lambda gives functions with
+//! little memory.
 
 use std::{fs, time::Duration};
 
@@ -12,21 +12,21 @@ use crate::{
     report::Report,
 };
 
-/// The smallest memory of a function in MB, and the default of `template.yaml`.
+/// The minimum memory of a function and the default of `template.yaml`, in MB.
 const MEMORY_SIZES: [u64; 2] = [128, 256];
 
-/// The sum of the pauses between two calls of a program. There is a pause before the call of each
-/// program, because the programs take turns. The sum is longer than the quota's period, and not a
-/// multiple of it.
+/// The time between two calls of one program, without the calls themselves. The programs take
+/// turns, with a pause before each call. This time is longer than the period of the CPU quota, and
+/// not a multiple of it.
 const INTERVAL: Duration = Duration::from_millis(33);
 
-/// How often each program is started and called before it is measured.
+/// How often each program is started and called before the measurements.
 const WARM_UP_STARTS: usize = 2;
 const WARM_UP_CALLS: usize = 20;
 
-/// Measures starts, memory and sizes without a limit of the CPU.
-pub(crate) async fn with_all_cpu(bench: &Bench, report: &mut Report) -> Result<()> {
-    const TABLE: &str = "all CPU";
+/// Measures starts, memory and sizes without a CPU limit.
+pub(crate) async fn with_full_cpu(bench: &Bench, report: &mut Report) -> Result<()> {
+    const TABLE: &str = "full CPU";
     eprintln!("starting each program {} times", bench.starts);
     for round in 0..WARM_UP_STARTS + bench.starts {
         for program in &bench.programs {
@@ -69,9 +69,9 @@ pub(crate) async fn with_cpu_share(bench: &Bench, report: &mut Report) -> Result
     Ok(())
 }
 
-/// Starts a program and sends the first event as soon as it is ready. Lambda gives a function more
-/// CPU while it starts, but does not document how much. So the start is measured both with all CPU
-/// and, if `limits_start`, with the share of the requests.
+/// Starts a program and sends the first event as soon as the program is ready. Lambda gives a
+/// function more CPU while it starts, but does not document how much. So the start is measured with
+/// full CPU, or with the CPU share of the requests if `limits_start`.
 async fn measure_start(
     bench: &Bench,
     program: &Program,
@@ -89,7 +89,8 @@ async fn measure_start(
     }
     let first = function.invoke(&comparison_event(&program.name)?).await?;
     function.stop().await?;
-    let (table, name) = (&format!("{memory} MB"), &program.name);
+    let table = &format!("{memory} MB");
+    let name = &program.name;
     if limits_start {
         let figure = "start to first response, limited start";
         report.time(table, figure, name, ready + first);
@@ -100,7 +101,7 @@ async fn measure_start(
     Ok(())
 }
 
-/// Calls each program at intervals.
+/// Measures warm calls of each program.
 async fn measure_calls(bench: &Bench, memory: u64, report: &mut Report) -> Result<()> {
     let table = &format!("{memory} MB");
     let mut running = Vec::new();

@@ -1,4 +1,4 @@
-//! The CPU share of a Lambda function, as a control group of Linux.
+//! The CPU share of a Lambda function, as a Linux control group.
 
 use std::{
     fmt::Display,
@@ -10,14 +10,14 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// The memory with which a function has one vCPU:
+/// The memory in MB with which a function has one vCPU:
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>.
 const MEMORY_OF_ONE_VCPU: u64 = 1769;
 
-/// How often the kernel renews the quota. AWS does not document that of Lambda.
+/// How often the kernel renews the quota. AWS does not document this period for Lambda.
 pub(crate) const PERIOD: Duration = Duration::from_millis(20);
 
-/// A control group for one program. Creating it needs the right to do so, usually that of root.
+/// A control group for one program. Usually, only root can create one.
 pub(crate) struct CpuGroup(PathBuf);
 
 impl CpuGroup {
@@ -30,14 +30,13 @@ impl CpuGroup {
         let controllers = fs::read_to_string(version_2.join("cgroup.controllers"));
         let has_version_2 =
             controllers.is_ok_and(|names| names.split_whitespace().any(|it| it == "cpu"));
-        let root = match has_version_2 {
-            true => version_2.to_owned(),
-            false => version_2.join("cpu"),
+        let root = if has_version_2 {
+            // Lets groups below the root have `cpu.max`. If this write fails, `limit` fails too.
+            let _ = fs::write(version_2.join("cgroup.subtree_control"), "+cpu");
+            version_2.to_owned()
+        } else {
+            version_2.join("cpu")
         };
-        if has_version_2 {
-            // Lets groups below the root have `cpu.max`. If this fails, `limit` does too.
-            let _ = fs::write(root.join("cgroup.subtree_control"), "+cpu");
-        }
         let id = process::id();
         let folder = root.join(format!("workspace-management-benchmark-{id}-{name}"));
         fs::create_dir(&folder)
@@ -70,7 +69,7 @@ impl CpuGroup {
 
 impl Drop for CpuGroup {
     fn drop(&mut self) {
-        // Fails while a process of the group runs, so that only an aborted run leaves it behind.
+        // Fails while a process of the group runs, so an aborted run leaves the group behind.
         let _ = fs::remove_dir(&self.0);
     }
 }

@@ -26,18 +26,18 @@ use tokio_rustls::{
 };
 use workspace_local::{dynamodb::DynamoDb, server::Access};
 
-/// A DynamoDB and its address with TLS.
+/// A DynamoDB that is reached with TLS.
 pub(crate) struct Endpoint {
     pub(crate) dynamodb: DynamoDb,
     pub(crate) url: String,
-    /// A file with Amazon's root certificates and the endpoint's.
+    /// The file with Amazon's root certificates and the root certificate of the endpoint.
     pub(crate) amazon_roots: PathBuf,
-    /// A file with the system's root certificates and the endpoint's.
+    /// The file with the system's root certificates and the root certificate of the endpoint.
     pub(crate) system_roots: PathBuf,
 }
 
 impl Endpoint {
-    /// Listens, and stores the certificates in `folder`.
+    /// Starts DynamoDB, and stores the files with the certificates in `folder`.
     pub(crate) async fn start(folder: &Path) -> Result<Self> {
         let dynamodb = DynamoDb::with_tables().await?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -45,15 +45,12 @@ impl Endpoint {
         tokio::spawn(dynamodb.clone().serve(listener, Access::default()));
 
         let (root, config) = certificates()?;
-        let store_roots = |name: &str, others: &str| -> Result<PathBuf> {
-            let file = folder.join(name);
-            fs::write(&file, format!("{others}{root}"))?;
-            Ok(file)
-        };
         let amazon = include_str!("../../src/store/amazon-roots.pem");
+        let amazon_roots = folder.join("amazon.pem");
+        fs::write(&amazon_roots, format!("{amazon}{root}"))?;
         let system = fs::read_to_string("/etc/ssl/certs/ca-certificates.crt")?;
-        let amazon_roots = store_roots("amazon.pem", amazon)?;
-        let system_roots = store_roots("system.pem", &system)?;
+        let system_roots = folder.join("system.pem");
+        fs::write(&system_roots, format!("{system}{root}"))?;
 
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("https://localhost:{}", listener.local_addr()?.port());
@@ -68,8 +65,8 @@ impl Endpoint {
     }
 }
 
-/// A root certificate as PEM, and a server with a chain that ends at it. As on AWS, keys are RSA
-/// with 2,048 bits, and there is an intermediate certificate.
+/// A root certificate as PEM, and the configuration of a server whose certificate chain ends at it.
+/// As on AWS, the keys are RSA with 2,048 bits, and there is an intermediate certificate.
 fn certificates() -> Result<(String, ServerConfig)> {
     let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
     let mut authority = CertificateParams::new([])?;
@@ -77,8 +74,8 @@ fn certificates() -> Result<(String, ServerConfig)> {
     let root = CertifiedIssuer::self_signed(authority.clone(), key()?)?;
     let intermediate = CertifiedIssuer::signed_by(authority, key()?, &root)?;
     let leaf_key = key()?;
-    let leaf = CertificateParams::new(["localhost".to_owned()])?;
-    let leaf = leaf.signed_by(&leaf_key, &intermediate)?;
+    let leaf =
+        CertificateParams::new(["localhost".to_owned()])?.signed_by(&leaf_key, &intermediate)?;
     let chain: Vec<CertificateDer<'static>> = vec![leaf.der().clone(), intermediate.der().clone()];
     let leaf_key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
     let config = ServerConfig::builder_with_provider(ring::default_provider().into())
@@ -88,7 +85,7 @@ fn certificates() -> Result<(String, ServerConfig)> {
     Ok((root.pem(), config))
 }
 
-/// Forwards each connection to the address without TLS.
+/// Accepts TLS connections, and forwards each connection to the address without TLS.
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, plain: SocketAddr) {
     while let Ok((stream, _)) = listener.accept().await {
         tokio::spawn(forward(stream, acceptor.clone(), plain));

@@ -1,4 +1,4 @@
-//! A program that runs as a Lambda function, and the time and memory that it takes.
+//! Runs a program as a Lambda function, and measures its time and memory.
 
 use std::{
     fs,
@@ -18,19 +18,19 @@ use workspace_local::runtime_api::{RuntimeApi, environment};
 
 use crate::cpu_group::{CpuGroup, PERIOD};
 
-/// Joins the control group whose file is `$1`, and becomes the program `$0` once there is a line on
-/// the standard input.
+/// A shell script that joins the control group whose file is `$1`, waits for a line on the standard
+/// input, and then becomes the program `$0`.
 const JOIN_AND_WAIT: &str = r#"echo $$ > "$1" && read -r _ && exec "$0" < /dev/null"#;
 
-/// A running program and its Runtime API.
+/// A running program and the Runtime API that the program uses.
 pub(crate) struct Function {
     process: Child,
     runtime_api: RuntimeApi,
 }
 
 impl Function {
-    /// Starts a program, in a control group if there is one, and waits until it fetches its first
-    /// event. Returns how long that takes.
+    /// Starts a program, in this control group if there is one, and waits until the program asks
+    /// for its first event. Returns how long this took.
     pub(crate) async fn start(
         program: &Path,
         variables: &[(&str, &str)],
@@ -68,12 +68,12 @@ impl Function {
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         if let Some(mut shell) = process.stdin.take() {
-            // The shell joins the group in the meantime, and the quota is renewed.
+            // In this time, the shell joins the group, and the kernel renews the quota.
             sleep(3 * PERIOD).await;
             started = Instant::now();
             shell.write_all(b"\n").await?;
         }
-        let ready = runtime_api.polled().await?;
+        let ready = runtime_api.next_poll().await?;
         let function = Self {
             process,
             runtime_api,
@@ -81,8 +81,8 @@ impl Function {
         Ok((function, ready - started))
     }
 
-    /// Sends an event, and waits until the function is ready for the next one. Returns how long the
-    /// response took.
+    /// Sends an event, and waits until the function is ready for the next event. Returns how long
+    /// the response took.
     ///
     /// # Errors
     /// If the response is not a 204.
@@ -90,17 +90,17 @@ impl Function {
         self.runtime_api.discard_polls();
         let sent = Instant::now();
         self.runtime_api.send("invocation", event.clone());
-        let result = self.runtime_api.result().await?;
+        let result = self.runtime_api.next_result().await?;
         ensure!(
             result.body.starts_with(b"{\"statusCode\":204"),
             "the response is not a 204: {}",
             String::from_utf8_lossy(&result.body)
         );
-        self.runtime_api.polled().await?;
+        self.runtime_api.next_poll().await?;
         Ok(result.at - sent)
     }
 
-    /// The CPU time of all threads since the start.
+    /// The CPU time of all threads since the start of the process.
     pub(crate) fn cpu_time(&self) -> Result<Duration> {
         let mut nanoseconds = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.id()?))? {
@@ -111,7 +111,7 @@ impl Function {
         Ok(Duration::from_nanos(nanoseconds))
     }
 
-    /// The peak resident memory since the start, in bytes.
+    /// The peak resident memory since the start of the process, in bytes.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
         let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! The figures, as tables of Markdown and as JSON.
+//! The figures, as Markdown tables and as JSON.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use crate::bench::{OURS, TYPICAL};
 
-/// The fewest samples of which the 99th percentile is reported.
-const MIN_SAMPLES_OF_P99: usize = 100;
+/// The minimum number of measurements for which the 99th percentile is reported.
+const MIN_MEASUREMENTS_FOR_P99: usize = 100;
 
-/// For each table and each of its rows: the values in its columns. A column is a program.
+/// The values by table, row and column. A row is a figure, and a column is a program.
 type Tables<T> = BTreeMap<String, BTreeMap<String, BTreeMap<String, T>>>;
 
-/// The samples of all figures.
+/// The measurements of all figures.
 #[derive(Default)]
 pub(crate) struct Report(Tables<Vec<f64>>);
 
@@ -27,26 +27,26 @@ impl Report {
         self.add(table, format!("{figure}, MiB"), column, mebibytes);
     }
 
-    fn add(&mut self, table: &str, row: String, column: &str, sample: f64) {
+    fn add(&mut self, table: &str, row: String, column: &str, value: f64) {
         let rows = self.0.entry(table.to_owned()).or_default();
         let columns = rows.entry(row).or_default();
-        columns.entry(column.to_owned()).or_default().push(sample);
+        columns.entry(column.to_owned()).or_default().push(value);
     }
 
-    /// The median of each figure, and the 99th percentile of those with enough samples.
+    /// The median of each figure, and the 99th percentile of each figure with enough measurements.
     fn statistics(&self) -> Tables<f64> {
         let mut statistics = Tables::<f64>::new();
         for (table, rows) in &self.0 {
             let statistics = statistics.entry(table.clone()).or_default();
             for (row, columns) in rows {
-                for (column, samples) in columns {
+                for (column, values) in columns {
                     let mut set = |row: String, value| {
                         let columns = statistics.entry(row).or_default();
                         columns.insert(column.clone(), value);
                     };
-                    set(row.clone(), percentile(samples, 0.5));
-                    if samples.len() >= MIN_SAMPLES_OF_P99 {
-                        set(format!("{row}, p99"), percentile(samples, 0.99));
+                    set(row.clone(), percentile(values, 0.5));
+                    if values.len() >= MIN_MEASUREMENTS_FOR_P99 {
+                        set(format!("{row}, p99"), percentile(values, 0.99));
                     }
                 }
             }
@@ -54,7 +54,7 @@ impl Report {
         statistics
     }
 
-    /// Tables of Markdown, with how the function compares with a typical handler.
+    /// Markdown tables. The last column is the ratio of the typical handler to the function.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::new();
         for (table, rows) in self.statistics() {
@@ -62,7 +62,7 @@ impl Report {
                 continue;
             };
             let mut names: Vec<&str> = columns.keys().map(String::as_str).collect();
-            names.push("typical ÷ ours");
+            names.push("typical ÷ workspace-management");
             text += &format!("\n| {table} | {} |\n", names.join(" | "));
             text += &format!("|{}\n", "---|".repeat(names.len() + 1));
             for (row, values) in &rows {
@@ -79,10 +79,10 @@ impl Report {
     }
 }
 
-/// A percentile, rounded to what can be read from it.
-fn percentile(samples: &[f64], fraction: f64) -> f64 {
-    let mut samples = samples.to_vec();
-    samples.sort_by(f64::total_cmp);
-    let index = ((samples.len() - 1) as f64 * fraction).round() as usize;
-    (samples[index] * 1000.0).round() / 1000.0
+/// A percentile, rounded to three decimals.
+fn percentile(values: &[f64], fraction: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let index = ((values.len() - 1) as f64 * fraction).round() as usize;
+    (values[index] * 1000.0).round() / 1000.0
 }

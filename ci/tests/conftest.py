@@ -1,4 +1,4 @@
-"""`cargo serve` and Chromium, for the tests of the page."""
+"""Fixtures: `cargo serve` and Chromium."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 
 class Service:
-    """`cargo serve` on free ports. SERVE and WORKSPACECTL are the compiled programs."""
+    """`cargo serve` on free ports. SERVE and WORKSPACECTL name the compiled programs."""
 
     def __init__(self, *options):
         ports = ["--port", "0", "--dynamodb-port", "0"]
@@ -33,18 +33,18 @@ class Service:
         path = f"/api/v1/project/acme/{project}/createNewTeamOnProject"
         self.send(path, {"teamName": name, "teamDescription": description})
 
-    def stored(self, kind):
+    def records(self, kind):
         with urllib.request.urlopen(f"{self.url}/stored/{kind}") as response:
             return json.load(response)["records"]
 
-    def ctl(self, *arguments):
+    def workspacectl(self, *arguments):
         environment = {**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": self.dynamodb}
         subprocess.run([os.environ["WORKSPACECTL"], *arguments], env=environment, check=True)
 
 
 @pytest.fixture(scope="session")
 def serve():
-    """Starts services, which end with the tests."""
+    """A function that starts a service. The services stop after the last test."""
     services = []
 
     def start(*options):
@@ -62,7 +62,7 @@ def browser_type_launch_args(browser_type_launch_args):
     arguments = [
         "--no-sandbox",
         "--host-resolver-rules=MAP evil.example 127.0.0.1",
-        # Chromium itself keeps some pages away from this machine. Other browsers do not.
+        # By default, Chromium keeps some pages away from this machine. Other browsers do not.
         "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",
     ]
     return {"executable_path": chromium, "args": arguments, **browser_type_launch_args}

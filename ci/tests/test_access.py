@@ -1,16 +1,16 @@
-"""Tests in Chromium that pages of other origins cannot use `cargo serve`, on either port.
+"""Tests in Chromium that pages of other origins cannot use either port of `cargo serve`.
 
-usage: WORKSPACECTL=FILE pytest ci/tests/test_access.py, where FILE is the compiled program.
+usage: SERVE=FILE pytest ci/tests/test_access.py, where FILE is the compiled program.
 """
 
 import json
 
 import pytest
 
-# The browser resolves it to this machine.
+# The browser resolves this name to this machine.
 HOST = "evil.example"
 EVIL = f"http://{HOST}/"
-STORE = "/api/v1/org/acme/dataStores/create"
+DATA_STORES = "/api/v1/org/acme/dataStores/create"
 SCAN = "DynamoDB_20120810.Scan"
 PUT = "DynamoDB_20120810.PutItem"
 
@@ -30,6 +30,8 @@ def evil(page):
 
 @pytest.fixture(autouse=True)
 def nothing_is_stored(page, service):
+    """Checks that a test does not change the tables."""
+
     def scan(table):
         response = page.request.post(service.dynamodb, headers={"x-amz-target": SCAN}, data={"TableName": table})
         return response.json()["Items"]
@@ -41,7 +43,7 @@ def nothing_is_stored(page, service):
 
 
 def fetch(page, url, **options):
-    """What a page gets for a request: the status or the error."""
+    """Sends a request from a page. Returns the status or the error."""
     script = """async ([url, options]) => {
       try { return { status: (await fetch(url, options)).status }; }
       catch (error) { return { error: String(error) }; }
@@ -50,8 +52,8 @@ def fetch(page, url, **options):
 
 
 def test_a_page_of_an_origin_in_cors_can_write(evil, serve):
-    """Otherwise, the other tests would show nothing."""
-    url = serve("--cors", EVIL.rstrip("/")).url + STORE
+    """If this page could not write, the tests below would prove nothing."""
+    url = serve("--cors", EVIL.rstrip("/")).url + DATA_STORES
     assert fetch(evil, url, method="POST", body='{"dataStoreName": "Papers"}') == {"status": 204}
 
 
@@ -63,14 +65,14 @@ def test_a_page_of_another_origin_cannot_read(evil, service):
 
 
 def test_a_page_of_another_origin_cannot_write(evil, service):
-    url, store = service.url + STORE, {"method": "POST", "body": '{"dataStoreName": "Evil"}'}
-    assert "error" in fetch(evil, url, headers={"content-type": "application/json"}, **store)
+    url, post = service.url + DATA_STORES, {"method": "POST", "body": '{"dataStoreName": "Evil"}'}
+    assert "error" in fetch(evil, url, headers={"content-type": "application/json"}, **post)
     put = {"method": "POST", "body": json.dumps({"TableName": "OrganizationsTable", "Item": {"org_id": {"S": "evil"}}})}
     assert "error" in fetch(evil, service.dynamodb, headers={"x-amz-target": PUT}, **put)
-    # These need no permission of the server, and the page cannot read the response.
+    # The browser sends these requests without asking the server. The page cannot read a response.
     for send in ["fetch(url, {method: 'post', mode: 'no-cors', body})", "navigator.sendBeacon(url, body)"]:
         with evil.expect_response(url) as response:
-            evil.evaluate(f"([url, body]) => {{ {send} }}", [url, store["body"]])
+            evil.evaluate(f"([url, body]) => {{ {send} }}", [url, post["body"]])
         assert response.value.status == 403
 
 
@@ -86,14 +88,14 @@ def test_a_form_of_another_origin_cannot_write(evil, service, encoding):
       form.submit();
     }"""
     with evil.expect_navigation() as navigation:
-        evil.evaluate(script, [service.url + STORE, encoding])
+        evil.evaluate(script, [service.url + DATA_STORES, encoding])
     assert navigation.value.status == 403
 
 
-def test_a_name_that_resolves_to_this_machine_is_not_its_own(page, service):
+def test_the_service_rejects_a_foreign_name_that_resolves_to_this_machine(page, service):
     for url in [service.url, service.dynamodb]:
         response = page.goto(url.replace("127.0.0.1", HOST))
         assert response.status == 403
         assert service.key not in response.text()
-        # For the browser, this request has the same origin as the page.
-        assert fetch(page, STORE, method="POST", body='{"dataStoreName": "Evil"}')["status"] == 403
+        # The browser allows this request, because the URL has the same origin as the page.
+        assert fetch(page, DATA_STORES, method="POST", body='{"dataStoreName": "Evil"}')["status"] == 403

@@ -1,4 +1,4 @@
-"""Imports rows with docs/import.py into `cargo serve`, and kills the import several times.
+"""Tests docs/import.py with `cargo serve`: also imports that are killed and started again.
 
 usage: SERVE=FILE pytest ci/tests/test_import.py, where FILE is the compiled program.
 """
@@ -20,7 +20,7 @@ TEAMS, MEMBERS = 40, 300
 
 
 def rows():
-    """Rows in a random order. Three teams have one id, and two have the same name."""
+    """Rows in a random order. Three team names give one id, and two rows have the same team."""
     teams = [{"team": f"Team {number}", "project": "apollo", "description": "x"} for number in range(TEAMS)]
     teams += [{"team": name, "project": "apollo"} for name in ["C", "C++", "C#"]]
     rows = [*teams, {"team": "Team 1 ", "project": "apollo", "description": "x"}]
@@ -35,7 +35,7 @@ def rows():
 
 @pytest.fixture
 def service(serve):
-    # Fewer requests than the import sends.
+    # A limit below the rate at which the import sends requests.
     return serve("--rate-limit", "200")
 
 
@@ -46,11 +46,12 @@ def start(service, file):
 
 
 def states(output):
+    """How many rows have each state."""
     return collections.Counter(line.split()[0] for line in output.splitlines())
 
 
 def run(service, folder, *rows):
-    """The state of each line, or what the script says when it stops."""
+    """Imports rows. Returns the state by line number, the output and the errors."""
     file = folder / "rows.jsonl"
     lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
     file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -60,7 +61,7 @@ def run(service, folder, *rows):
     return {int(number): state for state, number, _ in words}, output, errors
 
 
-def test_an_import_that_is_killed_and_repeated_imports_each_row_once(service, tmp_path):
+def test_an_import_that_is_killed_and_started_again_imports_each_row_once(service, tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
     for lines in [5, 60, 200]:
@@ -77,13 +78,13 @@ def test_an_import_that_is_killed_and_repeated_imports_each_row_once(service, tm
         "conflict": 2,
         "invalid": 4,
     }, (output, errors)
-    assert len(service.stored("teams")) == TEAMS + 1
-    assert len(service.stored("members")) == MEMBERS
-    assert len(service.stored("models")) == 20
-    assert {store["data_store_name"] for store in service.stored("data-stores")} == {"Papers", "市场"}
+    assert len(service.records("teams")) == TEAMS + 1
+    assert len(service.records("members")) == MEMBERS
+    assert len(service.records("models")) == 20
+    assert {store["data_store_name"] for store in service.records("data-stores")} == {"Papers", "市场"}
 
 
-def test_the_first_import_creates_and_says_what_it_could_not_do(service, tmp_path):
+def test_the_first_import_creates_records_and_lists_the_rows_that_fail(service, tmp_path):
     file = tmp_path / "rows.jsonl"
     created = [{"team": "C", "project": "p"}, {"member": "ada", "team": "C", "project": "p"}]
     failed = [{"team": "C#", "project": "p"}, {"member": "ada", "team": "C#", "project": "p"}, {"team": 7, "project": "p"}]
@@ -104,7 +105,7 @@ def test_the_first_import_creates_and_says_what_it_could_not_do(service, tmp_pat
     assert (output, errors) == ("", "line 2 is not a row: nothing was sent\n")
 
 
-def test_rows_that_would_become_one_record_are_refused_with_their_members(serve, tmp_path):
+def test_a_second_row_for_one_record_is_refused_with_its_members(serve, tmp_path):
     service, apollo = serve(), {"project": "apollo"}
     found, output, _ = run(
         service,
@@ -128,9 +129,9 @@ def test_rows_that_would_become_one_record_are_refused_with_their_members(serve,
         8: "invalid", 9: "created", 10: "ok", 11: "invalid",
         12: "invalid", 13: "ok", 14: "invalid", 15: "ok", 16: "invalid", 17: "ok",
     }, output
-    members = {(member["project_id"], member["team_id"]) for member in service.stored("members")}
+    members = {(member["project_id"], member["team_id"]) for member in service.records("members")}
     assert members == {("apollo", "alpha"), ("apollo", "c"), ("gemini", "sales")}
-    assert [voice["type"] for voice in service.stored("voices")] == ["alloy"]
+    assert [voice["type"] for voice in service.records("voices")] == ["alloy"]
 
 
 def test_no_row_ends_in_a_traceback(serve, tmp_path):
@@ -149,10 +150,10 @@ def test_no_row_ends_in_a_traceback(serve, tmp_path):
     assert states(output)["created"] == 2 and output.count("\n") == len(rows), errors
 
 
-def test_only_a_204_of_the_service_is_a_success(serve, tmp_path):
+def test_only_a_204_from_the_service_is_a_success(serve, tmp_path):
     received = []
 
-    class Login(BaseHTTPRequestHandler):
+    class LoginPage(BaseHTTPRequestHandler):
         def do_POST(self):
             received.append(self.path)
             self.rfile.read(int(self.headers["content-length"]))
@@ -168,7 +169,7 @@ def test_only_a_204_of_the_service_is_a_success(serve, tmp_path):
         def log_message(self, *_):
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Login)
+    server = HTTPServer(("127.0.0.1", 0), LoginPage)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     service = serve()
     service.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,7 +1,7 @@
-"""Tests the page of `cargo serve` in headless Chromium. Screenshots are in target/page/.
+"""Tests the local page in headless Chromium. The screenshots are in target/page/.
 
 usage: SERVE=FILE WORKSPACECTL=FILE NODE_MODULES=FOLDER pytest ci/tests/test_page.py
-PICTURES=FOLDER also creates the pictures of the README.
+PICTURES=FOLDER also stores the pictures of the README in FOLDER.
 """
 
 import json
@@ -42,9 +42,9 @@ def browser_context_args(browser_context_args):
 
 @pytest.fixture(autouse=True)
 def expected_errors(context):
-    """Checks that the browser's console shows no errors but those with one of the yielded texts."""
+    """Checks that each error in the console contains a string that the test added to the list."""
     errors, expected = [], []
-    context.on("console", lambda one: errors.append(one.text) if one.type == "error" else None)
+    context.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
     context.on("weberror", lambda error: errors.append(str(error.error)))
     yield expected
     assert [error for error in errors if not any(text in error for text in expected)] == []
@@ -78,9 +78,9 @@ def fill_project(page, project):
 
 
 def send(page, status, body=None, **parameters):
-    """Sends the request, and checks the first line of the status."""
+    """Fills the form, sends the request, and checks the first line of the status."""
     fill(page, body, **parameters)
-    # The status of the request before must not count.
+    # Removes the status of the previous request.
     page.locator("#status").evaluate("status => status.replaceChildren()")
     page.get_by_role("button", name="Send").click()
     expect(page.locator("#status strong")).to_have_text(status)
@@ -93,7 +93,7 @@ def is_in_view(page, locator):
 
 
 def tab_to(page, target):
-    """Presses Tab until the target has the focus, and returns how often."""
+    """Presses Tab until the target has the focus. Returns how often."""
     for count in range(1, 100):
         page.keyboard.press("Tab")
         if target.evaluate("target => target === document.activeElement"):
@@ -136,17 +136,17 @@ def test_the_operations_succeed_from_top_to_bottom(page, serve, scheme):
 MODELS = '{"aIModelsSelectedToAddToOrg": [{"modelid": "a", "id": %d}]}'
 DEMO_KEY = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ"
 VOICE = '{"type": "%s", "enabled": true}'
-# The operation, parameters but `project_id`, bodies, the status of the last, and a text of the page.
+# The operation, parameters except `project_id`, bodies, the last status, and a string on the page.
 STATUSES = [
     ("create_team", {}, [team("Ada")], "204 stored", "x-resource-idada"),
     ("create_team", {}, [team("Ada"), team("ADA")], "409 Name taken", 'a different name, "Ada"'),
-    ("create_team", {}, [team("A"), team("A", "b")], "409 Name taken", "another description"),
+    ("create_team", {}, [team("A"), team("A", "b")], "409 Name taken", "a different description"),
     ("create_team", {}, [team("", 7)], "422 Invalid body: 2 values", "teamName must not be empty"),
     ("create_team", {}, ["nonsense"], "400 Not JSON", "It is invalid at line 1"),
-    ("create_team", {"org_id": "globex"}, [team("Ada")], "403 Other organization", ""),
+    ("create_team", {"org_id": "globex"}, [team("Ada")], "403 Wrong organization", ""),
     ("create_team", {"API key": "bearer  " + DEMO_KEY}, [team("Ada")], "204 stored", ""),
     ("create_team", {"project_id": ".."}, [team("Ada")], "not sent: . and .. are not ids", ""),
-    ("create_team", {"API key": "x"}, [team("Ada")], "401 API key required", "www-authenticate"),
+    ("create_team", {"API key": "x"}, [team("Ada")], "401 Unauthenticated", "www-authenticate"),
     ("create_team", {"API key": "€"}, [team("Ada")], "not sent: a header is invalid", ""),
     ("create_team", {}, [team("<b>Ada</b>")], "204 stored", "<b>Ada</b>"),
     ("create_data_store", {"API key": ""}, [None], "204 stored", "by anonymous"),
@@ -179,7 +179,7 @@ def test_a_service_that_does_not_respond(page, serve, expected_errors):
     expect(page.locator("#following")).to_have_text("No response: is the service running?")
 
 
-def test_entered_values_are_kept_and_shared_by_the_operations(page, project):
+def test_operations_keep_and_share_the_values_that_were_entered(page, project):
     open_page(page, "create_team")
     send(page, "204 stored", team("C Sharp"), project_id=project)
     page.goto("/#/add_team_users")
@@ -187,13 +187,13 @@ def test_entered_values_are_kept_and_shared_by_the_operations(page, project):
     expect(page.get_by_label("team_id")).to_have_value("c-sharp")
     page.go_back()
     expect(page.get_by_role("textbox", name="Body")).to_have_value(json.dumps(team("C Sharp")))
-    expect(page.locator("#status")).to_have_text(re.compile("^Of the previous request: 204 stored"))
+    expect(page.locator("#status")).to_have_text(re.compile("^Previous request: 204 stored"))
     page.get_by_role("button", name="Reset").click()
     expect(page.get_by_label("project_id")).to_have_value("apollo")
 
 
 def run_sample(page, language, folder):
-    """Runs the sample of the page. It must print the status 204."""
+    """Runs the code sample that the page shows. The sample must print the status 204."""
     page.get_by_role("tab", name=language).click()
     text = page.locator("#sample").inner_text()
     commands = {"curl": ["sh"], "Python": [sys.executable], "TypeScript": ["node", "sample.mjs"]}
@@ -220,7 +220,7 @@ def test_a_sample_sends_the_same_request(page, service, tmp_path, project, langu
     ignored = {"true": None, "a": [True, False, [], {}, 1.5, -2e30]}
     fill(page, {**team("Odd", text), "ignored": ignored})
     run_sample(page, language, tmp_path)
-    stored = [team["team_description"] for team in service.stored("teams")]
+    stored = [team["team_description"] for team in service.records("teams")]
     assert text in stored
 
 
@@ -252,7 +252,7 @@ def test_the_page_follows_curl_other_tabs_and_workspacectl(page, context, servic
     send(other, "204 stored", team("Other tab"), project_id=project)
     page.bring_to_front()
     expect(teams.locator("li", has_text="Other tab")).to_have_class("new", timeout=2_000)
-    service.ctl(*f"remove team --org acme --project {project} followed --yes --wait 0".split())
+    service.workspacectl(*f"remove team --org acme --project {project} followed --yes --wait 0".split())
     expect(row).to_have_count(0, timeout=2_000)
 
 
@@ -276,7 +276,7 @@ def test_a_record_is_stored_with_the_keyboard_only(page, project):
     expect(page.locator("#sample")).to_contain_text("import json")
 
 
-def test_errors_belong_to_fields_and_old_results_to_old_requests(page, project, expected_errors):
+def test_errors_are_shown_at_fields_and_a_status_says_if_it_is_old(page, project, expected_errors):
     expected_errors.extend(["422", "400"])
     open_page(page, "create_team")
     body = page.get_by_role("textbox", name="Body")
@@ -288,7 +288,7 @@ def test_errors_belong_to_fields_and_old_results_to_old_requests(page, project, 
     expect(page.get_by_label("project_id")).to_have_attribute("aria-invalid", "true")
     expect(body).to_have_attribute("aria-invalid", "false")
     fill(page, project_id=project)
-    expect(page.locator("#status")).to_have_text(re.compile("^Of the previous request: 400"))
+    expect(page.locator("#status")).to_have_text(re.compile("^Previous request: 400"))
 
 
 def test_a_status_is_shown_at_once_and_a_request_can_be_canceled(page, project, expected_errors):
@@ -303,7 +303,7 @@ def test_a_status_is_shown_at_once_and_a_request_can_be_canceled(page, project, 
     expect(page.locator("#status strong")).to_have_text("canceled")
     page.route("**/api/**", lambda route: route.fulfill(status=429, json={"message": "Too Many Requests"}))
     send(page, "429 Too Many Requests")
-    expect(page.locator("#status")).to_contain_text("send it again")
+    expect(page.locator("#status")).to_contain_text("retry this request")
 
 
 def test_all_records_of_a_kind(page, serve, expected_errors):
@@ -348,7 +348,7 @@ def test_the_menu_of_a_phone_opens_and_closes(page):
 @pytest.mark.parametrize("scheme", BACKGROUNDS)
 @pytest.mark.parametrize("size", SIZES)
 def test_every_size_and_color_scheme(page, service, project, expected_errors, size, scheme):
-    """Nothing is wider than the window, the status is in view, and axe finds no violation."""
+    """Nothing may be wider than the window, the status is in view, and axe finds no violation."""
     expected_errors.extend(["409", "422", "404"])
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size(dict(zip(["width", "height"], SIZES[size])))
@@ -358,8 +358,8 @@ def test_every_size_and_color_scheme(page, service, project, expected_errors, si
         page.screenshot(path=SCREENSHOTS / f"{size}-{scheme}-{name}.png")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= SIZES[size][0], name
         page.evaluate((NODE_MODULES / "axe-core/axe.min.js").read_text())
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], name
+        violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        assert [(it["id"], [node["target"] for node in it["nodes"]]) for it in violations] == [], name
 
     def check_status(status, *request, **parameters):
         send(page, status, *request, **parameters)
@@ -383,8 +383,8 @@ def test_every_size_and_color_scheme(page, service, project, expected_errors, si
 
 
 def test_the_page_is_fast(browser, base_url):
-    """The medians of seven loads: milliseconds until the first paint, and until it is usable."""
-    # Other work on the machine can slow one round down, but a slow page is slow in each.
+    """Medians of seven loads: milliseconds until the first paint, and until the page is usable."""
+    # Other work on the machine can slow down one round, but a slow page is slow in every round.
     for _ in range(3):
         times = []
         for _ in range(7):

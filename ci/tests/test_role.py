@@ -1,7 +1,7 @@
-"""Compares the deployment role in deploy/role.yaml with AWS's schemas of the resources.
+"""Tests that the role in deploy/role.yaml may do what a deployment needs, and no more.
 
 usage: TRANSLATED_TEMPLATE=FILE.json pytest ci/tests/test_role.py
-FILE.json is the output of ci/translate.py. cfn-lint contains the schemas, which list the actions
+FILE.json is the output of ci/translate.py. cfn-lint contains AWS's schemas, which list the actions
 that CloudFormation needs for each type of resource.
 """
 
@@ -47,7 +47,7 @@ ARNS = {
     "AWS::Route53::RecordSet": ["arn:aws:route53:::hostedzone/Z0123456789"],
 }
 
-# The ARNs for actions on other resources than those of the type.
+# The ARNs for actions on resources of a different type.
 OTHER_ARNS = {
     "iam:AttachRolePolicy": f"{IAM}:role/{STACK}-ReaderRole-1A2B",
     "iam:CreateServiceLinkedRole": f"{IAM}:role/aws-service-role/ops.apigateway.amazonaws.com/Name",
@@ -61,7 +61,7 @@ OTHER_ARNS = {
     "s3:GetObjectVersion": f"{BUCKET}/key",
 }
 
-# The actions in the schemas that the deployment does not need, by what they are for. None is for tags.
+# The actions in the schemas that a deployment does not need, by purpose. None of them is for tags.
 UNUSED = {
     "imports of records": ["dynamodb:*Item", "dynamodb:Query", "dynamodb:Scan", "dynamodb:*Import*"],
     "global tables": ["dynamodb:*TableReplica"],
@@ -91,9 +91,9 @@ UNUSED = [pattern for patterns in UNUSED.values() for pattern in patterns]
 assert not any("tag" in pattern.lower() for pattern in UNUSED)
 
 
-def needed(kind):
-    """What CloudFormation needs to manage resources of a type: actions, each with an ARN."""
-    handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
+def needed_actions(resource_type):
+    """The actions that CloudFormation needs to manage resources of a type, each with an ARN."""
+    handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", resource_type).schema["handlers"]
     # CloudFormation lists resources only for imports.
     actions = {
         action
@@ -102,23 +102,23 @@ def needed(kind):
         for action in handler["permissions"]
     }
     for action in sorted(actions):
-        # The schema of tables names actions on the logs of imports.
-        if kind == "AWS::DynamoDB::Table" and action.startswith("logs:"):
+        # For tables, the schema contains actions on the logs of imports.
+        if resource_type == "AWS::DynamoDB::Table" and action.startswith("logs:"):
             continue
         if not any(fnmatchcase(action, pattern) for pattern in UNUSED):
-            arns = [OTHER_ARNS[action]] if action in OTHER_ARNS else ARNS[kind]
+            arns = [OTHER_ARNS[action]] if action in OTHER_ARNS else ARNS[resource_type]
             yield from ((action, arn) for arn in arns)
 
 
 ROLE = yaml_parse((ROOT / "deploy/role.yaml").read_text(encoding="utf-8"))["Resources"]
 TRANSLATED = json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encoding="utf-8"))
-KINDS = {resource["Type"] for resource in TRANSLATED["Resources"].values()}
+RESOURCE_TYPES = {resource["Type"] for resource in TRANSLATED["Resources"].values()}
 
 
 def policies(stack=STACK):
-    """The policies of the role that may deploy a stack."""
+    """The policy documents of the role that may deploy a stack."""
     policies = evaluated(ROLE["Role"]["Properties"]["Policies"], stack)
-    # As during the first deployment.
+    # The condition is true during the first deployment.
     policies = [policy["Fn::If"][1] if "Fn::If" in policy else policy for policy in policies]
     return [policy["PolicyDocument"] for policy in policies]
 
@@ -155,24 +155,24 @@ def is_allowed(action, arn, stack=STACK):
     )
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_role_may_manage_the_resources_of_the_stack(kind):
-    pairs = list(needed(kind))
-    assert pairs
-    assert [f"{action} on {arn}" for action, arn in pairs if not is_allowed(action, arn)] == []
+@pytest.mark.parametrize("resource_type", sorted(RESOURCE_TYPES))
+def test_the_role_may_manage_the_resources_of_the_stack(resource_type):
+    needed = list(needed_actions(resource_type))
+    assert needed
+    assert [f"{action} on {arn}" for action, arn in needed if not is_allowed(action, arn)] == []
 
 
 @pytest.mark.parametrize("stack", [STACK, "boundary", "boundary-of", "deploy", "deploy-deploy"])
 def test_the_role_may_not_change_its_boundary_or_the_roles_of_its_own_stack(stack):
     name = ROLE["Boundary"]["Properties"]["ManagedPolicyName"]["Fn::Sub"]
     name = name.replace("${DeployedStack}", stack)
-    # Also not that of another stack, whose name begins with that of this one.
+    # The second policy is the boundary of a stack whose name begins with the name of this stack.
     arns = [f"{IAM}:policy/{name}", f"{IAM}:policy/{name}-prod"]
-    # The worst name for the stack of the roles is one that begins with that of the deployed stack.
+    # In the worst case, the stack with the roles has a name that begins with the deployed stack's.
     paths = [ROLE[role]["Properties"]["Path"] for role in ["Role", "DoctorRole"]]
     arns += [f"{IAM}:role{path}{stack}-deploy-Role-1A2B" for path in paths]
     actions = [action for statement in statements() for action in entries(statement["Action"])]
-    # `is_allowed` compares names.
+    # `is_allowed` does not support patterns in actions.
     assert not any("*" in action for action in actions)
     actions = [action for action in actions if action.startswith("iam:")]
     assert len(actions) > 20
@@ -180,7 +180,7 @@ def test_the_role_may_not_change_its_boundary_or_the_roles_of_its_own_stack(stac
     assert [pair for pair in pairs if is_allowed(*pair, stack)] == []
 
 
-def test_the_role_gives_other_roles_permissions_only_with_the_boundary():
+def test_the_role_may_give_permissions_only_to_roles_with_the_boundary():
     boundary = {"StringEquals": {"iam:PermissionsBoundary": {"Ref": "Boundary"}}}
     for statement in statements():
         for action in entries(statement["Action"]):
@@ -203,7 +203,7 @@ def test_the_role_gives_other_roles_permissions_only_with_the_boundary():
         ("DeleteItem", "TeamsTable", False),
     ],
 )
-def test_the_boundary_keeps_organizations_and_keys_for_operators(action, table, expected):
+def test_the_boundary_lets_only_operators_write_organizations_and_api_keys(action, table, expected):
     arn = f"arn:aws:dynamodb:{ACCOUNT}:table/{STACK}-{table}-1A2B"
     effects = set()
     for statement in evaluated(ROLE["Boundary"]["Properties"]["PolicyDocument"]["Statement"]):
@@ -213,7 +213,7 @@ def test_the_boundary_keeps_organizations_and_keys_for_operators(action, table, 
     assert (effects == {"Allow"}) == expected
 
 
-def test_security_md_names_each_statement_that_changes_something():
+def test_security_md_names_each_statement_that_allows_changes():
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     section = text.split("## What GitHub's role can destroy")[1].split("\n## ")[0]
     read = re.compile("[a-z0-9]+:(Describe|Get|List|Scan)")

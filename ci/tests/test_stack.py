@@ -1,4 +1,4 @@
-"""Checks that a stack on moto contains every resource of its template that moto supports.
+"""Tests a stack on moto: its resources, `doctor`, and the readers of its records.
 
 usage: STACK=NAME TRANSLATED_TEMPLATE=FILE.json WORKSPACECTL=FILE pytest ci/tests/test_stack.py
 FILE.json is the output of ci/translate.py. AWS_ENDPOINT_URL is the URL of moto.
@@ -12,6 +12,7 @@ from pathlib import Path
 import boto3
 import pytest
 
+# The types of resources that moto supports.
 SUPPORTED = {
     "AWS::DynamoDB::Table",
     "AWS::IAM::ManagedPolicy",
@@ -24,26 +25,26 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def declared():
-    """The type of each resource of the template."""
+    """The type of each resource of the template, by logical id."""
     resources = json.loads(Path(os.environ["TRANSLATED_TEMPLATE"]).read_text(encoding="utf-8"))["Resources"]
     return {name: resource["Type"] for name, resource in resources.items()}
 
 
 @pytest.fixture(scope="module")
 def present():
-    """The physical id of each resource of the stack."""
+    """The physical id of each resource of the stack, by logical id."""
     found = boto3.client("cloudformation").describe_stack_resources(StackName=os.environ["STACK"])["StackResources"]
     return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found if resource.get("PhysicalResourceId")}
 
 
-def test_the_stack_contains_every_resource_of_the_template(declared, present):
+def test_the_stack_contains_every_resource_of_the_template_that_moto_supports(declared, present):
     assert SUPPORTED <= set(declared.values())
-    names = {name for name, kind in declared.items() if kind in SUPPORTED}
+    names = {name for name, resource_type in declared.items() if resource_type in SUPPORTED}
     assert names - present.keys() == set()
 
 
 def doctor():
-    """The exit code of `doctor`, and the status and detail of each check by its name."""
+    """The exit code of `doctor`, and the status and detail of each check, by its name."""
     command = [os.environ["WORKSPACECTL"], "--stack", os.environ["STACK"], "--json", "doctor"]
     output = subprocess.run(command, capture_output=True, text=True, check=False)
     assert output.stdout, output.stderr
@@ -51,10 +52,11 @@ def doctor():
 
 
 def test_doctor_checks_the_tables_and_the_function(declared, present):
-    # moto ignores this property, and makes numbers of variables.
-    for name in (name for name, kind in declared.items() if kind == "AWS::DynamoDB::Table"):
-        recovery = {"PointInTimeRecoveryEnabled": True}
-        boto3.client("dynamodb").update_continuous_backups(TableName=present[name], PointInTimeRecoverySpecification=recovery)
+    # moto ignores point-in-time recovery, and turns values of variables into numbers.
+    for name, resource_type in declared.items():
+        if resource_type == "AWS::DynamoDB::Table":
+            recovery = {"PointInTimeRecoveryEnabled": True}
+            boto3.client("dynamodb").update_continuous_backups(TableName=present[name], PointInTimeRecoverySpecification=recovery)
     function = boto3.client("lambda").get_function_configuration(FunctionName=present["Function"])
     variables = {name: str(value) for name, value in function["Environment"]["Variables"].items()}
 
@@ -63,8 +65,8 @@ def test_doctor_checks_the_tables_and_the_function(declared, present):
 
     set_variables({})
     code, checks = doctor()
-    problems = {name: detail for name, (status, detail) in checks.items() if status != "ok"}
-    assert problems.keys() == {"API", "Termination protection", "Recipients of alarms"}, problems
+    failed = {name: detail for name, (status, detail) in checks.items() if status != "ok"}
+    assert failed.keys() == {"API", "Termination protection", "Recipients of alarms"}, failed
     assert (code, checks["API"][0]) == (1, "failed"), checks
     set_variables({"TEAMS_TABLE": "wrong"})
     status, detail = doctor()[1]["Function"]
@@ -73,7 +75,7 @@ def test_doctor_checks_the_tables_and_the_function(declared, present):
     assert f"TEAMS_TABLE is wrong instead of {variables['TEAMS_TABLE']}" in detail
 
 
-def test_readers_of_another_account_can_assume_the_role(present):
+def test_readers_in_other_accounts_can_assume_the_role(present):
     role = boto3.client("iam").get_role(RoleName=present["ReaderRole"])["Role"]
     assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"AWS": ["123456789012", "arn:aws:iam::210987654321:role/reader"]}
 

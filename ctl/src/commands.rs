@@ -8,3 +8,4 @@ pub(crate) mod list;
 pub mod orgs;
 pub mod remove;
 pub(crate) mod restore;
+pub mod target;

@@ -1,4 +1,4 @@
-//! A deployment: the names of its tables, and how to connect to them.
+//! A deployment: the names of its tables, and the clients for it.
 
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
@@ -15,7 +15,7 @@ use aws_smithy_http_client::{
 use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
 use rustls_native_certs::load_native_certs;
 use workspace_management::{
-    config::{self, variable},
+    config::{self, read_variable},
     store::{
         AdditionalRetries, Table, TableNames,
         client::{AMAZON_ROOTS, https_connector},
@@ -23,43 +23,38 @@ use workspace_management::{
 };
 use workspace_records::local::{DYNAMODB, sdk_config, table_names};
 
-use crate::{errors::Response as _, usage::UsageError};
+use crate::{errors::RequestResult as _, usage::UsageError};
 
-/// The maximum number of attempts of a request to DynamoDB. Large removals meet conflicts with
-/// other writers and throttling.
+/// The maximum number of attempts of a request. Large removals meet throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;
 
-/// The maximum wait before the second attempt. It doubles for each further attempt.
+/// The maximum wait before the second attempt. It doubles before each further attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
-/// A deployment.
+/// What a command works on: a stack, other tables, or the local service.
 pub struct Deployment {
-    /// A client for its DynamoDB.
+    /// The client for its DynamoDB.
     pub client: Client,
-    /// The names of its tables.
     pub(crate) tables: TableNames,
-    /// What error messages call it.
+    /// What messages call the deployment.
     pub(crate) name: String,
-    /// The address of its DynamoDB if it is the local service.
+    /// The URL of its DynamoDB. `None` unless it is the local service.
     pub(crate) local_endpoint: Option<String>,
-    /// AWS's identity service, if the tables are on AWS.
+    /// The client for AWS's identity service. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
-    /// Its stack, if the operator named one.
+    /// `None` unless the operator named a stack.
     pub(crate) stack: Option<Stack>,
 }
 
 impl Deployment {
-    /// Finds the deployment to work on: the given stack; or the tables that the function's
-    /// environment variables name; or the local service.
-    ///
-    /// # Errors
-    /// If there is no region or no such stack, or if only some of the environment variables are
-    /// set.
+    /// Finds the deployment to work on: the given stack, or else the tables that the function's
+    /// environment variables name, or else the local service.
+    /// Fails if there is no region or no such stack, or some of these variables are not set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
-        let endpoint =
-            config::endpoint_url(&variable).map_err(|error| UsageError(error.to_string()))?;
+        let endpoint = config::endpoint_url(&read_variable)
+            .map_err(|error| UsageError::new(error.to_string()))?;
         let mut tables = Table::ALL.iter();
-        if stack.is_none() && tables.all(|table| variable(table.variable).is_none()) {
+        if stack.is_none() && tables.all(|table| read_variable(table.variable).is_none()) {
             return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB)));
         }
         let config = aws_config().await?;
@@ -70,9 +65,8 @@ impl Deployment {
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
-            None => {
-                variable(table.variable).with_context(|| format!("{} is not set", table.variable))
-            }
+            None => read_variable(table.variable)
+                .with_context(|| format!("{} is not set", table.variable)),
         })?;
         let name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
@@ -82,8 +76,17 @@ impl Deployment {
                 format!("{} in {place}", tables.name(Table::ORGANIZATIONS))
             }
         };
+        let retries = RetryConfig::standard()
+            .with_max_attempts(MAX_ATTEMPTS)
+            .with_initial_backoff(INITIAL_BACKOFF);
         Ok(Self {
-            client: client(Builder::from(&config)),
+            client: Client::from_conf(
+                Builder::from(&config)
+                    .retry_config(retries)
+                    // Also retries what the function retries, such as conflicts of transactions.
+                    .retry_classifier(AdditionalRetries)
+                    .build(),
+            ),
             tables,
             name,
             local_endpoint: None,
@@ -92,10 +95,12 @@ impl Deployment {
         })
     }
 
-    /// The local service, with its DynamoDB at the given address.
+    /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
+    /// at once if nothing listens.
     pub fn local(endpoint: &str) -> Self {
+        let config = sdk_config(endpoint).retry_config(RetryConfig::disabled());
         Self {
-            client: local_client(endpoint),
+            client: Client::from_conf(config.build()),
             tables: table_names(),
             name: format!("local DynamoDB at {endpoint}"),
             local_endpoint: Some(endpoint.to_owned()),
@@ -113,14 +118,14 @@ impl Deployment {
 /// A CloudFormation stack.
 pub(crate) struct Stack {
     pub(crate) name: String,
-    /// How to reach AWS.
+    /// The configuration of clients for AWS.
     pub(crate) config: SdkConfig,
     /// The physical id of each resource, by its logical id.
     resources: HashMap<String, String>,
 }
 
 impl Stack {
-    /// Reads which resources a stack has.
+    /// Reads the resources of a stack.
     async fn read(name: &str, config: SdkConfig) -> Result<Self> {
         let mut pages = aws_sdk_cloudformation::Client::new(&config)
             .list_stack_resources()
@@ -130,7 +135,7 @@ impl Stack {
             .send();
         let mut resources = HashMap::new();
         while let Some(resource) = pages.next().await {
-            let resource = resource.or_fail(|| format!("cannot read the stack {name}"))?;
+            let resource = resource.or_fail(format!("cannot read the stack {name}"))?;
             if let (Some(logical_id), Some(physical_id)) =
                 (resource.logical_resource_id, resource.physical_resource_id)
             {
@@ -146,29 +151,27 @@ impl Stack {
 
     /// The physical id of a resource, such as the name of a table.
     pub(crate) fn resource(&self, logical_id: &str) -> Result<&str> {
-        let name = self.resources.get(logical_id).with_context(|| {
-            let stack = &self.name;
-            format!(
-                "the stack {stack} lacks {logical_id}: check that it is a stack of template.yaml"
-            )
-        });
-        name.map(String::as_str)
+        match self.resources.get(logical_id) {
+            Some(physical_id) => Ok(physical_id),
+            None => bail!(
+                "the stack {} has no {logical_id}: check that it is a stack of template.yaml",
+                self.name
+            ),
+        }
     }
 
-    /// The outputs and settings of the stack.
+    /// Reads the outputs and settings of the stack.
     pub(crate) async fn describe(&self) -> Result<StackDescription> {
         let client = aws_sdk_cloudformation::Client::new(&self.config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
-        let response = response.or_fail(|| format!("cannot read the stack {}", self.name))?;
-        let mut stacks = response.stacks.into_iter().flatten();
-        stacks.next().context("CloudFormation returned no stack")
+        let response = response.or_fail(format!("cannot read the stack {}", self.name))?;
+        let stack = response.stacks.unwrap_or_default().into_iter().next();
+        stack.context("CloudFormation returned no stack")
     }
 }
 
 /// The SDK's default configuration.
-///
-/// # Errors
-/// If no region is configured.
+/// Fails if no region is configured.
 async fn aws_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()
         .build_with_connector_fn(|settings, _| connector(settings.cloned()));
@@ -182,28 +185,13 @@ async fn aws_config() -> Result<SdkConfig> {
     Ok(config)
 }
 
-/// A client that also retries what the function retries, such as conflicts of transactions.
-fn client(config: Builder) -> Client {
-    let retries = RetryConfig::standard()
-        .with_max_attempts(MAX_ATTEMPTS)
-        .with_initial_backoff(INITIAL_BACKOFF);
-    let config = config
-        .retry_config(retries)
-        .retry_classifier(AdditionalRetries);
-    Client::from_conf(config.build())
-}
-
-/// A client for a local service, which fails at once if nothing listens.
-fn local_client(endpoint: &str) -> Client {
-    let config = sdk_config(endpoint).retry_config(RetryConfig::disabled());
-    Client::from_conf(config.build())
-}
-
-/// Connects as the SDK does by default, through the proxy that the environment names. There are two
-/// differences: the TLS library is the function's, because the SDK's takes half a minute to compile,
-/// and Amazon's root certificates are trusted if the system has none, as in small containers.
+/// Connects as the SDK does by default, also through a proxy that the environment names, with two
+/// differences:
+///
+/// - The TLS library is the one of the function, because the SDK's takes half a minute to compile.
+/// - If the system has no root certificates, as in small containers, Amazon's are trusted.
 pub(crate) fn connector(settings: Option<HttpConnectorSettings>) -> Connector {
-    // Loading them takes a while on some systems, and the SDK makes several connectors.
+    // Loading the roots takes a while on some systems, and the SDK makes several connectors.
     static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
     let trust_store = if *HAS_ROOTS {
         TrustStore::default()

@@ -1,4 +1,4 @@
-//! Failed requests to AWS or to a local DynamoDB, and what an operator reads about them.
+//! Failed requests to AWS or to a local DynamoDB, and what the operator reads about these failures.
 
 use std::{error::Error as StdError, fmt, iter};
 
@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkErro
 #[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
-    /// All causes that the SDK knows. They can contain whole requests.
+    /// All causes that the SDK reports. They can contain whole requests.
     causes: String,
 }
 
@@ -26,7 +26,8 @@ enum Failure {
     /// AWS responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    #[error("the response is not one of AWS or DynamoDB")]
+    /// Something responded that is neither AWS nor a local DynamoDB.
+    #[error("the response did not come from AWS or DynamoDB")]
     OtherService,
 }
 
@@ -44,9 +45,9 @@ where
             match &error {
                 SdkError::TimeoutError(_) => Failure::TimedOut,
                 SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
-                    // The causes between are layers of the HTTP client.
-                    let root = chain().last().map(ToString::to_string);
-                    Failure::NoConnection(root.unwrap_or_default())
+                    // Only the root cause, because the HTTP client wraps it in several layers.
+                    let root_cause = chain().last().map(ToString::to_string);
+                    Failure::NoConnection(root_cause.unwrap_or_default())
                 }
                 SdkError::ServiceError(error) => match error.err().code() {
                     Some(code) => Failure::Rejected {
@@ -63,22 +64,21 @@ where
 }
 
 /// The result of a request.
-pub(crate) trait Response<T> {
-    /// Says what failed, such as `cannot read the stack`.
-    fn or_fail(self, what: impl FnOnce() -> String) -> Result<T>;
+pub(crate) trait RequestResult<T> {
+    /// Adds what failed, such as `cannot read the stack`, for the operator.
+    fn or_fail(self, what: impl Into<String>) -> Result<T>;
 }
 
-impl<T, E> Response<T> for Result<T, E>
+impl<T, E> RequestResult<T> for Result<T, E>
 where
     RequestError: From<E>,
 {
-    fn or_fail(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(RequestError::from).with_context(what)
+    fn or_fail(self, what: impl Into<String>) -> Result<T> {
+        self.map_err(RequestError::from).context(what.into())
     }
 }
 
-/// An error for the operator: what the command could not do, and why. `verbose` adds all causes of a
-/// failed request.
+/// The text of an error: what failed, and why. `verbose` adds all causes of a failed request.
 pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
     match error.downcast_ref::<RequestError>() {
         Some(failed) if verbose => format!("{error:#}: {}", failed.causes),
@@ -86,14 +86,14 @@ pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
     }
 }
 
-/// What to do about an error.
+/// What to do about an error. `None` if the text of the error says it.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let hint = match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials => {
             "No valid AWS credentials were found. Set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`."
         }
         Failure::NoConnection(_) => {
-            "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, AWS_ENDPOINT_URL_DYNAMODB must be the address that it prints."
+            "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the address that `cargo serve` prints."
         }
         Failure::OtherService => {
             "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile."

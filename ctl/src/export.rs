@@ -1,5 +1,5 @@
-//! The files that `orgs export`, `orgs erase` and `remove` write, and `restore` reads: JSON Lines, one
-//! `{"record", "table"}` per line.
+//! Exports, which `orgs export`, `orgs erase` and `remove` write and `restore` reads: JSON Lines,
+//! one object with the fields `table` and `record` per line.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use workspace_management::store::Table;
@@ -15,29 +15,29 @@ use workspace_records::item::to_json;
 
 use crate::{deployment::Deployment, query::Query, text::escape_json, usage::UsageError};
 
-/// A new file, which only its owner can read, because records can be personal data.
+/// An export that is being written. Only its owner can read it: records can be personal data.
 pub struct Export {
+    /// The path of the complete file.
     path: PathBuf,
     out: BufWriter<Box<dyn Write + Send>>,
-    /// The file. `None` for standard output.
+    /// `None` for standard output.
     file: Option<File>,
-    /// The path that is deleted if the command fails.
-    temporary: Option<TempPath>,
+    /// The path of the incomplete file, which is deleted if the command fails.
+    incomplete: Option<TempPath>,
 }
 
 impl Export {
-    /// Creates a file to which removals write before they delete. It is deleted if nothing is written.
+    /// Creates a file in which a removal stores records before it deletes them. The file is deleted
+    /// unless [`Self::keep`] is called.
     ///
     /// # Errors
-    /// If it exists, so that an undo restores only its own removal, or cannot be written.
+    /// If the file cannot be written, or exists: a restore must only undo one removal.
     pub fn create(path: &Path) -> Result<Self> {
         Self::open(path, path.to_owned())
     }
 
-    /// Creates a file that is `FILE.partial` until it is complete.
-    ///
-    /// # Errors
-    /// If one of the files exists, or it cannot be written.
+    /// Creates a file that is called `FILE.partial` until [`Self::keep`] is called.
+    /// Fails if one of the two files exists, or `FILE.partial` cannot be written.
     pub(crate) fn create_partial(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists(path).into());
@@ -45,36 +45,36 @@ impl Export {
         Self::open(path, path.with_added_extension("partial"))
     }
 
-    /// Writes to standard output.
+    /// An export to standard output.
     pub(crate) fn to_stdout() -> Self {
         Self {
             path: "standard output".into(),
             out: BufWriter::new(Box::new(io::stdout())),
             file: None,
-            temporary: None,
+            incomplete: None,
         }
     }
 
-    fn open(path: &Path, temporary: PathBuf) -> Result<Self> {
+    fn open(path: &Path, incomplete: PathBuf) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = match options.open(&temporary) {
+        let file = match options.open(&incomplete) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(exists(&temporary).into());
+                return Err(exists(&incomplete).into());
             }
-            opened => opened.with_context(|| format!("cannot write {}", temporary.display()))?,
+            opened => opened.with_context(|| format!("cannot write {}", incomplete.display()))?,
         };
         Ok(Self {
             path: path.to_owned(),
             out: BufWriter::new(Box::new(file.try_clone()?)),
             file: Some(file),
-            temporary: Some(TempPath::try_from_path(temporary)?),
+            incomplete: Some(TempPath::try_from_path(incomplete)?),
         })
     }
 
-    /// Writes a record, without the digest of a key and the marks of removals and erasures.
+    /// Writes a record. Leaves out the hash of an API key's secret, and marks.
     pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
@@ -83,8 +83,8 @@ impl Export {
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.failure(&error))
     }
 
-    /// Writes what queries find, one request after the other, so that memory does not grow with the
-    /// number of records. Returns that number.
+    /// Writes the records that queries find, request by request, so that memory does not grow with
+    /// the number of records. Returns this number.
     pub(crate) async fn write_all(
         &mut self,
         deployment: &Deployment,
@@ -102,53 +102,41 @@ impl Export {
         Ok(count)
     }
 
-    /// Keeps what was written, so that it can be deleted from the tables.
+    /// Syncs the file, and gives it its name. Never replaces an existing file.
     pub(crate) fn keep(&mut self) -> Result<()> {
-        self.sync()?;
-        if let Some(temporary) = self.temporary.take() {
-            temporary.keep()?;
-        }
-        Ok(())
-    }
-
-    /// Gives the file its name, and never replaces another file.
-    pub(crate) fn finish(mut self) -> Result<()> {
-        self.sync()?;
-        let Some(partial) = self.temporary.take() else {
-            return Ok(());
-        };
-        match partial.persist_noclobber(&self.path) {
-            Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
-                bail!("{}", exists(&self.path))
-            }
-            persisted => persisted.map_err(|failed| self.failure(&failed.error)),
-        }
-    }
-
-    fn sync(&mut self) -> Result<()> {
         self.out.flush().map_err(|error| self.failure(&error))?;
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.failure(&error))?;
         }
-        Ok(())
+        let Some(incomplete) = self.incomplete.take() else {
+            return Ok(());
+        };
+        let kept = if incomplete.file_name() == self.path.file_name() {
+            incomplete.keep().map(drop).map_err(|failed| failed.error)
+        } else {
+            let kept = incomplete.persist_noclobber(&self.path);
+            kept.map_err(|failed| failed.error)
+        };
+        kept.map_err(|error| self.failure(&error))
     }
 
-    /// An incomplete export is a failure, also if the reader of standard output has closed it.
+    /// The error if a write fails, even to a closed pipe, because the export is then incomplete.
     fn failure(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())
     }
 }
 
-/// Whether an attribute marks a record that is being removed or erased.
+/// Whether an attribute is a part of the mark of a removal or an erasure.
 pub(crate) fn is_mark(name: &str) -> bool {
     name.starts_with("removing_") || name.starts_with("erasing_")
 }
 
+/// The error if a file exists that would be created.
 fn exists(path: &Path) -> UsageError {
     let name = path.display();
     let hint = match path.extension() {
         Some(extension) if extension == "partial" => ", or delete it if no other run is writing it",
         _ => "",
     };
-    UsageError(format!("{name} exists: choose another file{hint}"))
+    UsageError::new(format!("{name} exists: choose a different file{hint}"))
 }

@@ -1,5 +1,5 @@
-//! The command line of `workspacectl`. It is a library so that tests can parse arguments and run
-//! the commands in their own process.
+//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line
+//! and run its commands in their own process.
 
 pub mod commands;
 pub mod deployment;
@@ -29,7 +29,6 @@ use crate::{
         doctor::{self, OnlyWarnings},
         edit, keys, list, orgs, remove, restore,
     },
-    deployment::Deployment,
     errors::RequestError,
     session::Session,
     text::escape,
@@ -38,7 +37,7 @@ use crate::{
 
 /// Register organizations, issue API keys, and look after the records of workspace-management.
 ///
-/// Most commands need a deployment, chosen in this order:
+/// Most commands work on a deployment, the first of these that is set:
 ///
 ///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
 ///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
@@ -79,21 +78,6 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print a completion script for a shell
-    #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions {
-        /// The shell
-        shell: Shell,
-    },
-    /// Correct the name or the description of a team, a data store or a logging instance
-    #[command(subcommand, after_help = edit::EXAMPLES)]
-    Edit(edit::Command),
-    /// Remove single records, such as a model, or teams with their members
-    #[command(after_help = remove::EXAMPLES)]
-    Remove(remove::Options),
-    /// Copy missing records back from a restored table or an export
-    #[command(after_help = restore::EXAMPLES)]
-    Restore(restore::Options),
     /// Register, list, disable, export and erase organizations
     #[command(subcommand, after_help = orgs::EXAMPLES)]
     Orgs(orgs::Command),
@@ -103,12 +87,27 @@ enum Command {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Check that the tables match template.yaml and that the API reads them
+    /// Correct the name or the description of a team, a data store or a logging instance
+    #[command(subcommand, after_help = edit::EXAMPLES)]
+    Edit(edit::Command),
+    /// Remove a record, or teams with their members
+    #[command(after_help = remove::EXAMPLES)]
+    Remove(remove::Options),
+    /// Copy missing records back from a restored table or an export
+    #[command(after_help = restore::EXAMPLES)]
+    Restore(restore::Options),
+    /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
-    /// Print the environment variables that the Lambda function needs for the tables
+    /// Print the environment variables with which the Lambda function uses the tables
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
 }
 
 /// Runs the command in the arguments of this process.
@@ -134,13 +133,13 @@ pub async fn run() -> ExitCode {
     })
 }
 
-/// Prints the help that was asked for, or what is wrong with the arguments. clap repeats an argument
-/// that it does not expect, which must not happen if it is an API key.
+/// Prints the help that the operator asked for, or what is wrong with the arguments. clap repeats
+/// invalid arguments, which must not happen if an argument is an API key.
 fn report_usage(error: &clap::Error) -> ExitCode {
     let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
     if error.use_stderr() && has_key {
         eprintln!(
-            "error: the arguments are invalid, and one of them may be an API key: see --help"
+            "error: invalid arguments (not shown, because one of them may be an API key): see --help"
         );
         return ExitCode::from(2);
     }
@@ -148,8 +147,8 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Logs the warnings of libraries to standard error: about causes that the error contains, and about
-/// every failed condition.
+/// Logs the warnings of libraries to standard error. Only with `--verbose`, because the SDK warns
+/// about every failed condition.
 fn start_log() {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
@@ -162,10 +161,10 @@ fn start_log() {
 /// Prints an error, and what to do about it.
 fn report(error: &anyhow::Error, session: &Session) {
     let mut text = errors::describe(error, session.verbose);
-    if let Some(Deployment { name, .. }) = session.deployment.get()
+    if let Some(deployment) = session.deployment.get()
         && error.is::<RequestError>()
     {
-        text = format!("{name}: {text}");
+        text = format!("{}: {text}", deployment.name);
     }
     eprintln!("error: {}", escape(&text));
     if let Some(hint) = errors::hint(error) {

@@ -1,4 +1,4 @@
-//! Prints data to standard output, as JSON or for people.
+//! Prints data to standard output, as JSON or as text.
 
 use std::{
     io::{self, Write as _},
@@ -16,12 +16,14 @@ use crate::{
     text::{escape, escape_json, humanize},
 };
 
-/// Prints a line.
+/// Prints a line, and flushes it.
 pub(crate) fn print(line: &str) -> Result<()> {
-    Ok(write_line(line)?)
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
 }
 
-/// Whether a command failed only because the reader of its output closed the pipe, as `head` does.
+/// Whether a command failed because the reader of its output closed the pipe, as `head` does.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -31,14 +33,7 @@ fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// Writes a line and flushes it.
-pub(crate) fn write_line(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
-}
-
-/// Prints a record as JSON, or else the line, which a script can use without parsing it.
+/// Prints a record as JSON, or else this line, which a script can use without parsing it.
 pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
     if json {
         print_json(record)
@@ -47,21 +42,20 @@ pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()>
     }
 }
 
-/// Prints a page of records, and the cursor with which the next one begins. As JSON, prints an array,
-/// or an object with `records` and `next` if the operator asked for a page.
+/// Prints a page of records, and the cursor of the next page. As JSON, prints an array or, if the
+/// operator used `--limit`, an object with `records` and `next`.
 pub(crate) fn print_page(page: &Page, columns: &[&str], session: &Session) -> Result<()> {
     if session.json && page.is_limited {
         return print_json(&json!({ "records": page.records, "next": page.cursor }));
     }
     print_records(&page.records, columns, session)?;
     if let Some(cursor) = &page.cursor {
-        eprintln!("there may be more records: --after {cursor}");
+        eprintln!("for more records, repeat the command with --after {cursor}");
     }
     Ok(())
 }
 
-/// Prints records as a JSON array, or else as a table of the given columns. On a terminal, the table
-/// cuts long text to fit its width.
+/// Prints records as a JSON array, or else as a table, which cuts long text to fit a terminal.
 pub(crate) fn print_records(records: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.json {
         return print_json(&json!(records));
@@ -72,7 +66,7 @@ pub(crate) fn print_records(records: &[Value], columns: &[&str], session: &Sessi
     print(table(records, columns, now, width).trim_fmt().as_str())
 }
 
-/// A table of records. Times are relative to `now`, or as stored.
+/// A table of records. Times are relative to `now`, or as stored if `now` is `None`.
 fn table(
     records: &[Value],
     columns: &[&str],
@@ -99,23 +93,24 @@ fn table(
     table
 }
 
-/// The header of a column: an id is called like what it identifies. The name of an attribute can be
-/// any text.
+/// The header of a column: the name of the attribute without the suffix `_id`. Escaped, because the
+/// name of an attribute can contain any character.
 fn header(column: &str) -> String {
     escape(&column.strip_suffix("_id").unwrap_or(column).to_uppercase())
 }
 
+/// The text of a cell.
 fn cell(column: &str, value: &Value, now: Option<SystemTime>) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if column.ends_with("_at") => {
-            let age = now.and_then(|now| relative_time(text, now));
-            age.unwrap_or_else(|| escape(text))
+            let relative = now.and_then(|now| relative_time(text, now));
+            relative.unwrap_or_else(|| escape(text))
         }
         Value::String(text) => escape(text),
         Value::Array(entries) => {
-            let entries = entries.iter().filter_map(Value::as_str);
-            escape(&entries.collect::<Vec<_>>().join(","))
+            let texts: Vec<_> = entries.iter().filter_map(Value::as_str).collect();
+            escape(&texts.join(","))
         }
         other => escape(&other.to_string()),
     }
@@ -123,8 +118,8 @@ fn cell(column: &str, value: &Value, now: Option<SystemTime>) -> String {
 
 /// An RFC 3339 time relative to `now`, such as "3 days ago", or `None` if it is malformed.
 fn relative_time(text: &str, now: SystemTime) -> Option<String> {
-    let at = humantime::parse_rfc3339(text).ok()?;
-    Some(match now.duration_since(at) {
+    let time = humantime::parse_rfc3339(text).ok()?;
+    Some(match now.duration_since(time) {
         Ok(past) => format!("{} ago", humanize(past)),
         Err(future) => format!("in {}", humanize(future.duration())),
     })

@@ -1,26 +1,27 @@
-//! What every command on a deployment starts from.
+//! The session of a command: the options of all commands, its deployment and its operator.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use gethostname::gethostname;
 use tokio::sync::OnceCell;
-use workspace_management::config::variable;
+use workspace_management::config::read_variable;
 
-use crate::{deployment::Deployment, errors::Response as _, text::escape, usage::UsageError};
+use crate::{deployment::Deployment, errors::RequestResult as _, text::escape, usage::UsageError};
 
 const STACK_HELP: &str = "Use this CloudFormation stack [env: WORKSPACECTL_STACK]";
 
-/// The options of all commands, and the deployment once a command has asked for it. A command checks
-/// its own arguments first, so that a mistyped one is reported without contacting anything.
+/// The options of all commands, and the deployment after a command has asked for it. A command
+/// asks after it has checked its arguments, so that a mistyped argument causes no request.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Session {
     #[arg(long, global = true, value_name = "NAME", help = STACK_HELP)]
     stack: Option<String>,
     /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print dates instead of ages in tables
+    /// Print times in UTC instead of ages
     #[arg(long, global = true)]
     pub(crate) utc: bool,
     /// Do not ask for confirmation
@@ -36,10 +37,11 @@ pub(crate) struct Session {
 impl Session {
     /// The deployment to work on.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
-        let stack = self.stack.clone();
-        let stack = stack.or_else(|| variable("WORKSPACECTL_STACK"));
-        let find = || Deployment::find(stack.as_deref());
-        self.deployment.get_or_try_init(find).await
+        let variable = || read_variable("WORKSPACECTL_STACK");
+        let stack = self.stack.clone().or_else(variable);
+        self.deployment
+            .get_or_try_init(|| Deployment::find(stack.as_deref()))
+            .await
     }
 
     /// The deployment to work on, and who changes it.
@@ -49,37 +51,33 @@ impl Session {
         Ok((deployment, operator))
     }
 
-    /// Checks that the command can ask for a confirmation, before it does anything.
-    ///
-    /// # Errors
-    /// If it would have to ask, and there is no terminal.
+    /// Checks that the operator can confirm the command, before the command does anything.
+    /// Fails if there is neither `--yes` nor a terminal.
     pub(crate) fn check_confirmation(&self) -> Result<(), UsageError> {
         if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
-        let message = "the command asks: confirm it with --yes, or run it on a terminal";
-        Err(UsageError(message.to_owned()))
+        let message = "the command asks for confirmation: pass --yes, or run it in a terminal";
+        Err(UsageError::new(message))
     }
 
-    /// Says what will happen on which deployment, and asks the operator to type a word, unless the
-    /// command line has `--yes`. Escapes both texts.
+    /// Says what will happen, and on which deployment. Then asks the operator to type a word,
+    /// unless the command line has `--yes`. Escapes both texts.
     pub(crate) fn confirm(&self, what: &str, word: &str) -> Result<()> {
         if self.yes {
             self.say(what);
             return Ok(());
         }
-        let (question, word_shown) = (self.on_deployment(what), escape(word));
-        eprint!("{question} Type {word_shown} to confirm: ");
+        let question = self.on_deployment(what);
+        eprint!("{question} Type {} to confirm: ", escape(word));
         io::stderr().flush()?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
-        if line.trim() != word {
-            bail!("nothing was changed, because it was not confirmed");
-        }
+        ensure!(line.trim() == word, "not confirmed: nothing was changed");
         Ok(())
     }
 
-    /// Prints what a command did or will do, and on which deployment. Escapes the text.
+    /// Prints what the command did or will do, and on which deployment. Escapes the text.
     pub(crate) fn say(&self, what: &str) {
         eprintln!("{}", self.on_deployment(what));
     }
@@ -91,12 +89,12 @@ impl Session {
     }
 }
 
-/// Who runs a command, for the records that it writes.
+/// Who runs a command. The records that the command writes name the operator and the run.
 #[derive(Debug, Clone)]
 pub struct Operator {
     /// The ARN of the AWS identity or, for a local deployment, the user and the host.
     pub name: String,
-    /// A random id of this run. Records have it instead of the id of a request.
+    /// A random id of this run. Records have this id where the API stores the id of a request.
     pub run_id: String,
 }
 
@@ -106,8 +104,7 @@ impl Operator {
         let name = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;
-                let identity =
-                    identity.or_fail(|| "cannot find out your AWS identity".to_owned())?;
+                let identity = identity.or_fail("cannot determine your AWS identity")?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
             None => format!("{}@{}", user(), gethostname().to_string_lossy()),
@@ -119,10 +116,11 @@ impl Operator {
     }
 }
 
+/// The user name in the environment.
 fn user() -> String {
     let mut variables = ["USER", "USERNAME", "LOGNAME"].into_iter();
     variables
-        .find_map(variable)
+        .find_map(read_variable)
         .unwrap_or_else(|| "unknown".to_owned())
 }
 

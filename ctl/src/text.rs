@@ -1,16 +1,16 @@
-//! Text for people and for terminals.
+//! Formats text for people and for terminals.
 
 use std::time::Duration;
 
-pub(crate) use workspace_management::values::escape;
-use workspace_management::values::is_escaped;
+pub(crate) use workspace_management::text::escape;
+use workspace_management::text::needs_escape;
 
-/// JSON in which the characters of [`escape`] are escaped as JSON escapes them. They only occur in
-/// strings, except for the line breaks between its lines.
+/// Escapes the characters that [`escape`] escapes, but in the syntax of JSON. In JSON, they only
+/// occur in strings, except for line breaks.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
-        if !is_escaped(character) || character == '\n' {
+        if !needs_escape(character) || character == '\n' {
             escaped.push(character);
             continue;
         }
@@ -21,7 +21,7 @@ pub(crate) fn escape_json(json: &str) -> String {
     escaped
 }
 
-/// A duration, rounded to its largest whole unit.
+/// A duration, rounded and in its largest unit, such as `3 days`.
 pub(crate) fn humanize(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),
@@ -37,7 +37,7 @@ pub(crate) fn humanize(duration: Duration) -> String {
     counted((seconds + length / 2) / length, unit)
 }
 
-/// A number of things, such as `1 record` or `2 records`.
+/// A number and its noun, such as `1 record` or `2 records`.
 pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };

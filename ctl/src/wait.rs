@@ -1,4 +1,4 @@
-//! Waits until no function process uses what it read before a record was marked.
+//! Waits until no function process uses a record that it cached before the record was marked.
 
 use std::time::Duration;
 
@@ -8,51 +8,50 @@ use workspace_management::{service::TIMEOUT, store::MAX_CACHE_TIME};
 
 use crate::deployment::Deployment;
 
-/// How late a write may arrive at DynamoDB after the function that sent it has given up. This is an
-/// assumption: AWS rejects requests only five minutes after they were signed.
+/// How long after a function has given up its write can still arrive at DynamoDB. This is an
+/// assumption: AWS rejects a request only five minutes after it was signed.
 const LATE_WRITE: Duration = Duration::from_secs(20);
 
-/// The maximum time after a mark until the last write of a request that used a cached record: cache
+/// The maximum time from a mark to the last write of a request that used the unmarked record: cache
 /// time + function timeout + late write.
 pub const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
-/// Why commands wait.
-pub(crate) const LAST_WRITES: &str =
-    "functions still use what they have cached, and their last writes end";
+/// What commands wait for.
+const REASON: &str = "for the function's caches to expire and its last writes to end";
 
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
-    /// How long to wait until no function uses what it has cached. During a shorter wait, a request
-    /// can still write: after an erasure, even for the next organization with the same id. A local
-    /// service caches too. A shorter wait is safe only if nothing sends requests
+    /// How long to wait until the function's caches have expired and its last writes have ended. A
+    /// shorter wait is safe only if no client sends requests: after it, a late request can still
+    /// write, even to the next organization with the same id. A local service has caches too
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }
 
 impl Wait {
-    /// Waits, and shows for how long and why: as a bar on a terminal, otherwise in a line. The time
-    /// begins now: call it when the write of the mark was acknowledged, and in every run, because
-    /// stored times come from other clocks.
-    pub(crate) async fn run(self, deployment: &Deployment, reason: &'static str) {
+    /// Waits, and shows for how long and why: with a bar on a terminal, otherwise with a line.
+    /// Every run must call this when the write of its mark was acknowledged. The wait begins then,
+    /// because stored times come from different clocks.
+    pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: functions can use what they have cached for {} seconds, but --wait or WORKSPACECTL_WAIT is {}",
-                SAFE_WAIT.as_secs(),
-                self.wait
+                "warning: --wait or WORKSPACECTL_WAIT is {} s, but functions can use cached data, and late writes can arrive, for {} s",
+                self.wait,
+                SAFE_WAIT.as_secs()
             );
         }
         if self.wait == 0 {
             return;
         }
         let bar = ProgressBar::with_draw_target(Some(self.wait), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s: {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s {msg}") {
             bar.set_style(style);
         }
-        bar.set_message(reason);
+        bar.set_message(REASON);
         if bar.is_hidden() {
-            eprintln!("waiting {} s: {reason}", self.wait);
+            eprintln!("waiting {} s {REASON}", self.wait);
         }
         for _ in 0..self.wait {
             sleep(Duration::from_secs(1)).await;
@@ -61,7 +60,7 @@ impl Wait {
         bar.finish_and_clear();
     }
 
-    /// Whether nothing that functions have cached is used after the wait.
+    /// Whether no function uses old cached data after the wait.
     pub(crate) fn is_safe(self) -> bool {
         self.wait >= SAFE_WAIT.as_secs()
     }

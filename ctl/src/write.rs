@@ -17,7 +17,7 @@ use workspace_records::item::to_json;
 
 use crate::{
     deployment::Deployment,
-    errors::Response as _,
+    errors::RequestResult as _,
     query::Query,
     session::{Operator, random_id},
 };
@@ -25,31 +25,21 @@ use crate::{
 /// The maximum number of actions in a transaction of DynamoDB.
 const MAX_ACTIONS: usize = 100;
 
-/// The attributes that say which write a record is from. A record has those of a change or of a restore
-/// only if there was one.
-pub(crate) const WRITE: [&str; 5] = [
-    "created_at",
-    "request_id",
-    "updated_at",
-    "updated_request_id",
-    "restored_request_id",
-];
-
-/// The values of an expression: their placeholders and their text.
+/// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
 /// A condition on the record with a primary key.
 pub(crate) struct Condition {
     table: Table,
     key: Item,
-    /// The key in messages.
+    /// The primary key in messages.
     name: String,
     expression: String,
     values: Item,
 }
 
 impl Condition {
-    /// No condition yet.
+    /// A condition that always holds, until [`Self::and`] adds an expression.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
         Self {
             table,
@@ -70,8 +60,9 @@ impl Condition {
         self
     }
 
-    /// Adds that these attributes are as in a record that was read: the same string, or absent. An
-    /// attribute that is not a string, which only other programs write, never is.
+    /// Adds that these attributes have not changed since a record was read: they have the same
+    /// string, or are still absent. The condition never holds for an attribute that is not a
+    /// string: only other programs write such an attribute.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
             let placeholder = format!(":{name}");
@@ -86,19 +77,19 @@ impl Condition {
         self
     }
 
-    /// The condition as an action of a transaction, which it cancels if it fails.
+    /// An action that checks the condition. If the condition fails, the transaction is cancelled.
     pub(crate) fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.key.clone()))
             .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.placeholders(&[]))
+            .set_expression_attribute_values(self.values_with(&[]))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()?;
         Ok(TransactWriteItem::builder().condition_check(check).build())
     }
 
-    /// An update of the record as an action of a transaction, which it cancels if the condition fails.
+    /// An action that updates the record. If the condition fails, the transaction is cancelled.
     pub(crate) fn update_action(
         &self,
         deployment: &Deployment,
@@ -110,13 +101,12 @@ impl Condition {
             .set_key(Some(self.key.clone()))
             .update_expression(expression)
             .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.placeholders(values))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .set_expression_attribute_values(self.values_with(values))
             .build()?;
         Ok(TransactWriteItem::builder().update(update).build())
     }
 
-    /// Updates the record. Returns its new attributes, or `None` if the condition fails.
+    /// Updates the record. Returns the updated record, or `None` if the condition fails.
     pub(crate) async fn update(
         &self,
         deployment: &Deployment,
@@ -130,46 +120,51 @@ impl Condition {
             .set_key(Some(self.key.clone()))
             .update_expression(expression)
             .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.placeholders(values))
+            .set_expression_attribute_values(self.values_with(values))
             .return_values(ReturnValue::AllNew)
             .send()
             .await;
         match updated {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
             updated => {
-                let updated = updated.or_fail(|| self.failure("update", deployment))?;
+                let updated = updated.or_fail(self.failure("update", deployment))?;
                 Ok(updated.attributes.map(to_json))
             }
         }
     }
 
-    /// Marks the record with an expression that uses `:id`, `:at` and `:by`. Keeps an existing mark.
-    /// `attribute` is the attribute with the id of the mark. Returns the record, and the condition that
-    /// it still has this mark; or `None` if the condition fails.
+    /// Sets `<prefix>_id`, `<prefix>_at` and `<prefix>_by`, unless the record has them already.
+    /// Returns the marked record, and the condition that the record still has the same mark.
+    /// Returns `None` and marks nothing if the condition of the update fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
         operator: &Operator,
-        expression: &str,
-        attribute: &'static str,
+        prefix: &str,
     ) -> Result<Option<(Value, Self)>> {
+        let expression = format!(
+            "SET {prefix}_id = if_not_exists({prefix}_id, :id), \
+            {prefix}_at = if_not_exists({prefix}_at, :at), \
+            {prefix}_by = if_not_exists({prefix}_by, :by)"
+        );
         let (id, now) = (random_id()?, timestamp(SystemTime::now()));
         let values = [(":id", &*id), (":at", &*now), (":by", &*operator.name)];
-        let Some(record) = self.update(deployment, expression, &values).await? else {
+        let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };
-        let id = record[attribute].as_str();
-        let id = id.context("another program has marked it, not with text")?;
-        let marked = Self {
+        let attribute = format!("{prefix}_id");
+        let id = record[&attribute].as_str();
+        let id = id.context("another program has stored a mark that is not a string")?;
+        let still_marked = Self {
             expression: format!("{attribute} = :id"),
             values: to_item(&[(":id", id)]),
             ..self
         };
-        Ok(Some((record, marked)))
+        Ok(Some((record, still_marked)))
     }
 
-    /// Deletes the record. Returns false if the condition fails because the record has changed, and
-    /// true if the record is gone: an attempt whose response was lost can have deleted it.
+    /// Deletes the record. Returns false if the condition fails because the record has changed.
+    /// Returns true if there is no record, because an earlier attempt can have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
         let deleted = deployment
             .client
@@ -177,7 +172,7 @@ impl Condition {
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.key.clone()))
             .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.placeholders(&[]))
+            .set_expression_attribute_values(self.values_with(&[]))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
@@ -187,14 +182,14 @@ impl Condition {
         {
             return Ok(failure.item().is_none_or(HashMap::is_empty));
         }
-        deleted.or_fail(|| self.failure("delete", deployment))?;
+        deleted.or_fail(self.failure("delete", deployment))?;
         Ok(true)
     }
 
-    /// The values of the condition and of an update, or `None`, because DynamoDB rejects an empty map.
-    fn placeholders(&self, update: Values<'_>) -> Option<Item> {
+    /// The values of the condition and an update. `None` if empty, which DynamoDB would reject.
+    fn values_with(&self, values_of_update: Values<'_>) -> Option<Item> {
         let mut values = self.values.clone();
-        values.extend(to_item(update));
+        values.extend(to_item(values_of_update));
         (!values.is_empty()).then_some(values)
     }
 
@@ -205,19 +200,22 @@ impl Condition {
 }
 
 fn to_item(values: Values<'_>) -> Item {
-    let value = |text: &str| AttributeValue::S(text.to_owned());
-    let values = values.iter();
-    values
-        .map(|(placeholder, text)| ((*placeholder).to_owned(), value(text)))
-        .collect()
+    let mut item = Item::new();
+    for (placeholder, text) in values {
+        item.insert(
+            (*placeholder).to_owned(),
+            AttributeValue::S((*text).to_owned()),
+        );
+    }
+    item
 }
 
-/// Sends a transaction. Returns the actions whose condition failed. If there are any, nothing was
-/// written. `what` says what failed otherwise.
+/// Sends a transaction. If conditions fail, nothing is written, and the failed conditions are
+/// returned. `what` says what failed if the transaction fails for a different reason.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,
-    what: impl FnOnce() -> String,
+    what: String,
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.client.transact_write_items();
     let sent = request.set_transact_items(Some(actions)).send().await;
@@ -233,22 +231,24 @@ pub(crate) async fn transact(
     Ok(vec![])
 }
 
-/// Deletes what queries find, until they find nothing, and then the marked record. The condition, which
-/// every transaction checks, is that the record still has this mark. If the record does not, another
-/// run has finished, and nothing is left to delete. Returns how many of the found records were deleted.
+/// Deletes the records that queries find, until they find nothing, and then the marked record.
+/// Returns how many of the found records this run deleted.
+///
+/// Every transaction checks that the marked record still has its mark. If it does not, another run
+/// has finished, and nothing is left to delete.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    marked: &Condition,
-    queries: impl Fn() -> Vec<Query>,
+    still_marked: &Condition,
+    new_queries: impl Fn() -> Vec<Query>,
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
         let mut found = 0;
-        for mut query in queries() {
+        for mut query in new_queries() {
             while let Some(items) = query.next(deployment).await? {
                 found += items.len();
                 for items in items.chunks(MAX_ACTIONS - 1) {
-                    if !delete_items(deployment, marked, &query, items).await? {
+                    if !delete_items(deployment, still_marked, &query, items).await? {
                         return Ok(deleted);
                     }
                     deleted += items.len();
@@ -259,25 +259,27 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    marked.delete(deployment).await?;
+    still_marked.delete(deployment).await?;
     Ok(deleted)
 }
 
-/// Deletes items in a transaction that also checks a condition. Returns false if the condition failed.
+/// Deletes items in a transaction that checks a condition. Returns false if the condition failed.
 async fn delete_items(
     deployment: &Deployment,
     condition: &Condition,
     query: &Query,
     items: &[Item],
 ) -> Result<bool> {
-    let name = deployment.tables.name(query.table);
+    let table = deployment.tables.name(query.table);
     let mut actions = vec![condition.check(deployment)?];
     for item in items {
-        let delete = Delete::builder().table_name(name);
-        let delete = delete.set_key(Some(query.key(item))).build()?;
+        let delete = Delete::builder()
+            .table_name(table)
+            .set_key(Some(query.key(item)))
+            .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }
-    let what = || format!("cannot delete records in {name}");
+    let what = format!("cannot delete records in {table}");
     let failed = transact(deployment, actions, what).await?;
     Ok(failed.is_empty())
 }

@@ -16,7 +16,7 @@ const words = (name) => name.replaceAll(/[_-]/g, " ");
 const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
-// Text is always inserted as text nodes, because it can come from records.
+// Inserts text only as text nodes, because text can come from records.
 function element(name, attributes, ...children) {
   const created = document.createElement(name);
   const given = Object.entries(attributes).filter(([, value]) => (value ?? false) !== false);
@@ -25,15 +25,15 @@ function element(name, attributes, ...children) {
   return created;
 }
 
-// Text of the contract, in which backticks surround code.
+// Turns text of the contract into nodes. In this text, backticks surround code.
 function prose(text = "") {
   return text.trim().split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part));
 }
 
-// Text that has a direction of its own, so that it cannot change the order of what follows.
+// Gives text a direction of its own, so that the text cannot change the order of what follows.
 const isolated = (text) => element("bdi", {}, text);
 
-// For screen readers; the page shows it below the panel.
+// Shows a text below the panel, and makes screen readers announce the text.
 const announce = (text) => (byId("announcement").textContent = text);
 
 async function getText(path) {
@@ -72,7 +72,7 @@ function operationsOf(paths) {
 const JSON_WORDS = { null: "null", true: "true", false: "false" };
 const PYTHON_WORDS = { null: "None", true: "True", false: "False" };
 
-// A parsed JSON value as a literal. Short values are on one line, except for the outermost one.
+// A parsed JSON value as a literal. Short values are on one line, except for the outermost value.
 function format(value, vocabulary = JSON_WORDS, indent = "") {
   if (value === null || typeof value === "boolean") return vocabulary[value];
   if (typeof value !== "object") return JSON.stringify(value);
@@ -108,7 +108,7 @@ function pathOf(operation) {
 }
 
 function headersOf(operation) {
-  // Pasted keys can have the scheme.
+  // A pasted key can begin with the scheme.
   const key = entered.parameters.key.trim().replace(/^bearer\s+/i, "");
   return [
     ["Authorization", key && `Bearer ${key}`],
@@ -125,7 +125,7 @@ const headerLines = (headers, indent) =>
   headers.map((pair) => `${indent}${pair.map(quote).join(": ")},`).join("\n");
 
 const SAMPLES = {
-  // The body as it was entered, because JavaScript rounds numbers and drops repeated fields.
+  // Sends the body exactly as entered: JavaScript would round numbers and drop repeated fields.
   curl: (method, url, headers, body, text) =>
     [
       `curl -i ${shell(url)}`,
@@ -209,7 +209,7 @@ async function copy(text, source) {
     await navigator.clipboard.writeText(text);
     announce("Copied");
   } catch {
-    // Without HTTPS, a browser allows this only for addresses of this machine.
+    // Without HTTPS, a browser has a clipboard only for pages from this machine.
     getSelection().selectAllChildren(source);
     announce("Selected: press Ctrl+C");
   }
@@ -241,13 +241,13 @@ function field(name, value, note, description) {
     element("p", { id: `${id}-hint`, class: "hint" }, prose(description)));
 }
 
-// Ties an error to a field, or removes it.
+// Ties an error to a field, or removes the field's error.
 function mark(id, error = "") {
   byId(id)?.setAttribute("aria-invalid", Boolean(error));
   if (byId(`${id}-error`)) byId(`${id}-error`).textContent = error;
 }
 
-// The response belongs to the request as it was before a field was edited.
+// Marks the response as old after a field was edited.
 function edited(id) {
   mark(id);
   if (outcomes[current.id]) outcomes[current.id].isOld = true;
@@ -314,7 +314,7 @@ function headRow(names) {
   return element("thead", {}, element("tr", {}, cells));
 }
 
-// An example of a problem, in the words of the operation: operations share responses in the contract.
+// Adapts an example of a problem to the operation. Operations share responses in the contract.
 function adapt(example) {
   const ids = current.parameters.filter((one) => !isHeader(one)).map((one) => one.name);
   const own = format(example).replaceAll(/(?<=not allowed to call )`\w+`/g, `\`${current.id}\``);
@@ -336,7 +336,7 @@ function errorRows([status, reference]) {
   });
 }
 
-// What a success is: its status, and its headers.
+// The status and the headers of a success.
 function successRows([status, reference]) {
   const { description, headers = {} } = resolve(reference);
   const rows = Object.entries(headers).flatMap(([name, header]) => [
@@ -344,7 +344,7 @@ function successRows([status, reference]) {
     element("dd", {}, prose(resolve(header).description)),
   ]);
   return [element("p", {}, element("strong", {}, `${status} `), prose(description),
-    " It has no body, and these headers:"), element("dl", {}, rows)];
+    " The response has no body. Its headers:"), element("dl", {}, rows)];
 }
 
 function showOperation(operation) {
@@ -371,7 +371,7 @@ function showOutcome() {
   const { mood, line, notes = [], response, isOld } = outcomes[current.id] ?? READY;
   const isBusy = mood === "busy";
   byId("status").className = isOld ? "old" : mood;
-  byId("status").replaceChildren(isOld ? element("small", {}, "Of the previous request: ") : "",
+  byId("status").replaceChildren(isOld ? element("small", {}, "Previous request: ") : "",
     element("strong", {}, isolated(line)),
     ...notes.map((note) => element("p", {}, element("bdi", {}, prose(note)))));
   byId("received").replaceChildren(...(response ? showResponse(response) : []));
@@ -417,14 +417,14 @@ async function send(event) {
   byId("stored").scrollTop = 0;
 }
 
-// Ties a problem to the fields that cause it.
+// Marks the fields that cause a problem.
 function markFields({ problem: { parameter, detail, errors = [] } = {} }) {
   if (parameter) mark(`field-${parameter}`, detail);
   if (errors.length > 0) mark("body", errors.map((one) => `${one.pointer} ${one.detail}`).join("; "));
 }
 
-// Sends a request and describes its outcome. Reports its status at once, because the records can take
-// longer than the response.
+// Sends a request and describes the outcome. Reports the status at once, because reading the
+// records can take longer than the response.
 async function request(operation, canceled, report) {
   const body = bodyOf(operation);
   const path = pathOf(operation);
@@ -457,10 +457,10 @@ async function request(operation, canceled, report) {
   return { ...outcome, ...received };
 }
 
-// A 204 has no body, so the page looks for the records that have the id of the request.
+// A 204 has no body, so the page looks for the records with the id of the request.
 async function describeSuccess(operation, { status, headers }) {
   const requestId = headers.get("x-request-id");
-  // Other operations use the id, such as that of `create_team`.
+  // Other operations need the new id, such as `team_id`.
   const id = headers.get("x-resource-id");
   if (id) entered.parameters[`${operation.id.replace(/^[a-z]+_/, "")}_id`] = id;
   let kind;
@@ -486,7 +486,7 @@ function describeProblem({ status, statusText }, problem) {
   const line = status === 422 ? `${name}: ${plural(errors.length, "value")}` : name;
   const lines = errors.slice(0, 5).map((error) => `\`${error.pointer}\` ${error.detail}`);
   if (errors.length > 5) lines.push(`and ${errors.length - 5} more`);
-  const advice = status === 429 && "The service limits requests per second: send it again.";
+  const advice = status === 429 && "The service limits requests per second: retry this request.";
   const notes = [detail, advice, ...lines].filter(Boolean);
   return { ...failed(`${status} ${line}`, ...notes), problem };
 }
@@ -499,7 +499,7 @@ const shown = { stored: "", newest: undefined, limit: MAX_TABLE_ROWS };
 const changedAt = (record) => record?.updated_at ?? record?.created_at ?? "";
 const idOf = (kind, record) => record[kind.key.at(-1)];
 
-// A time of this machine. Swedish dates and times are those of ISO 8601.
+// A time in the time zone of this machine. The Swedish format is that of ISO 8601.
 function timeText(value) {
   const date = new Date(value);
   return isNaN(date) ? value : date.toLocaleString("sv");
@@ -514,13 +514,13 @@ function showRecord(kind, record) {
   const isNew = shown.newest && changedAt(record) > (shown.newest[kind.kind] ?? "");
   const isChanged = changedAt(record) !== record.created_at;
   const names = kind.columns.filter((name) => name !== kind.key.at(-1) && !AUDIT.includes(name));
-  // Without the demo organization.
+  // Most records belong to the demo organization, so its id is not shown.
   const values = names.filter((name) => !["", "acme"].includes(record[name] ?? ""));
-  // A name says more than a description.
+  // Names come first, because a name says more than a description.
   values.sort((a, b) => b.endsWith("_name") - a.endsWith("_name"));
   const author = record.updated_by ?? record.created_by;
   const texts = values.map((name) => valueText(name, record[name]));
-  // Most records are of the demo key.
+  // Most requests send the demo key, so its id is not shown.
   if (author && !demo.key.includes(author)) texts.push(`by ${author}`);
   const time = changedAt(record);
   const details = texts.flatMap((text, i) => [i ? " · " : "", isolated(text)]);
@@ -567,7 +567,7 @@ async function load() {
   }
   const following = byId("following");
   following.className = line === "Live" ? "live" : "failed";
-  // The same text is not announced again.
+  // Screen readers announce a text each time it is set.
   if (following.textContent !== line) following.textContent = line;
 }
 
@@ -597,7 +597,7 @@ async function showAll(name) {
     byId("all-count").textContent = message;
     return;
   }
-  // Nothing changes if other records did, so that a selection stays.
+  // Keeps the table if only records of other kinds changed, so that a selection stays.
   if (name !== kindInUrl() || text === shown.rows) return;
   const { columns, records, total } = JSON.parse(text);
   shown.rows = text;
@@ -614,7 +614,7 @@ async function showAll(name) {
 
 async function showMore() {
   await showRows(Infinity);
-  // The button is hidden, and would lose the focus.
+  // The button is hidden now, and has lost the focus.
   byId("all-table").focus();
 }
 
@@ -626,7 +626,7 @@ function showNavigation() {
   byId("operations").replaceChildren(...links);
 }
 
-// Shows what the URL names. Returns its heading and the hash of its link.
+// Shows the view in the URL. Returns the view's heading, and the hash of the link to the view.
 function showView() {
   const kind = kindInUrl();
   byId("all").hidden = !kind;

@@ -14,11 +14,11 @@ use workspace_records::item::key_record;
 /// The demo organization.
 pub const DEMO_ORGANIZATION: &str = "acme";
 
-/// Its API key. It is public, and valid only for a service on this machine.
+/// The API key of the demo organization. Public, and valid only for a service on this machine.
 pub const DEMO_KEY: &str = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ";
 
-/// The `request_id` of the demo organization.
-const REGISTRATION: &str = "0000000000000000";
+/// The `request_id` of the demo organization's record.
+const ORG_REQUEST_ID: &str = "0000000000000000";
 
 /// Stores the demo organization and the record of its API key in new tables.
 ///
@@ -30,18 +30,21 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
         "org_id": DEMO_ORGANIZATION,
         "created_at": now,
         "created_by": "demo@localhost",
-        "request_id": REGISTRATION,
+        "request_id": ORG_REQUEST_ID,
     });
-    let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-    let key = key_record(key, DEMO_ORGANIZATION, REGISTRATION, "demo", &now);
-    let mut key = json!(key);
+    let api_key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
+    let record = key_record(api_key, DEMO_ORGANIZATION, ORG_REQUEST_ID, "demo", &now);
+    let mut key = json!(record);
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
     for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::KEYS, key)] {
         let name = tables.name(table);
-        let put = client.put_item().table_name(name);
-        let put = put.set_item(Some(serde_dynamo::to_item(record)?));
-        let stored = put.send().await;
-        stored.with_context(|| format!("cannot store a demo record in {name}"))?;
+        client
+            .put_item()
+            .table_name(name)
+            .set_item(Some(serde_dynamo::to_item(record)?))
+            .send()
+            .await
+            .with_context(|| format!("cannot store a demo record in {name}"))?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! An embedded DynamoDB, based on the `dynoxide` engine. It listens on a port, or serves the SDK in
-//! the same process.
+//! An embedded DynamoDB, based on the `dynoxide` engine, that listens on a port or serves the SDK
+//! in the same process.
 
 use std::{
+    collections::HashMap,
     fmt,
     path::Path,
     sync::{
@@ -38,16 +39,17 @@ use workspace_management::store::Table;
 use workspace_records::local::{sdk_config, table_names};
 
 use crate::{
-    server::{self, Access, random_id},
+    random_request_id,
+    server::{self, Access},
     tables::create_missing,
 };
 
-/// DynamoDB's limit on the size of a request.
+/// DynamoDB's maximum size of a request.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// An embedded DynamoDB. Clones share the data.
 ///
-/// As the SDK's HTTP client, it handles each request in the same process. Without a network,
+/// As the SDK's HTTP connector, handles each request in the same process. Without a network,
 /// tokio's paused clock can skip every wait.
 #[derive(Clone)]
 pub struct DynamoDb {
@@ -62,8 +64,8 @@ impl DynamoDb {
     /// # Errors
     /// If the engine does not start.
     pub fn in_memory() -> Result<Self> {
-        let database = Database::memory();
-        let database = database.map_err(|error| anyhow!("cannot start DynamoDB: {error}"))?;
+        let database =
+            Database::memory().map_err(|error| anyhow!("cannot start DynamoDB: {error}"))?;
         Ok(Self::new(database))
     }
 
@@ -72,16 +74,14 @@ impl DynamoDb {
         Self { database, writes }
     }
 
-    /// A DynamoDB whose data is in an SQLite file, which is created if it does not exist.
+    /// A DynamoDB with its data in an SQLite file. Creates the file if it does not exist.
     ///
     /// # Errors
     /// If the file cannot be opened.
     pub fn open(file: &Path) -> Result<Self> {
-        let name = file
-            .to_str()
-            .context("the name of the data file is not UTF-8")?;
-        let database = Database::new(name);
-        let database = database.map_err(|error| anyhow!("cannot open {name}: {error}"))?;
+        let name = file.to_str().context("the data file's name is not UTF-8")?;
+        let database =
+            Database::new(name).map_err(|error| anyhow!("cannot open {name}: {error}"))?;
         Ok(Self::new(database))
     }
 
@@ -103,7 +103,7 @@ impl DynamoDb {
 
     /// Serves HTTP requests until the future is dropped.
     ///
-    /// Unlike the server of the engine, it sends no CORS headers, so that pages cannot read it.
+    /// Unlike the engine's server, sends no CORS headers, so that web pages cannot read responses.
     pub async fn serve(self, listener: TcpListener, access: Access) {
         let routes = Router::new()
             .route("/", post(respond))
@@ -112,12 +112,12 @@ impl DynamoDb {
         server::serve(listener, routes, access).await;
     }
 
-    /// A number that is different after each request that may have written a record.
+    /// A number that increases after each request that may have written a record.
     pub(crate) fn version(&self) -> u64 {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// Handles a request of the SDK.
+    /// Handles a request from the SDK.
     pub fn handle(&self, request: &HttpRequest) -> HttpResponse {
         let body = request.body().bytes().unwrap_or_default();
         let (status, body) = self.dispatch(action(request), body);
@@ -125,10 +125,10 @@ impl DynamoDb {
         HttpResponse::new(status, SdkBody::from(body))
     }
 
-    /// Runs an action whose request is JSON. Returns a status and JSON.
+    /// Runs an action. The body is the action's request in JSON. Returns a status and JSON.
     fn dispatch(&self, action: &str, body: &[u8]) -> (u16, String) {
         let database = &self.database;
-        let result = match action {
+        let response = match action {
             "BatchExecuteStatement" => call(body, |body| database.batch_execute_statement(body)),
             "BatchGetItem" => call(body, |body| database.batch_get_item(body)),
             "BatchWriteItem" => call(body, |body| database.batch_write_item(body)),
@@ -158,40 +158,35 @@ impl DynamoDb {
             "UpdateTimeToLive" => call(body, |body| database.update_time_to_live(body)),
             _ => return error("UnknownOperationException", "The operation is unknown."),
         };
-        if !reads(action) {
-            // After the write: who reads the version and then the records misses nothing.
+        if !is_read_action(action) {
+            // After the write: a reader of the version and then of the records misses no write.
             self.writes.fetch_add(1, Ordering::SeqCst);
         }
-        match result {
-            Ok(Ok(body)) => (200, body),
-            Ok(Err(error)) => (error.status_code(), error.to_json()),
-            Err(invalid) => error("SerializationException", &invalid.to_string()),
-        }
+        response
     }
 
-    /// Stores a record and replaces one with the same key. The table must have the name of
-    /// [`table_names`].
+    /// Stores a record, or replaces the record with the same primary key. The table must have its
+    /// name in [`table_names`].
     ///
     /// # Panics
     /// If the record does not fit the table.
     pub fn put(&self, table: Table, record: impl Serialize) {
         let item: serde_dynamo::Item = serde_dynamo::to_item(record).expect("a record");
         let request = json!({ "TableName": table.logical_id, "Item": item });
-        self.run("PutItem", &request);
+        self.expect_success("PutItem", &request);
     }
 
-    /// Deletes the record that has the key of the given one.
+    /// Removes the record with the primary key of `record`.
     ///
     /// # Panics
-    /// If the record has no key of the table.
+    /// If `record` lacks an attribute of the table's primary key.
     pub fn delete(&self, table: Table, record: &Value) {
-        let key: Value = table
-            .primary_key
-            .iter()
-            .map(|name| ((*name).to_owned(), json!({ "S": record[*name] })))
-            .collect();
+        let mut key = json!({});
+        for name in table.primary_key {
+            key[*name] = json!({ "S": record[*name] });
+        }
         let request = json!({ "TableName": table.logical_id, "Key": key });
-        self.run("DeleteItem", &request);
+        self.expect_success("DeleteItem", &request);
     }
 
     /// The records of a table: the first megabyte, in no particular order.
@@ -199,76 +194,84 @@ impl DynamoDb {
     /// # Panics
     /// If the table does not exist.
     pub fn records(&self, table: Table) -> Vec<Value> {
-        let records = self.records_of_table(table.logical_id);
-        records.unwrap_or_else(|| panic!("{} does not exist", table.logical_id))
+        self.records_by_table_name(table.logical_id)
+            .unwrap_or_else(|| panic!("{} does not exist", table.logical_id))
     }
 
-    /// The records of a table with this name: the first megabyte, in no particular order. `None` if
-    /// there is no such table.
+    /// The records of the table `name`: the first megabyte, in no particular order. `None` if the
+    /// table does not exist.
     ///
     /// # Panics
-    /// If an item is not a record.
-    pub fn records_of_table(&self, name: &str) -> Option<Vec<Value>> {
+    /// If an item cannot be represented in JSON.
+    pub fn records_by_table_name(&self, name: &str) -> Option<Vec<Value>> {
         let request = json!({ "TableName": name }).to_string();
         let (status, response) = self.dispatch("Scan", request.as_bytes());
         if status != 200 {
             return None;
         }
         let response: Value = serde_json::from_str(&response).expect("JSON");
-        let items: Vec<serde_dynamo::Item> =
+        let items: Vec<HashMap<String, serde_dynamo::AttributeValue>> =
             serde_json::from_value(response["Items"].clone()).expect("items");
-        let record = |item| serde_dynamo::from_item(item).expect("a record");
-        Some(items.into_iter().map(record).collect())
+        Some(serde_dynamo::from_items(items).expect("records"))
     }
 
-    fn run(&self, action: &str, request: &Value) {
+    /// As [`Self::dispatch`], but panics if the action fails.
+    fn expect_success(&self, action: &str, request: &Value) {
         let (status, response) = self.dispatch(action, request.to_string().as_bytes());
         assert_eq!(status, 200, "{request}: {response}");
     }
 }
 
-/// An HTTP client for the SDK that passes every request to a connector.
+/// An HTTP client for the SDK that passes every request to `connector`.
 pub fn http_client(connector: impl HttpConnector + 'static) -> SharedHttpClient {
     let connector = SharedHttpConnector::new(connector);
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// The DynamoDB action in a request of the SDK, such as `GetItem`.
+/// The DynamoDB action of a request from the SDK, such as `GetItem`.
 pub fn action(request: &HttpRequest) -> &str {
     action_of(request.headers().get("x-amz-target"))
 }
 
-/// The action in a header such as `DynamoDB_20120810.GetItem`.
+/// The action in a header such as `DynamoDB_20120810.GetItem`, or an empty string.
 fn action_of(target: Option<&str>) -> &str {
-    let parts = target.and_then(|target| target.split_once('.'));
-    parts.map_or("", |(_, action)| action)
+    match target.and_then(|target| target.split_once('.')) {
+        Some((_, action)) => action,
+        None => "",
+    }
 }
 
-/// Whether a request of the SDK only reads.
+/// Whether a request from the SDK only reads.
 pub fn is_read(request: &HttpRequest) -> bool {
-    reads(action(request))
+    is_read_action(action(request))
 }
 
-fn reads(action: &str) -> bool {
-    ["GetItem", "BatchGetItem", "Query", "Scan"].contains(&action)
+fn is_read_action(action: &str) -> bool {
+    matches!(action, "GetItem" | "BatchGetItem" | "Query" | "Scan")
 }
 
-/// Runs an action. The outer result is an error if the request is not valid JSON for it.
+/// Runs an action of the engine with a request in JSON. Returns a status and JSON.
 fn call<Q: DeserializeOwned, R: Serialize>(
     request: &[u8],
     action: impl FnOnce(Q) -> dynoxide::Result<R>,
-) -> serde_json::Result<dynoxide::Result<String>> {
-    let request = serde_json::from_slice(request)?;
-    Ok(action(request).map(|response| serde_json::to_string(&response).expect("JSON")))
+) -> (u16, String) {
+    let request = match serde_json::from_slice(request) {
+        Ok(request) => request,
+        Err(invalid) => return error("SerializationException", &invalid.to_string()),
+    };
+    match action(request) {
+        Ok(response) => (200, serde_json::to_string(&response).expect("JSON")),
+        Err(error) => (error.status_code(), error.to_json()),
+    }
 }
 
-/// An error of this server, not of the engine.
+/// An error from this server, not from the engine.
 fn error(code: &str, message: &str) -> (u16, String) {
     let body = json!({ "__type": format!("com.amazon.coral.service#{code}"), "message": message });
     (400, body.to_string())
 }
 
-/// Handles an HTTP request.
+/// Handles a request that came over HTTP.
 async fn respond(
     State(dynamodb): State<DynamoDb>,
     headers: HeaderMap,
@@ -282,7 +285,7 @@ async fn respond(
     };
     let headers = [
         ("content-type", "application/x-amz-json-1.0".to_owned()),
-        ("x-amzn-requestid", random_id()),
+        ("x-amzn-requestid", random_request_id()),
     ];
     let status = axum::http::StatusCode::from_u16(status).expect("a valid status");
     (status, headers, body).into_response()

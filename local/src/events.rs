@@ -1,5 +1,4 @@
-//! The events in `events/`: for each operation, an HTTP API event that succeeds with the demo
-//! organization.
+//! The events in `events/`: one HTTP API event per operation, for the demo organization.
 
 use std::fs;
 
@@ -8,22 +7,22 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use workspace_management::operations::Operation;
 
-/// The folder of the events, in the clone from which this package was built.
+/// The folder `events/` of the clone from which this package was built.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
 
 /// The event of an operation.
 ///
 /// # Errors
-/// If its file cannot be read.
+/// If the event's file cannot be read.
 pub fn get(operation: Operation) -> Result<String> {
     let file = format!("{FOLDER}/{}.json", operation.name());
     fs::read_to_string(&file).with_context(|| format!("cannot read {file}: add an event"))
 }
 
-/// The members of an event that make up its HTTP request.
+/// The fields of an event that make up its HTTP request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Event {
+struct HttpEvent {
     raw_path: String,
     headers: Headers,
     body: String,
@@ -36,13 +35,13 @@ struct Headers {
     authorization: Option<String>,
 }
 
-/// A `curl` command that sends an event's request to a service, for a POSIX shell. It sends the
-/// default key if the event has none.
+/// A `curl` command for a POSIX shell that sends an event's request to a service. The command sends
+/// `default_key` if the event has no API key.
 ///
 /// # Errors
 /// If the event is not an HTTP API event with a Base64-encoded body.
 pub fn curl(event: &str, base_url: &str, default_key: Option<&str>) -> Result<String> {
-    let event: Event = serde_json::from_str(event)?;
+    let event: HttpEvent = serde_json::from_str(event)?;
     let body = STANDARD
         .decode(&event.body)
         .context("the event's body is not Base64")?;

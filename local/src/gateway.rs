@@ -1,5 +1,5 @@
-//! An emulator of API Gateway: turns an HTTP request into an event, and the function's response
-//! into an HTTP response.
+//! An emulator of API Gateway: turns an HTTP request into an event, and the service's response into
+//! an HTTP response.
 
 use std::{
     collections::BTreeMap,
@@ -24,20 +24,20 @@ use tower_http::cors::CorsLayer;
 use workspace_management::service::{Service, TIMEOUT};
 use workspace_records::tables::template;
 
-use crate::server::random_id;
+use crate::random_request_id;
 
-/// API Gateway's limit on the size of a body.
+/// API Gateway's maximum size of a body.
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
 
-/// API Gateway's limit on the size of the request line and the values of headers.
+/// API Gateway's maximum size of the request line and the values of all headers.
 const MAX_HEADER_BYTES: usize = 10_240;
 
 /// The request id of an event that [`http_event`] builds.
 pub const REQUEST_ID: &str = "gateway-request";
 
-/// The event of an HTTP API (payload format 2.0) for a request without a query string. The names of
-/// headers are in lower case. A body is Base64-encoded unless its content type is that of a text. A
-/// body that is not UTF-8 is always encoded, because a string in JSON cannot contain it.
+/// The event of an HTTP API (payload format 2.0) for a request without a query string. The names in
+/// `headers` must be in lower case. The event contains the body as text if the body is UTF-8 and
+/// `is_text` accepts its content type. Otherwise the body is Base64-encoded.
 pub fn http_event(
     method: &str,
     path: &str,
@@ -45,11 +45,13 @@ pub fn http_event(
     body: Option<&[u8]>,
 ) -> Value {
     let content_type = headers.get("content-type").map_or("", String::as_str);
-    let text = body
-        .filter(|_| is_text(content_type))
-        .and_then(|body| String::from_utf8(body.to_vec()).ok());
-    let is_base64_encoded = body.is_some() && text.is_none();
-    let body = text.or_else(|| body.map(|body| STANDARD.encode(body)));
+    let (body, is_base64_encoded) = match body {
+        None => (None, false),
+        Some(body) => match str::from_utf8(body) {
+            Ok(text) if is_text(content_type) => (Some(text.to_owned()), false),
+            _ => (Some(STANDARD.encode(body)), true),
+        },
+    };
     json!({
         "version": "2.0",
         "routeKey": "$default",
@@ -70,24 +72,22 @@ pub fn http_event(
     })
 }
 
-/// Whether a content type is one of those whose bodies an HTTP API passes as text. AWS does not
-/// document them. They were observed on AWS: <https://github.com/ministackorg/ministack/pull/766>.
+/// Whether an HTTP API passes a body of this content type as text. AWS does not document these
+/// types. They were observed on AWS: <https://github.com/ministackorg/ministack/pull/766>.
 fn is_text(content_type: &str) -> bool {
     let (media_type, _) = content_type.split_once(';').unwrap_or((content_type, ""));
     let media_type = media_type.trim().to_ascii_lowercase();
-    let names = [
-        "application/json",
-        "application/javascript",
-        "application/xml",
-    ];
-    media_type.starts_with("text/") || names.contains(&&*media_type)
+    match media_type.as_str() {
+        "application/json" | "application/javascript" | "application/xml" => true,
+        _ => media_type.starts_with("text/"),
+    }
 }
 
-/// Routes that send every request to the service, as the event of an HTTP API. The pages of an origin
-/// may call them. With a rate limit, at most so many requests per second are accepted.
+/// Routes that send every request to the service as the event of an HTTP API. Pages of
+/// `cors_origin` may call them. `rate_limit` is the maximum number of requests per second.
 ///
 /// # Errors
-/// If the origin is not the value of a header, or `template.yaml` does not declare CORS.
+/// If the origin is not a valid header value, or `template.yaml` does not declare CORS.
 pub fn routes(
     service: Arc<Service>,
     cors_origin: Option<&str>,
@@ -99,18 +99,21 @@ pub fn routes(
         .with_state(service);
     if let Some(limit) = rate_limit {
         let rate = f64::from(limit);
-        let tokens = Mutex::new((rate, Instant::now()));
-        let bucket = Arc::new(TokenBucket { rate, tokens });
+        let bucket = Arc::new(Mutex::new(TokenBucket {
+            rate,
+            tokens: rate,
+            updated: Instant::now(),
+        }));
         routes = routes.layer(from_fn_with_state(bucket, throttle));
     }
-    Ok(match cors_origin {
-        None => routes,
-        Some(origin) => routes.layer(cors(origin)?),
-    })
+    if let Some(origin) = cors_origin {
+        routes = routes.layer(cors_layer(origin)?);
+    }
+    Ok(routes)
 }
 
-/// The CORS configuration of the template, for one origin.
-fn cors(origin: &str) -> Result<CorsLayer> {
+/// The CORS configuration of the template, which allows only `origin`.
+fn cors_layer(origin: &str) -> Result<CorsLayer> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Configuration {
@@ -118,57 +121,63 @@ fn cors(origin: &str) -> Result<CorsLayer> {
         expose_headers: Vec<String>,
         max_age: u64,
     }
-    let configuration = &template()?["Resources"]["Api"]["Properties"]["CorsConfiguration"];
-    let configuration: Configuration = yaml_serde::from_value(configuration["Fn::If"][1].clone())?;
-    let names = |names: Vec<String>| -> Result<Vec<HeaderName>> {
-        let names = names.iter().map(|name| HeaderName::try_from(name.as_str()));
-        Ok(names.collect::<Result<_, _>>()?)
-    };
+    let declared = &template()?["Resources"]["Api"]["Properties"]["CorsConfiguration"];
+    let configuration: Configuration = yaml_serde::from_value(declared["Fn::If"][1].clone())?;
     Ok(CorsLayer::new()
         .allow_origin(HeaderValue::from_str(origin)?)
         .allow_methods([Method::POST])
-        .allow_headers(names(configuration.allow_headers)?)
-        .expose_headers(names(configuration.expose_headers)?)
+        .allow_headers(header_names(&configuration.allow_headers)?)
+        .expose_headers(header_names(&configuration.expose_headers)?)
         .max_age(Duration::from_secs(configuration.max_age)))
 }
 
-/// A token for each request that is accepted. A second adds `rate` tokens, which is also the most
-/// that the bucket can have.
+fn header_names(names: &[String]) -> Result<Vec<HeaderName>> {
+    names.iter().map(|name| Ok(name.parse()?)).collect()
+}
+
+/// A rate limiter. It gains `rate` tokens per second, and has at most that many. Each accepted
+/// request takes one token.
 struct TokenBucket {
     rate: f64,
-    /// The number of tokens, and when it was computed.
-    tokens: Mutex<(f64, Instant)>,
+    tokens: f64,
+    /// When `tokens` was computed.
+    updated: Instant,
 }
 
 impl TokenBucket {
-    fn take(&self) -> bool {
-        let mut state = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let (tokens, at) = *state;
-        let tokens = (tokens + at.elapsed().as_secs_f64() * self.rate).min(self.rate);
-        let is_taken = tokens >= 1.0;
-        *state = (if is_taken { tokens - 1.0 } else { tokens }, Instant::now());
-        is_taken
+    /// Takes a token. Returns false if there is none.
+    fn take(&mut self) -> bool {
+        let gained = self.updated.elapsed().as_secs_f64() * self.rate;
+        self.tokens = (self.tokens + gained).min(self.rate);
+        self.updated = Instant::now();
+        if self.tokens < 1.0 {
+            return false;
+        }
+        self.tokens -= 1.0;
+        true
     }
 }
 
 async fn throttle(
-    State(bucket): State<Arc<TokenBucket>>,
+    State(bucket): State<Arc<Mutex<TokenBucket>>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if bucket.take() {
+    let is_accepted = bucket.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if is_accepted {
         next.run(request).await
     } else {
         error(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests")
     }
 }
 
+/// Sends a request to the service as an event, and returns the service's response.
 async fn forward(
     State(service): State<Arc<Service>>,
     parts: Parts,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    if size(&parts) > MAX_HEADER_BYTES {
+    if header_size(&parts) > MAX_HEADER_BYTES {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return error(status, "Request Header Fields Too Large");
     }
@@ -187,10 +196,10 @@ async fn forward(
             .and_modify(|values| *values += &format!(",{value}"))
             .or_insert_with(|| value.into_owned());
     }
-    let body = Some(&*body).filter(|body| !body.is_empty());
+    let body = if body.is_empty() { None } else { Some(&*body) };
     let mut event = http_event(parts.method.as_str(), parts.uri.path(), &headers, body);
     event["rawQueryString"] = json!(parts.uri.query().unwrap_or_default());
-    let request_id = random_id();
+    let request_id = random_request_id();
     event["requestContext"]["requestId"] = json!(request_id);
 
     let mut context = Context::default();
@@ -198,27 +207,24 @@ async fn forward(
     context.deadline = (SystemTime::now() + TIMEOUT)
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as u64);
-    let payload = to_raw_value(&event).expect("JSON");
-    let event = LambdaEvent { payload, context };
+    let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);
     let response = service.handle(event, SystemTime::now()).await;
-    let status = StatusCode::from_u16(response.status_code as u16);
-    let status = status.unwrap_or(StatusCode::BAD_GATEWAY);
+    let status =
+        StatusCode::from_u16(response.status_code as u16).unwrap_or(StatusCode::BAD_GATEWAY);
     let body = response.body.as_deref().unwrap_or_default().to_vec();
     (status, response.headers, Body::from(body)).into_response()
 }
 
-/// The size of a request line and the values of headers.
-fn size(request: &Parts) -> usize {
-    let line = format!("{} {} HTTP/1.1", request.method, request.uri);
-    line.len()
-        + request
-            .headers
-            .values()
-            .map(HeaderValue::len)
-            .sum::<usize>()
+/// The size of the request line and the values of all headers.
+fn header_size(request: &Parts) -> usize {
+    let mut size = format!("{} {} HTTP/1.1", request.method, request.uri).len();
+    for value in request.headers.values() {
+        size += value.len();
+    }
+    size
 }
 
-/// An error of API Gateway itself.
+/// An error from API Gateway itself, not from the service.
 fn error(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({ "message": message }))).into_response()
 }

@@ -1,15 +1,15 @@
-//! The environment of the service on one machine. `cargo serve` is this package's program. The tests
-//! and the benchmark use the library; the function does not depend on it.
+//! What the service needs to run on one machine. The program is `cargo serve`. Tests and the
+//! benchmark use this library. The function does not depend on it.
 //!
 //! | module | contains |
 //! |---|---|
-//! | [`serve`] | `cargo serve`: the whole service, with a page that shows what it stores |
+//! | [`serve`] | `cargo serve`: the whole service, with the local page |
 //! | [`tables`] | creates the tables of `template.yaml` |
 //! | [`dynamodb`] | an embedded DynamoDB, on a port or in the same process |
-//! | [`gateway`] | API Gateway: the event of an HTTP request, and routes that call the service |
+//! | [`gateway`] | an emulator of API Gateway: turns HTTP requests into events for the service |
 //! | [`server`] | the HTTP server of the API and of DynamoDB |
-//! | [`runtime_api`] | the Lambda Runtime API, for a compiled function |
-//! | [`events`] | the events in `events/`, and the `curl` command of each |
+//! | [`runtime_api`] | an emulator of the Lambda Runtime API, for a compiled function |
+//! | [`events`] | the events in `events/`, and a `curl` command for each event |
 //! | [`demo`] | the demo organization and its API key |
 //!
 //! A test of the whole service takes three steps:
@@ -33,16 +33,16 @@
 //! use workspace_records::local::{sdk_config, table_names};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! // 1. A DynamoDB with all tables and an organization.
+//! // 1. Start a DynamoDB with all tables, and store an organization.
 //! let dynamodb = DynamoDb::with_tables().await?;
 //! dynamodb.put(Table::ORGANIZATIONS, json!({ "org_id": DEMO_ORGANIZATION }));
 //!
-//! // 2. The service, with the DynamoDB as the SDK's HTTP client.
+//! // 2. Create the service. Its SDK sends requests to this DynamoDB in the same process.
 //! let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
 //! let store = Store::new(config, table_names(), Duration::from_secs(60));
 //! let service = Service::new(store, AnonymousOperations::Allowed);
 //!
-//! // 3. An event, and the record that it stores.
+//! // 3. Handle an event, and check that a record is stored.
 //! let event = serde_json::from_str(&events::get(Operation::CreateDataStore)?)?;
 //! service.handle(LambdaEvent::new(event, Context::default()), SystemTime::now()).await;
 //! assert_eq!(dynamodb.records(Table::DATA_STORES).len(), 1);
@@ -62,3 +62,8 @@ pub mod runtime_api;
 pub mod serve;
 pub mod server;
 pub mod tables;
+
+/// A random id for a request.
+fn random_request_id() -> String {
+    getrandom::u64().map_or_else(|_| "local".to_owned(), |random| format!("{random:016x}"))
+}

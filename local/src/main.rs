@@ -28,31 +28,31 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Serves until Ctrl-C or SIGTERM. Requests in progress are aborted then.
+/// Runs the service until Ctrl-C or SIGTERM. Either signal also aborts requests in progress.
 async fn run(options: &Options) -> Result<()> {
-    // Before anything is printed, because a script may stop the service as soon as it reads that.
-    let interruption = interruption()?;
+    // First, because a script may send a signal as soon as it reads the printed addresses.
+    let stop_signal = catch_stop_signals()?;
     let service = LocalService::start(options).await?;
     service.print(options).await?;
     if options.open
         && let Err(error) = open::that_detached(&service.url)
     {
-        // The address is printed, so a machine without a browser is not a failure.
+        // A machine may have no browser. The printed address is enough.
         eprintln!("cannot open a browser: {error}");
     }
-    interruption.await;
+    stop_signal.await;
     Ok(())
 }
 
-/// Logs the requests to standard error, and with `verbose` also the warnings of libraries.
+/// Starts to log requests to standard error, and with `verbose` also the warnings of libraries.
 fn start_log(verbose: bool) {
-    let libraries = if verbose {
+    let library_level = if verbose {
         LevelFilter::WARN
     } else {
         LevelFilter::OFF
     };
     let levels = Targets::new()
-        .with_default(libraries)
+        .with_default(library_level)
         .with_target("workspace_management", LevelFilter::INFO);
     let log = fmt::layer()
         .with_writer(io::stderr)
@@ -63,9 +63,9 @@ fn start_log(verbose: bool) {
         .init();
 }
 
-/// Waits for Ctrl-C or SIGTERM. From now on, none of them ends the process by itself.
+/// Returns a future that waits for Ctrl-C or SIGTERM. From this call on, neither ends the process.
 #[cfg(unix)]
-fn interruption() -> io::Result<impl Future<Output = ()>> {
+fn catch_stop_signals() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
@@ -77,9 +77,9 @@ fn interruption() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The same for Ctrl-C.
+/// Returns a future that waits for Ctrl-C. From this call on, Ctrl-C does not end the process.
 #[cfg(windows)]
-fn interruption() -> io::Result<impl Future<Output = ()>> {
+fn catch_stop_signals() -> io::Result<impl Future<Output = ()>> {
     let mut interrupted = tokio::signal::windows::ctrl_c()?;
     Ok(async move { drop(interrupted.recv().await) })
 }

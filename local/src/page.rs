@@ -1,5 +1,5 @@
-//! The page of `cargo serve`: what each operation needs, next to the stored records. The program embeds its
-//! files, so the page works offline. `docs/decisions.md` explains why it is not a viewer of OpenAPI.
+//! The local page of `cargo serve`. The program embeds the page's files, so the page works offline.
+//! `docs/decisions.md` explains why the page is not a viewer of the contract.
 
 mod stored;
 
@@ -14,65 +14,52 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use serde::Serialize;
 
 use self::stored::Records;
 use crate::{demo::DEMO_KEY, dynamodb::DynamoDb};
 
+const INDEX_HTML: &str = include_str!("../page/index.html");
+const PAGE_JS: &str = include_str!("../page/page.js");
+const PAGE_CSS: &str = include_str!("../page/page.css");
+const ICON_SVG: &str = include_str!("../page/icon.svg");
 const OPENAPI: &str = include_str!("../../openapi.yaml");
 
-/// The server in `openapi.yaml`. The page replaces it with its own address.
+/// The server in `openapi.yaml`, which [`routes`] replaces with the server of the page.
 const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";
 
-/// Allows nothing from other servers, and neither inline scripts nor inline styles.
+/// Allows only files from the page's own server, and no inline scripts or styles.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The routes of the page. `anonymous_allowed` says whether some operations need no key.
+/// The routes of the page. `anonymous_allowed` says whether some operations need no API key.
 pub(crate) fn routes(dynamodb: DynamoDb, anonymous_allowed: bool) -> Result<Router> {
     let openapi = OPENAPI.replacen(OPENAPI_SERVER, "- url: /", 1);
-    // Not `serde_json::Value`, which would sort the operations.
+    // Not a `serde_json::Value`, which would sort the operations by path.
     let contract: yaml_serde::Value =
         yaml_serde::from_str(&openapi).context("cannot parse openapi.yaml")?;
+    let openapi_json = serde_json::to_string(&contract)?;
+    let html = INDEX_HTML
+        .replace("DEMO_KEY", DEMO_KEY)
+        .replace("ANONYMOUS_ALLOWED", &anonymous_allowed.to_string());
     let files = [
-        (
-            "/",
-            "text/html; charset=utf-8",
-            include_str!("../page/index.html")
-                .replace("DEMO_KEY", DEMO_KEY)
-                .replace("ANONYMOUS_ALLOWED", &anonymous_allowed.to_string()),
-        ),
-        (
-            "/page.js",
-            "text/javascript; charset=utf-8",
-            include_str!("../page/page.js").to_owned(),
-        ),
-        (
-            "/page.css",
-            "text/css; charset=utf-8",
-            include_str!("../page/page.css").to_owned(),
-        ),
-        (
-            "/icon.svg",
-            "image/svg+xml",
-            include_str!("../page/icon.svg").to_owned(),
-        ),
-        (
-            "/openapi.json",
-            "application/json",
-            serde_json::to_string(&contract)?,
-        ),
+        ("/", "text/html; charset=utf-8", html),
+        ("/page.js", "text/javascript; charset=utf-8", PAGE_JS.into()),
+        ("/page.css", "text/css; charset=utf-8", PAGE_CSS.into()),
+        ("/icon.svg", "image/svg+xml", ICON_SVG.into()),
+        ("/openapi.json", "application/json", openapi_json),
         ("/openapi.yaml", "application/yaml; charset=utf-8", openapi),
     ];
-    let mut routes = Router::new()
+    let mut router = Router::new()
         .route("/stored", get(newest))
         .route("/stored/{kind}", get(all_of_kind))
         .route("/stored/by/{request_id}", get(stored_by))
         .with_state(Arc::new(Records::new(dynamodb)));
     for (path, content_type, text) in files {
-        let respond = move || async move { ([(header::CONTENT_TYPE, content_type)], text) };
-        routes = routes.route(path, get(respond));
+        let handler = move || async move { ([(header::CONTENT_TYPE, content_type)], text) };
+        router = router.route(path, get(handler));
     }
-    Ok(routes.layer(map_response(with_headers)))
+    Ok(router.layer(map_response(with_headers)))
 }
 
 async fn with_headers(mut response: Response) -> Response {
@@ -80,7 +67,7 @@ async fn with_headers(mut response: Response) -> Response {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // The next version of the program has other files at the same address.
+        // A new version of the program can serve different files at the same address.
         (header::CACHE_CONTROL, "no-cache"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
@@ -90,32 +77,29 @@ async fn with_headers(mut response: Response) -> Response {
 
 /// The newest records of every kind.
 async fn newest(State(records): State<Arc<Records>>) -> Response {
-    match records.newest().await {
-        Ok(views) => Json(views).into_response(),
-        Err(error) => failure(&error),
-    }
+    respond(records.newest().await)
 }
 
 /// The records of a kind, the newest first.
 async fn all_of_kind(State(records): State<Arc<Records>>, Path(kind): Path<String>) -> Response {
     match records.of_kind(&kind).await {
-        Ok(Some(view)) => Json(view).into_response(),
         Ok(None) => (StatusCode::NOT_FOUND, "there is no such kind of records").into_response(),
-        Err(error) => failure(&error),
+        view => respond(view),
     }
 }
 
-/// The records that a request has created or changed.
+/// The records that a request created or changed.
 async fn stored_by(
     State(records): State<Arc<Records>>,
     Path(request_id): Path<String>,
 ) -> Response {
-    match records.stored_by(&request_id).await {
-        Ok(views) => Json(views).into_response(),
-        Err(error) => failure(&error),
-    }
+    respond(records.stored_by(&request_id).await)
 }
 
-fn failure(error: &anyhow::Error) -> Response {
-    (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response()
+/// Sends records as JSON, or says why the records cannot be read.
+fn respond(records: Result<impl Serialize>) -> Response {
+    match records {
+        Ok(records) => Json(records).into_response(),
+        Err(error) => (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response(),
+    }
 }

@@ -13,7 +13,7 @@ use axum::{
     Router,
     body::Bytes,
     extract::{Path, State},
-    http::{HeaderName, StatusCode},
+    http::StatusCode,
     response::IntoResponse,
     routing::{get, post},
 };
@@ -26,13 +26,13 @@ use tokio::{
     time::timeout,
 };
 
-/// How long to wait for the function.
+/// How long to wait for a poll or a result of the function.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the function has for an event, unless [`RuntimeApi::set_time_limit`] changes it.
+/// The time limit of an event, unless [`RuntimeApi::set_time_limit`] changes the limit.
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// The trace id that every invocation has.
+/// The trace id of every invocation.
 pub const TRACE_ID: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
 
 /// The environment variables that Lambda sets for a function.
@@ -49,9 +49,9 @@ pub fn environment(runtime_api: &str) -> [(&'static str, &str); 4] {
 #[derive(Debug)]
 pub struct RuntimeApi {
     address: String,
-    events: UnboundedSender<Event>,
-    polls: UnboundedReceiver<Instant>,
-    results: UnboundedReceiver<InvocationResult>,
+    invocations_tx: UnboundedSender<Invocation>,
+    polls_rx: UnboundedReceiver<Instant>,
+    results_rx: UnboundedReceiver<InvocationResult>,
     time_limit: Duration,
 }
 
@@ -64,12 +64,12 @@ pub struct InvocationResult {
     pub is_error: bool,
     /// The response or the error.
     pub body: Bytes,
-    /// When it arrived.
+    /// When the report arrived.
     pub at: Instant,
 }
 
 #[derive(Debug)]
-struct Event {
+struct Invocation {
     request_id: String,
     payload: Arc<str>,
     time_limit: Duration,
@@ -77,9 +77,9 @@ struct Event {
 
 /// What the routes share.
 struct Shared {
-    events: Mutex<UnboundedReceiver<Event>>,
-    polls: UnboundedSender<Instant>,
-    results: UnboundedSender<InvocationResult>,
+    invocations_rx: Mutex<UnboundedReceiver<Invocation>>,
+    polls_tx: UnboundedSender<Instant>,
+    results_tx: UnboundedSender<InvocationResult>,
 }
 
 impl RuntimeApi {
@@ -88,29 +88,27 @@ impl RuntimeApi {
     /// # Errors
     /// If there is no free port.
     pub async fn start() -> Result<Self> {
-        let (events, waiting_events) = mpsc::unbounded_channel();
-        let (send_poll, polls) = mpsc::unbounded_channel();
-        let (send_result, results) = mpsc::unbounded_channel();
+        let (invocations_tx, invocations_rx) = mpsc::unbounded_channel();
+        let (polls_tx, polls_rx) = mpsc::unbounded_channel();
+        let (results_tx, results_rx) = mpsc::unbounded_channel();
         let shared = Shared {
-            events: Mutex::new(waiting_events),
-            polls: send_poll,
-            results: send_result,
+            invocations_rx: Mutex::new(invocations_rx),
+            polls_tx,
+            results_tx,
         };
         let routes = Router::new()
-            .route("/2018-06-01/runtime/invocation/next", get(next))
-            .route(
-                "/2018-06-01/runtime/invocation/{request_id}/{kind}",
-                post(report),
-            )
+            .route("/next", get(next))
+            .route("/{request_id}/{result}", post(report))
             .with_state(Arc::new(shared));
+        let routes = Router::new().nest("/2018-06-01/runtime/invocation", routes);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         tokio::spawn(axum::serve(listener, routes).into_future());
         Ok(Self {
             address,
-            events,
-            polls,
-            results,
+            invocations_tx,
+            polls_rx,
+            results_rx,
             time_limit: DEFAULT_TIME_LIMIT,
         })
     }
@@ -125,41 +123,38 @@ impl RuntimeApi {
         self.time_limit = time_limit;
     }
 
-    /// Queues an event. The function fetches events in this order.
+    /// Queues an event. The function fetches events in the order in which they were queued.
     pub fn send(&self, request_id: impl ToString, payload: impl Into<Arc<str>>) {
-        let event = Event {
+        let invocation = Invocation {
             request_id: request_id.to_string(),
             payload: payload.into(),
             time_limit: self.time_limit,
         };
         // The receiver lives as long as the server.
-        let _ = self.events.send(event);
+        let _ = self.invocations_tx.send(invocation);
     }
 
-    /// Waits until the function polls for an event, and returns when it did. The first poll
-    /// ends its initialization.
+    /// Waits until the function polls for an event, and returns the time of the poll. The first
+    /// poll ends the initialization of the function.
     ///
     /// # Errors
-    /// If it does not poll within 20 seconds.
-    pub async fn polled(&mut self) -> Result<Instant> {
-        receive(
-            &mut self.polls,
-            "the function did not poll for an event in time",
-        )
-        .await
+    /// If the function does not poll within 20 seconds.
+    pub async fn next_poll(&mut self) -> Result<Instant> {
+        let failure = "the function did not poll for an event in time";
+        receive(&mut self.polls_rx, failure).await
     }
 
-    /// Discards the polls up to now, so that [`RuntimeApi::polled`] waits for the next one.
+    /// Discards the polls so far, so that [`RuntimeApi::next_poll`] waits for a new poll.
     pub fn discard_polls(&mut self) {
-        while self.polls.try_recv().is_ok() {}
+        while self.polls_rx.try_recv().is_ok() {}
     }
 
     /// Waits for the function's next result.
     ///
     /// # Errors
-    /// If there is none within 20 seconds.
-    pub async fn result(&mut self) -> Result<InvocationResult> {
-        receive(&mut self.results, "the function did not respond in time").await
+    /// If the function reports no result within 20 seconds.
+    pub async fn next_result(&mut self) -> Result<InvocationResult> {
+        receive(&mut self.results_rx, "the function did not respond in time").await
     }
 }
 
@@ -170,36 +165,33 @@ async fn receive<T>(receiver: &mut UnboundedReceiver<T>, failure: &'static str) 
 
 async fn next(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     // Ignores errors here and in `report`, because a dropped `RuntimeApi` no longer receives.
-    let _ = shared.polls.send(Instant::now());
-    let Some(event) = shared.events.lock().await.recv().await else {
+    let _ = shared.polls_tx.send(Instant::now());
+    let Some(invocation) = shared.invocations_rx.lock().await.recv().await else {
         return pending().await;
     };
-    let deadline = SystemTime::now() + event.time_limit;
-    let deadline = deadline.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let header = |name, value: String| (HeaderName::from_static(name), value);
+    let deadline = SystemTime::now() + invocation.time_limit;
+    let since_epoch = deadline.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let deadline_ms = since_epoch.as_millis();
     let headers = [
-        header("lambda-runtime-aws-request-id", event.request_id),
-        header(
-            "lambda-runtime-deadline-ms",
-            deadline.as_millis().to_string(),
-        ),
-        header(
+        ("lambda-runtime-aws-request-id", invocation.request_id),
+        ("lambda-runtime-deadline-ms", deadline_ms.to_string()),
+        (
             "lambda-runtime-invoked-function-arn",
             "arn:aws:lambda:us-east-1:123456789012:function:workspace-management".to_owned(),
         ),
-        header("lambda-runtime-trace-id", TRACE_ID.to_owned()),
+        ("lambda-runtime-trace-id", TRACE_ID.to_owned()),
     ];
-    (headers, event.payload.to_string())
+    (headers, invocation.payload.to_string())
 }
 
 async fn report(
     State(shared): State<Arc<Shared>>,
-    Path((request_id, kind)): Path<(String, String)>,
+    Path((request_id, result)): Path<(String, String)>,
     body: Bytes,
 ) -> StatusCode {
-    let _ = shared.results.send(InvocationResult {
+    let _ = shared.results_tx.send(InvocationResult {
         request_id,
-        is_error: kind == "error",
+        is_error: result == "error",
         body,
         at: Instant::now(),
     });

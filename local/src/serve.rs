@@ -1,5 +1,5 @@
-//! The whole service on this machine: an embedded DynamoDB with the demo organization, the API and a
-//! page.
+//! Runs the whole service on this machine: an embedded DynamoDB with the demo organization, the API
+//! and the local page.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, bail};
 use axum::Router;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -31,9 +31,9 @@ use crate::{
     server::{self, Access},
 };
 
-/// A service that runs in the background, until the runtime ends.
+/// A service that runs in the background until the tokio runtime ends.
 pub struct LocalService {
-    /// The address of the API and the page.
+    /// The address of the API and the local page.
     pub url: String,
     /// The address of DynamoDB.
     pub dynamodb_url: String,
@@ -51,8 +51,8 @@ impl LocalService {
         let api_listener = listen(options.host, options.port, "--port").await?;
         let dynamodb_listener =
             listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
-        let url = url(api_listener.local_addr()?);
-        let dynamodb_url = self::url(dynamodb_listener.local_addr()?);
+        let url = client_url(api_listener.local_addr()?);
+        let dynamodb_url = client_url(dynamodb_listener.local_addr()?);
         let (dynamodb, lock) = match &options.data {
             None => {
                 let dynamodb = DynamoDb::with_tables().await?;
@@ -64,19 +64,18 @@ impl LocalService {
                 (dynamodb, Some(lock))
             }
         };
-        let access = Access {
+        let dynamodb_access = Access {
             hosts: options.allowed_hosts.clone(),
             ..Access::default()
         };
-        let served = dynamodb.clone().serve(dynamodb_listener, access.clone());
-        tokio::spawn(served);
-        let access = Access {
+        let api_access = Access {
+            hosts: options.allowed_hosts.clone(),
             has_pages: true,
             origin: options.cors.clone(),
-            ..access
         };
-        let routes = routes(options, &dynamodb_url, dynamodb.clone())?;
-        tokio::spawn(server::serve(api_listener, routes, access));
+        let routes = api_and_page(options, &dynamodb_url, dynamodb.clone())?;
+        tokio::spawn(dynamodb.clone().serve(dynamodb_listener, dynamodb_access));
+        tokio::spawn(server::serve(api_listener, routes, api_access));
         Ok(Self {
             url,
             dynamodb_url,
@@ -88,24 +87,25 @@ impl LocalService {
     /// A `curl` command for each operation.
     ///
     /// # Errors
-    /// If a file in `events/` is missing, or is not the event of an HTTP API.
+    /// If a file in `events/` is missing, or does not contain an HTTP API event.
     pub fn requests(&self, options: &Options) -> Result<Vec<String>> {
         let default_key = match options.anonymous {
             AnonymousOperations::Allowed => None,
             AnonymousOperations::Denied => Some(DEMO_KEY),
         };
-        let curl = |operation: &Operation| {
+        let mut requests = Vec::new();
+        for operation in Operation::ALL {
             let event = events::get(*operation)?;
-            events::curl(&event, &self.url, default_key)
-        };
-        Operation::ALL.iter().map(curl).collect()
+            requests.push(events::curl(&event, &self.url, default_key)?);
+        }
+        Ok(requests)
     }
 
-    /// Prints where the service listens, and a request for each operation, to standard output. Prints
-    /// what differs from the defaults to standard error.
+    /// Prints the addresses and a `curl` command for each operation to standard output, and without
+    /// `--json` notes for a person to standard error.
     ///
     /// # Errors
-    /// If standard output is closed.
+    /// If `events/` or DynamoDB cannot be read, or standard output is closed.
     pub async fn print(&self, options: &Options) -> Result<()> {
         let requests = self.requests(options)?;
         let mut out = io::stdout().lock();
@@ -128,14 +128,14 @@ impl LocalService {
         for note in self.notes(options).await? {
             eprintln!("{note}");
         }
-        let check = doctor(&self.url, &self.dynamodb_url);
-        eprintln!("to check the service: {check}");
+        let command = doctor_command(&self.url, &self.dynamodb_url);
+        eprintln!("to check the service: {command}");
         let url = &self.url;
         eprintln!("paste these requests into a shell, or open {url} in a browser");
         Ok(())
     }
 
-    /// What differs from the defaults.
+    /// What a person should know besides the addresses and requests.
     async fn notes(&self, options: &Options) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         let settings = options.settings();
@@ -143,58 +143,51 @@ impl LocalService {
             notes.push(format!("settings: {}", settings.join(" ")));
         }
         if !options.host.is_loopback() {
-            notes.push(
-                "other machines can connect: DynamoDB accepts every request, without credentials"
-                    .to_owned(),
-            );
+            notes.push("other machines can connect: DynamoDB checks no credentials".to_owned());
         }
         if self.dynamodb_url != local::DYNAMODB {
-            let url = &self.dynamodb_url;
-            notes.push(format!(
-                "for `cargo ctl`: export AWS_ENDPOINT_URL_DYNAMODB={url}"
-            ));
-        }
-        let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-        if self.has(Table::KEYS, key.id, "revoked_at").await? {
-            notes.push(format!(
-                "the demo key is revoked: issue another with `cargo ctl keys create --org {DEMO_ORGANIZATION}`"
-            ));
+            let variable = format!("AWS_ENDPOINT_URL_DYNAMODB={}", self.dynamodb_url);
+            notes.push(format!("for `cargo ctl`: export {variable}"));
         }
         let acme = DEMO_ORGANIZATION;
+        let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
+        if self.has(Table::KEYS, key.id, "revoked_at").await? {
+            let create = format!("cargo ctl keys create --org {acme}");
+            notes.push(format!("the demo key is revoked: run `{create}`"));
+        }
         if self.has(Table::ORGANIZATIONS, acme, "disabled_at").await? {
-            notes.push(format!(
-                "the organization {acme} is disabled: enable it with `cargo ctl orgs enable {acme}`"
-            ));
+            let enable = format!("cargo ctl orgs enable {acme}");
+            notes.push(format!("organization {acme} is disabled: run `{enable}`"));
         }
         Ok(notes)
     }
 
-    /// Whether the record with a key has an attribute.
-    async fn has(&self, table: Table, key: &str, attribute: &str) -> Result<bool> {
-        let get = self.dynamodb.client().get_item();
-        let get = get.table_name(table_names().name(table));
-        let response = get.set_key(Some(table.item_key(&[key]))).send().await?;
+    /// Whether the record with the primary key `id` exists and has this attribute.
+    async fn has(&self, table: Table, id: &str, attribute: &str) -> Result<bool> {
+        let client = self.dynamodb.client();
+        let response = client
+            .get_item()
+            .table_name(table_names().name(table))
+            .set_key(Some(table.item_key(&[id])))
+            .send()
+            .await?;
         let record = response.item.unwrap_or_default();
         Ok(record.contains_key(attribute))
     }
 }
 
-/// The routes of the API and the page.
-fn routes(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Result<Router> {
+/// The routes of the API and the local page.
+fn api_and_page(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Result<Router> {
     let key_cache = Duration::from_secs(options.key_cache);
     let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
-    let service = Service::new(store, options.anonymous);
-    let api = gateway::routes(
-        Arc::new(service),
-        options.cors.as_deref(),
-        options.rate_limit,
-    )?;
+    let service = Arc::new(Service::new(store, options.anonymous));
+    let api = gateway::routes(service, options.cors.as_deref(), options.rate_limit)?;
     let anonymous_allowed = options.anonymous == AnonymousOperations::Allowed;
     Ok(api.merge(page::routes(dynamodb, anonymous_allowed)?))
 }
 
-/// The command that checks the service.
-fn doctor(api_url: &str, dynamodb_url: &str) -> String {
+/// The command that checks this service.
+fn doctor_command(api_url: &str, dynamodb_url: &str) -> String {
     match (api_url, dynamodb_url) {
         (local::API, local::DYNAMODB) => "cargo ctl doctor".to_owned(),
         (_, local::DYNAMODB) => format!("cargo ctl doctor --url '{api_url}'"),
@@ -206,15 +199,17 @@ fn doctor(api_url: &str, dynamodb_url: &str) -> String {
 
 async fn listen(host: IpAddr, port: u16, option: &str) -> Result<TcpListener> {
     let address = SocketAddr::new(host, port);
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => anyhow!("{address} is in use: choose another port with {option}"),
-        _ => anyhow!("cannot listen on {address}: {error}"),
-    })
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            bail!("{address} is in use: choose a different port with {option}")
+        }
+        Err(error) => bail!("cannot listen on {address}: {error}"),
+    }
 }
 
 /// The URL of a listener for clients on this machine.
-fn url(mut address: SocketAddr) -> String {
+fn client_url(mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -226,25 +221,23 @@ fn url(mut address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use workspace_records::local::{API, DYNAMODB};
+
     use super::*;
 
     #[test]
     fn the_doctor_command_names_the_addresses_that_are_not_the_defaults() {
         let cases = [
-            (local::API, local::DYNAMODB, "cargo ctl doctor"),
+            (API, DYNAMODB, "cargo ctl doctor"),
+            ("http://a", DYNAMODB, "cargo ctl doctor --url 'http://a'"),
             (
-                "http://[::1]:1",
-                local::DYNAMODB,
-                "cargo ctl doctor --url 'http://[::1]:1'",
-            ),
-            (
-                local::API,
+                API,
                 "http://[::1]:2",
                 "AWS_ENDPOINT_URL_DYNAMODB='http://[::1]:2' cargo ctl doctor --url 'http://127.0.0.1:3000'",
             ),
         ];
         for (api, dynamodb, expected) in cases {
-            assert_eq!(doctor(api, dynamodb), expected);
+            assert_eq!(doctor_command(api, dynamodb), expected);
         }
     }
 
@@ -256,7 +249,7 @@ mod tests {
             ("192.0.2.1:80", "http://192.0.2.1:80"),
         ];
         for (address, expected) in cases {
-            assert_eq!(url(address.parse().expect("an address")), expected);
+            assert_eq!(client_url(address.parse().expect("an address")), expected);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An HTTP server for a developer's machine. It rejects requests of web pages that a developer happens
-//! to visit.
+//! An HTTP server for a developer's machine. It rejects requests from web pages that the developer
+//! happens to visit.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -22,32 +22,32 @@ use hyper_util::{
 use serde_json::json;
 use tokio::net::TcpListener;
 
-/// How long a connection may be idle, so that clients that keep connections do not use up the
-/// descriptors of this process.
+/// How long a connection may be idle. Without this limit, clients that keep connections open could
+/// use up the file descriptors of this process.
 const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Who may send requests.
 ///
-/// A page of any origin can send requests to this machine. DNS can also make a name of that origin
-/// resolve to this machine, so that the browser takes the server for the page's own.
+/// A page of any origin can send requests to this machine. With DNS rebinding, the page's own host
+/// name can even resolve to this machine, so that the browser treats this server as the page's own.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Names of this machine, in addition to IP addresses and `localhost`.
+    /// Host names of this machine, in addition to IP addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// Whether the server has pages of its own that send requests.
+    /// Whether this server serves pages that send requests.
     pub has_pages: bool,
-    /// Another origin whose pages may send requests.
+    /// An additional origin whose pages may send requests.
     pub origin: Option<String>,
 }
 
 impl Access {
-    /// Why a request is rejected.
+    /// Checks whether a request is allowed. The error says why not.
     fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), String> {
         let authority = uri.authority().map(Authority::as_str);
-        let sent = only_value(headers, &header::HOST)?;
-        let host = sent.or(authority).unwrap_or_default();
+        let host_header = only_value(headers, &header::HOST)?;
+        let host = host_header.or(authority).unwrap_or_default();
         if authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host)) {
-            return Err(format!("the URL names another host than {host:?}"));
+            return Err(format!("the URL names a different host than {host:?}"));
         }
         if !self.allows_host(host) {
             return Err(format!(
@@ -69,32 +69,34 @@ impl Access {
         }
     }
 
-    /// Whether a host is `localhost`, an allowed name or an IP address, which DNS cannot change. It may
-    /// have a port.
+    /// Whether a host, with or without a port, is `localhost`, an allowed name or an IP address.
+    /// DNS cannot redirect an IP address.
     fn allows_host(&self, host: &str) -> bool {
         let (name, port) = match host.rsplit_once(':') {
-            Some((name, port)) if !port.ends_with(']') => (name, port),
-            _ => (host, "0"),
+            Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+            _ => (host, None),
         };
-        let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok();
-        let in_brackets = name
-            .strip_prefix('[')
-            .and_then(|name| name.strip_suffix(']'));
-        let is_address = match in_brackets {
+        let is_port = match port {
+            Some(port) => !port.starts_with('+') && port.parse::<u16>().is_ok(),
+            None => true,
+        };
+        let ipv6 = name.strip_prefix('[').and_then(|ip| ip.strip_suffix(']'));
+        let is_address = match ipv6 {
             Some(address) => address.parse::<Ipv6Addr>().is_ok(),
             None => name.parse::<Ipv4Addr>().is_ok(),
         };
-        let mut names = self.hosts.iter().map(String::as_str).chain(["localhost"]);
-        is_port && (is_address || names.any(|allowed| allowed.eq_ignore_ascii_case(name)))
+        let is_name = |allowed: &str| allowed.eq_ignore_ascii_case(name);
+        let is_known = is_name("localhost") || self.hosts.iter().any(|host| is_name(host));
+        is_port && (is_address || is_known)
     }
 
     fn allows_origin(&self, origin: &str, host: &str) -> bool {
-        let is_own = || origin.strip_prefix("http://") == Some(host);
-        self.has_pages && is_own() || self.origin.as_deref() == Some(origin)
+        let is_own = origin.strip_prefix("http://") == Some(host);
+        (self.has_pages && is_own) || self.origin.as_deref() == Some(origin)
     }
 }
 
-/// The value of a header that a request has at most once.
+/// The value of a header, or `None` if the request lacks it. A repeated header is an error.
 fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
     let mut values = headers.get_all(name).iter();
     let value = values.next();
@@ -108,9 +110,10 @@ fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'
 pub async fn serve(mut listener: TcpListener, routes: Router, access: Access) {
     let routes = routes.layer(from_fn_with_state(Arc::new(access), check_access));
     loop {
-        // `axum::serve` has no timeout. This method of its trait waits if there are no descriptors left.
+        // Accepts connections itself, because `axum::serve` has no timeout. `accept` waits if there
+        // are no file descriptors left.
         let (stream, _) = axum::serve::Listener::accept(&mut listener).await;
-        // Each response is written at once.
+        // Sends a response without waiting for more data (no Nagle's algorithm).
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(routes.clone());
         let connection = http1::Builder::new()
@@ -124,17 +127,12 @@ pub async fn serve(mut listener: TcpListener, routes: Router, access: Access) {
 async fn check_access(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     match access.check(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
-        // In a format that both API Gateway and DynamoDB use for errors of their own.
+        // DynamoDB's own errors have both fields. API Gateway's own errors have `message`.
         Err(reason) => {
             let body = json!({ "__type": "RequestRejected", "message": reason });
             (StatusCode::FORBIDDEN, Json(body)).into_response()
         }
     }
-}
-
-/// An id for a request.
-pub(crate) fn random_id() -> String {
-    getrandom::u64().map_or_else(|_| "local".to_owned(), |random| format!("{random:016x}"))
 }
 
 #[cfg(test)]
@@ -155,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The outcome for a request to a URL with these hosts.
+    /// Checks a request to `uri` with these `Host` headers.
     fn check(uri: &'static str, hosts: &[&str]) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         for host in hosts {
@@ -175,8 +173,7 @@ mod tests {
             "LOCALHOST",
             "devbox.example:3000",
         ] {
-            let result = check("/", &[host]);
-            assert_eq!(result, Ok(()), "{host:?}");
+            assert_eq!(check("/", &[host]), Ok(()), "{host:?}");
         }
         for host in [
             "",
@@ -187,7 +184,7 @@ mod tests {
             "localhost.:3000",
             "evil.example@localhost",
             "localhost@evil.example",
-            // A resolver may take these for a name, or for another address.
+            // A resolver may read these as names or as different addresses.
             "127.1",
             "0x7f.1",
             "0177.0.0.1",
@@ -204,8 +201,7 @@ mod tests {
             "localhost:3000:3000",
             "localhost, evil.example",
         ] {
-            let result = check("/", &[host]);
-            assert!(result.is_err(), "{host:?}");
+            assert!(check("/", &[host]).is_err(), "{host:?}");
         }
     }
 
@@ -233,26 +229,26 @@ mod tests {
     #[test]
     fn a_request_names_one_host() {
         let (local, evil) = ("localhost", "evil.example");
-        let rows: [(&str, &[&str], bool); 8] = [
+        let cases: [(&str, &[&str], bool); 8] = [
             ("/", &[], false),
             ("/", &[local, local], false),
             ("/", &[local, evil], false),
-            // A request to a proxy names the host in its first line.
+            // The request line of a request to a proxy names the host.
             ("http://localhost/", &[], true),
             ("http://evil.example/", &[], false),
             ("http://LOCALHOST/", &[local], true),
             ("http://evil.example/", &[local], false),
             ("http://localhost/", &[evil], false),
         ];
-        for (uri, hosts, expected) in rows {
+        for (uri, hosts, expected) in cases {
             let result = check(uri, hosts);
             assert_eq!(result.is_ok(), expected, "{uri} {hosts:?}: {result:?}");
         }
     }
 
     #[test]
-    fn an_origin_must_be_that_of_the_page_or_allowed() {
-        let rows: [(&[&str], bool); 10] = [
+    fn an_origin_must_be_that_of_the_server_or_allowed() {
+        let cases: [(&[&str], bool); 10] = [
             (&["http://localhost:3000"], true),
             (&["https://app.example.com"], true),
             (&["http://localhost:3001"], false),
@@ -264,7 +260,7 @@ mod tests {
             (&["null"], false),
             (&["http://localhost:3000", "http://evil.example"], false),
         ];
-        for (origins, expected) in rows {
+        for (origins, expected) in cases {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, "localhost:3000".parse().expect("a header"));
             for origin in origins {

@@ -8,7 +8,7 @@ use workspace_records::tables::Declaration;
 /// Creates the tables that do not exist yet, as `template.yaml` declares them.
 ///
 /// # Errors
-/// If the template cannot be read or DynamoDB rejects a request.
+/// If `template.yaml` does not declare a table, or a request to DynamoDB fails.
 pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> {
     let existing = client
         .list_tables()
@@ -19,20 +19,22 @@ pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> 
         .await?;
     for table in Table::ALL {
         let name = tables.name(*table);
-        if existing.iter().any(|existing| existing == name) {
+        if existing.iter().any(|table_name| table_name == name) {
             continue;
         }
         let declaration = Declaration::of(*table)?;
-        let indexes = declaration.global_secondary_indexes;
-        client
+        let mut request = client
             .create_table()
             .table_name(name)
             .billing_mode(BillingMode::PayPerRequest)
             .set_key_schema(Some(declaration.key_schema))
             .set_attribute_definitions(Some(declaration.attribute_definitions))
-            // DynamoDB rejects an empty list.
-            .set_global_secondary_indexes(Some(indexes).filter(|indexes| !indexes.is_empty()))
-            .set_stream_specification(declaration.stream_specification)
+            .set_stream_specification(declaration.stream_specification);
+        // Adds each index on its own, because DynamoDB rejects an empty list.
+        for index in declaration.global_secondary_indexes {
+            request = request.global_secondary_indexes(index);
+        }
+        request
             .send()
             .await
             .with_context(|| format!("cannot create the table {name}"))?;

@@ -5,17 +5,19 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-/// The columns that come last, if a record has them.
+/// The attributes that come last, if a record has them.
 const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
 
-/// The tables whose records the operations store. Organizations and API keys have their own commands.
+/// The tables in which operations store records: all except for organizations and API keys.
 pub fn kinds() -> impl Iterator<Item = Table> {
-    let tables = Table::ALL.iter().copied();
-    tables.filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
+    Table::ALL
+        .iter()
+        .copied()
+        .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
 }
 
-/// The attributes that identify a record that can be listed: those of its key, or, where the key joins
-/// several values, the attributes with these values.
+/// The attributes that identify a record of one of these tables: the attributes of its primary key.
+/// Where the primary key joins several ids, the attributes with these ids instead.
 pub fn key_columns(table: Table) -> Vec<&'static str> {
     let ids = ["org_id", "project_id", "team_id"];
     let sort_key = match table {
@@ -25,24 +27,29 @@ pub fn key_columns(table: Table) -> Vec<&'static str> {
     [&ids[..table.partition.len()], sort_key].concat()
 }
 
-/// The columns of a table of records: the key, then the content, then the audit attributes.
+/// The columns of a list of records: the identifying attributes, the content, the audit attributes.
 pub fn columns<'a>(table: Table, records: impl IntoIterator<Item = &'a Value>) -> Vec<&'a str> {
     let attributes: BTreeSet<&str> = records
         .into_iter()
         .filter_map(Value::as_object)
         .flat_map(|record| record.keys().map(String::as_str))
         .collect();
-    let key = key_columns(table);
-    let content = attributes.iter().copied().filter(|name| {
-        !table.primary_key.contains(name)
-            && !key.contains(name)
+    let mut names = key_columns(table);
+    for name in &attributes {
+        if !table.primary_key.contains(name)
+            && !names.contains(name)
             && !AUDIT_COLUMNS.contains(name)
             && !name.ends_with("request_id")
-    });
-    let audit = AUDIT_COLUMNS
-        .into_iter()
-        .filter(|name| attributes.contains(name));
-    key.iter().copied().chain(content).chain(audit).collect()
+        {
+            names.push(name);
+        }
+    }
+    for name in AUDIT_COLUMNS {
+        if attributes.contains(name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 #[cfg(test)]
@@ -59,8 +66,7 @@ mod tests {
             json!({ "bot_id": "b", "org_id": "o", "updated_by": "u", "updated_request_id": "r" }),
         ];
         let expected = "org_id bot_id enabled type created_at created_by updated_by";
-        let columns_of_both = columns(Table::BOT_VOICES, &records);
-        assert_eq!(columns_of_both.join(" "), expected);
+        assert_eq!(columns(Table::BOT_VOICES, &records).join(" "), expected);
         assert_eq!(columns(Table::BOT_VOICES, &[]), ["org_id", "bot_id"]);
     }
 }

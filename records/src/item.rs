@@ -6,8 +6,8 @@ use workspace_management::{
     store::{Item, Table},
 };
 
-/// An item as JSON. The service stores neither binary data nor sets. Another program can: sets become
-/// arrays, and binary data becomes a text that says so.
+/// Converts an item to JSON. Sets become arrays, and binary data becomes `"(binary data)"`. The
+/// service stores neither, but a different program can.
 pub fn to_json(item: Item) -> Value {
     let mut record = json!({});
     for (name, attribute) in item {
@@ -17,19 +17,22 @@ pub fn to_json(item: Item) -> Value {
     record
 }
 
-/// The text of an attribute. Empty if the record has no such attribute, or it is not a string.
+/// The value of a string attribute. Empty if the attribute is missing or is not a string.
 pub fn text<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
-/// The values of a record's primary key.
+/// The values of the attributes of a record's primary key.
 pub fn primary_key(table: Table, record: &Value) -> Vec<String> {
-    let names = table.primary_key.iter();
-    names.map(|name| text(record, name).to_owned()).collect()
+    let mut values = Vec::new();
+    for name in table.primary_key {
+        values.push(text(record, name).to_owned());
+    }
+    values
 }
 
-/// The record of a new API key of an organization, whose record has this `request_id`. The key does not
-/// expire and may call every operation.
+/// The record of a new API key that does not expire and may call every operation. `org_request_id`
+/// is the `request_id` of the organization's record.
 pub fn key_record(
     key: ApiKey<'_>,
     org_id: &str,
@@ -40,7 +43,7 @@ pub fn key_record(
     KeyRecord {
         key_id: key.id.to_owned(),
         org_id: org_id.to_owned(),
-        org_request_id: Some(org_request_id.to_owned()),
+        org_registration: Some(org_request_id.to_owned()),
         label: label.to_owned(),
         secret_sha256: key.secret_sha256(),
         operations: None,

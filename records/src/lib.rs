@@ -1,4 +1,4 @@
-//! What the operator's tool and the local service both know of stored records.
+//! What the operator's tool and `cargo serve` both know about stored records.
 //!
 //! | module | contains |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
 //! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
 //! | [`columns`] | which attributes a list of records shows, and in which order |
-//! | `schemas` | the schemas of records, with the feature `schemas` |
+//! | `schemas` | the JSON Schemas of records. Needs the feature `schemas` |
 
 pub mod columns;
 pub mod item;

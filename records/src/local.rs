@@ -2,28 +2,26 @@
 
 use std::convert::Infallible;
 
-use aws_sdk_dynamodb::config::SharedHttpClient;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region, SharedHttpClient};
 use aws_smithy_http_client::{Builder as HttpClientBuilder, tls::TrustStore};
 use workspace_management::store::{TableNames, client::https_connector};
 
-/// The default address of DynamoDB with `cargo serve`.
+/// The URL of DynamoDB in `cargo serve`, by default.
 pub const DYNAMODB: &str = "http://127.0.0.1:8000";
 
-/// The default address of the API with `cargo serve`.
+/// The URL of the API in `cargo serve`, by default.
 pub const API: &str = "http://127.0.0.1:3000";
 
 /// An SDK configuration for a local DynamoDB, which accepts any region and credentials.
 pub fn sdk_config(endpoint: &str) -> Builder {
-    let http_client = HttpClientBuilder::new();
     // Without TLS, the client does not have to parse the system's root certificates.
     let http_client: SharedHttpClient = if endpoint.starts_with("https:") {
-        http_client.build_with_connector_fn(|settings, _| {
+        HttpClientBuilder::new().build_with_connector_fn(|settings, _| {
             let connector = https_connector(TrustStore::default(), None, settings.cloned());
             connector.expect("the system's root certificates")
         })
     } else {
-        http_client.build_http()
+        HttpClientBuilder::new().build_http()
     };
     Builder::new()
         .behavior_version(BehaviorVersion::latest())

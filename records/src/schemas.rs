@@ -1,18 +1,20 @@
-//! The schemas of records, against which tests and `workspacectl restore` validate every record.
+//! The JSON Schemas of records. Tests and `workspacectl restore` validate every record with them.
 
 use std::sync::OnceLock;
 
 use jsonschema::{Validator, error::ValidationErrorKind};
-use serde_json::Value;
+use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-/// The tables whose records have a schema for readers: all but that of API keys.
+/// The tables whose records have a public schema: all except for the table of API keys.
 pub fn tables() -> impl Iterator<Item = Table> {
-    let tables = Table::ALL.iter().copied();
-    tables.filter(|table| *table != Table::KEYS)
+    Table::ALL
+        .iter()
+        .copied()
+        .filter(|table| *table != Table::KEYS)
 }
 
-/// The text of the schema of a table's records, if there is one.
+/// The schema of a table's records as text, or `None` if there is no schema.
 pub fn text(table: Table) -> Option<&'static str> {
     Some(match table {
         Table::ORGANIZATIONS => include_str!("../schemas/organization.schema.json"),
@@ -30,101 +32,106 @@ pub fn text(table: Table) -> Option<&'static str> {
 /// The schema of a table's records.
 ///
 /// # Panics
-/// If there is none, or it is invalid.
+/// If the table has no schema, or the schema is invalid.
 pub fn schema(table: Table) -> &'static Value {
     &parsed(table).0
 }
 
-/// A record of the organization `acme`, as an operation creates it: with the first example of each
-/// attribute of its key, its content and its creation. `None` for API keys.
+/// An example of a new record of the organization `acme`: the first example in the schema of each
+/// attribute that an operation writes. `None` for API keys.
 pub fn example(table: Table) -> Option<Value> {
     if table == Table::KEYS {
         return None;
     }
-    let attributes = schema(table)["properties"].as_object()?.iter();
-    let is_created = |name: &str, role: &Value| {
-        let of_creation = ["created_at", "created_by", "request_id"];
-        role == "key" || role == "content" || of_creation.contains(&name)
-    };
-    let attributes = attributes.filter(|(name, attribute)| is_created(name, &attribute["x-role"]));
-    let examples =
-        attributes.map(|(name, attribute)| (name.clone(), attribute["examples"][0].clone()));
-    Some(examples.collect())
+    let mut record = json!({});
+    for (name, attribute) in schema(table)["properties"].as_object()? {
+        let is_creation = matches!(name.as_str(), "created_at" | "created_by" | "request_id");
+        if is_creation || attribute["x-role"] == "key" || attribute["x-role"] == "content" {
+            record[name] = attribute["examples"][0].clone();
+        }
+    }
+    Some(record)
 }
 
-/// What is wrong with a record of the current version: which rules of the schema it violates, and
-/// which of its attributes the schema lacks. Readers must accept such attributes, but the current
-/// version stores none. Empty for an API key.
+/// All errors of a record that this version stored: violated rules of the schema, and attributes
+/// that are not in the schema. Readers must accept such attributes, but this version stores none.
+/// Empty for an API key.
 pub fn errors(table: Table, record: &Value) -> Vec<String> {
     if table == Table::KEYS {
         return vec![];
     }
     let (schema, validator) = parsed(table);
-    let invalid = validator.iter_errors(record);
-    let invalid = invalid.map(|error| format!("{}: {error}", error.instance_path()));
-    let undescribed =
-        undescribed(schema, record).map(|name| format!("/{name}: the schema lacks this attribute"));
-    let errors = invalid.chain(undescribed);
-    let errors = errors.chain(contradiction(table, record));
+    let mut errors = Vec::new();
+    for error in validator.iter_errors(record) {
+        errors.push(format!("{}: {error}", error.instance_path()));
+    }
+    for name in unknown_names(schema, record) {
+        errors.push(format!("/{name}: the schema lacks this attribute"));
+    }
+    errors.extend(key_mismatch(table, record));
+    for error in &mut errors {
+        *error = format!("{}: {error}: {record}", table.noun);
+    }
     errors
-        .map(|error| format!("{}: {error}: {record}", table.noun))
-        .collect()
 }
 
-/// The first error of a record in words for operators, which can contain unescaped text of the
-/// record. Also of an API key, which can have further attributes.
-pub fn violation(table: Table, record: &Value) -> Option<String> {
+/// Describes the first error of a record to an operator. The description can contain unescaped text
+/// of the record. Unlike [`errors`], checks API keys too, and allows them unknown attributes.
+pub fn first_error(table: Table, record: &Value) -> Option<String> {
     let (schema, validator) = parsed(table);
-    let undescribed = undescribed(schema, record).next();
-    if let Some(name) = undescribed.filter(|_| table != Table::KEYS) {
+    if table != Table::KEYS
+        && let Some(name) = unknown_names(schema, record).next()
+    {
         return Some(format!("its attribute {name} is not in the schema"));
     }
     let Some(error) = validator.iter_errors(record).next() else {
-        return contradiction(table, record);
+        return key_mismatch(table, record);
     };
     if let ValidationErrorKind::Required { property } = error.kind() {
         return Some(format!("it has no {}", property.as_str().unwrap_or("key")));
     }
-    let name = error.instance_path().to_string();
+    let pointer = error.instance_path().to_string();
+    let name = pointer.trim_start_matches('/');
     let value: String = error.instance().to_string().chars().take(80).collect();
-    let name = name.trim_start_matches('/');
-    Some(format!(
-        "its {name} is {value}, which the schema does not allow"
-    ))
+    Some(format!("its {name} is {value}, which the schema forbids"))
 }
 
-/// Which attribute of the primary key is not joined from the ids that the record has besides.
-fn contradiction(table: Table, record: &Value) -> Option<String> {
-    let (name, ids) = match (table, table.partition) {
-        (Table::MODELS, _) => ("model", &["model_type", "model_id"][..]),
-        (_, [_, _]) => (table.primary_key[0], &["org_id", "project_id"][..]),
-        (_, [_, _, _]) => (
-            table.primary_key[0],
-            &["org_id", "project_id", "team_id"][..],
-        ),
+/// What is wrong if an attribute of the primary key joins ids, and the record's attributes with
+/// these ids have different values.
+fn key_mismatch(table: Table, record: &Value) -> Option<String> {
+    let (name, ids): (&str, &[&str]) = match table {
+        Table::MODELS => ("model", &["model_type", "model_id"]),
+        Table::TEAMS => ("project", &["org_id", "project_id"]),
+        Table::TEAM_MEMBERS => ("team", &["org_id", "project_id", "team_id"]),
         _ => return None,
     };
     let values: Vec<_> = ids.iter().filter_map(|id| record[*id].as_str()).collect();
-    let (key, joined) = (record[name].as_str()?, values.join("#"));
+    let joined = values.join("#");
+    let key = record[name].as_str()?;
+    if key == joined {
+        return None;
+    }
     let ids = ids.join(" and ");
-    (key != joined).then(|| format!("its {name} is {key}, but its {ids} make {joined}"))
+    Some(format!("its {name} is {key}, but its {ids} make {joined}"))
 }
 
-/// The attributes of a record that its schema lacks.
-fn undescribed<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item = &'a String> {
-    let names = record.as_object().into_iter().flatten();
-    let names = names.map(|(name, _)| name);
-    names.filter(|name| schema["properties"][name.as_str()].is_null())
+/// The names of the attributes of a record that its schema lacks.
+fn unknown_names<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item = &'a String> {
+    record
+        .as_object()
+        .into_iter()
+        .flat_map(|attributes| attributes.keys())
+        .filter(|name| schema["properties"].get(*name).is_none())
 }
 
 /// The schema of a table's records, and its validator.
 ///
 /// # Panics
-/// If there is none, or it is invalid.
+/// If the table has no schema, or the schema is invalid.
 fn parsed(table: Table) -> &'static (Value, Validator) {
     const COUNT: usize = Table::ALL.len();
     static PARSED: [OnceLock<(Value, Validator)>; COUNT] = [const { OnceLock::new() }; COUNT];
-    let index = Table::ALL.iter().position(|other| *other == table);
+    let index = Table::ALL.iter().position(|candidate| *candidate == table);
     PARSED[index.expect("the table is in Table::ALL")].get_or_init(|| {
         let text = text(table).unwrap_or_else(|| panic!("add the schema of {}", table.noun));
         let schema = serde_json::from_str(text)

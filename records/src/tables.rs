@@ -12,7 +12,7 @@ use yaml_serde::Value;
 /// `template.yaml` at the time of the build.
 const TEMPLATE: &str = include_str!("../../template.yaml");
 
-/// The content of `template.yaml`. A value with a tag, such as `!Ref TeamsTable`, equals its text.
+/// The content of `template.yaml`. With a string, `==` ignores tags: `!Ref Teams` equals `"Teams"`.
 ///
 /// # Errors
 /// If the template is not valid YAML.
@@ -20,14 +20,15 @@ pub fn template() -> Result<&'static Value> {
     // Parsing takes a while, and every test creates all tables.
     static PARSED: LazyLock<Result<Value, yaml_serde::Error>> =
         LazyLock::new(|| yaml_serde::from_str(TEMPLATE));
-    let template = PARSED.as_ref();
-    template.map_err(|error| anyhow!("template.yaml is not valid YAML: {error}"))
+    PARSED
+        .as_ref()
+        .map_err(|error| anyhow!("template.yaml is not valid YAML: {error}"))
 }
 
-/// The part of a table's declaration in `template.yaml` that determines what can be read from it.
+/// What `template.yaml` declares about a table, as far as programs that use the table depend on it.
 #[derive(Debug)]
 pub struct Declaration {
-    /// The types of the attributes that a key of the table or of an index contains.
+    /// The types of the attributes in the primary key of the table and the keys of its indexes.
     pub attribute_definitions: Vec<AttributeDefinition>,
     /// The partition key, then the sort key if the table has one.
     pub key_schema: Vec<KeySchemaElement>,
@@ -49,57 +50,56 @@ impl Declaration {
     }
 
     fn read(properties: &Value) -> Result<Self> {
-        let attribute = |attribute: &Value| {
-            let attribute_type = text(&attribute["AttributeType"])?;
-            let attribute = AttributeDefinition::builder()
+        let mut attribute_definitions = Vec::new();
+        for attribute in list(&properties["AttributeDefinitions"])? {
+            let definition = AttributeDefinition::builder()
                 .attribute_name(text(&attribute["AttributeName"])?)
-                .attribute_type(attribute_type.into());
-            Ok(attribute.build()?)
-        };
-        let index = |index: &Value| {
-            let projection_type = text(&index["Projection"]["ProjectionType"])?;
-            let projection = Projection::builder().projection_type(projection_type.into());
-            let index = GlobalSecondaryIndex::builder()
-                .index_name(text(&index["IndexName"])?)
-                .set_key_schema(Some(read_key(&index["KeySchema"])?))
-                .projection(projection.build());
-            Ok(index.build()?)
-        };
-        let stream = |stream: &Value| {
+                .attribute_type(text(&attribute["AttributeType"])?.into());
+            attribute_definitions.push(definition.build()?);
+        }
+        let mut global_secondary_indexes = Vec::new();
+        if let Some(indexes) = properties.get("GlobalSecondaryIndexes") {
+            for index in list(indexes)? {
+                let projection_type = text(&index["Projection"]["ProjectionType"])?;
+                let projection = Projection::builder().projection_type(projection_type.into());
+                let index = GlobalSecondaryIndex::builder()
+                    .index_name(text(&index["IndexName"])?)
+                    .set_key_schema(Some(read_key(&index["KeySchema"])?))
+                    .projection(projection.build());
+                global_secondary_indexes.push(index.build()?);
+            }
+        }
+        let mut stream_specification = None;
+        if let Some(stream) = properties.get("StreamSpecification") {
             let stream = StreamSpecification::builder()
                 .stream_enabled(true)
                 .stream_view_type(text(&stream["StreamViewType"])?.into());
-            anyhow::Ok(stream.build()?)
-        };
+            stream_specification = Some(stream.build()?);
+        }
         Ok(Self {
-            attribute_definitions: read_all(&properties["AttributeDefinitions"], attribute)?,
+            attribute_definitions,
             key_schema: read_key(&properties["KeySchema"])?,
-            global_secondary_indexes: match properties.get("GlobalSecondaryIndexes") {
-                Some(indexes) => read_all(indexes, index)?,
-                None => vec![],
-            },
-            stream_specification: properties
-                .get("StreamSpecification")
-                .map(stream)
-                .transpose()?,
+            global_secondary_indexes,
+            stream_specification,
         })
     }
 }
 
-fn read_key(value: &Value) -> Result<Vec<KeySchemaElement>> {
-    read_all(value, |part| {
-        let part = KeySchemaElement::builder()
-            .attribute_name(text(&part["AttributeName"])?)
-            .key_type(text(&part["KeyType"])?.into());
-        Ok(part.build()?)
-    })
+fn read_key(elements: &Value) -> Result<Vec<KeySchemaElement>> {
+    let mut key_schema = Vec::new();
+    for element in list(elements)? {
+        let element = KeySchemaElement::builder()
+            .attribute_name(text(&element["AttributeName"])?)
+            .key_type(text(&element["KeyType"])?.into());
+        key_schema.push(element.build()?);
+    }
+    Ok(key_schema)
 }
 
-fn read_all<T>(values: &Value, read: impl Fn(&Value) -> Result<T>) -> Result<Vec<T>> {
-    let values = values.as_sequence().context("a list is missing")?;
-    values.iter().map(read).collect()
+fn list(value: &Value) -> Result<&Vec<Value>> {
+    value.as_sequence().context("a list is missing")
 }
 
 fn text(value: &Value) -> Result<&str> {
-    value.as_str().context("a text is missing")
+    value.as_str().context("a string is missing")
 }

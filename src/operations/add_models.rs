@@ -1,5 +1,6 @@
 //! `POST /api/v1/org/{org_id}/addModelsToOrg/{modelType}`: adds chat models to an organization.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use deserr::Deserr;
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ pub(crate) struct AddModels {
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct SelectedModel {
-    /// The number that the client gives to the model.
+    /// The number that the client chooses for the model.
     #[deserr(rename = "id")]
     number: ModelNumber,
     /// The name of the model, such as `gpt-4o`.
@@ -51,8 +52,8 @@ struct Model<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a model. If it exists with the same `id`, nothing changes. If it exists with another `id`,
-/// the condition fails.
+/// Adds a model. If the model exists with the same `id`, nothing changes. If it exists with a
+/// different `id`, the condition fails.
 const ADD_MODEL: Update = Update {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
@@ -63,35 +64,35 @@ const ADD_MODEL: Update = Update {
     placeholders: &[],
 };
 
-/// Adds all models, or none if one of them exists with a different `id`.
+/// Adds all models of the input, or none if a model exists with a different `id`.
 pub(crate) async fn add_models(
     store: &Store,
     caller: &Caller<'_>,
     model_type: &ModelType,
-    request: AddModels,
+    input: AddModels,
 ) -> Result<Success> {
-    let records = request.models.iter().map(|selected| Model {
-        org_id: &caller.organization,
-        sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
-        model_type,
-        name: &selected.name,
-        number: selected.number,
-        audit: caller.audit(),
-    });
-    let models: Vec<Model> = records.collect();
+    let mut records = Vec::with_capacity(input.models.len());
+    for selected in input.models.iter() {
+        records.push(Model {
+            org_id: &caller.organization,
+            sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
+            model_type,
+            name: &selected.name,
+            number: selected.number,
+            audit: caller.audit(),
+        });
+    }
     let mut violations = Vec::new();
-    for conflict in store.update(&ADD_MODEL, &models).await? {
+    for failed in store.update(&ADD_MODEL, &records).await? {
         let mut detail = "differs from the existing model's `id`".to_owned();
-        if let Some(Ok(number)) = conflict.existing.get("id").map(|id| id.as_n())
+        if let Some(AttributeValue::N(number)) = failed.existing.get("id")
             && caller.sees_stored_text()
         {
             detail += &format!(" {number}");
         }
-        let index = request.models.first_index(conflict.index);
-        violations.push(Violation {
-            pointer: format!("#/aIModelsSelectedToAddToOrg/{index}/id"),
-            ..Violation::new(Rule::Conflict, detail)
-        });
+        let index = input.models.sent_index(failed.index);
+        let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
+        violations.push(Violation::new(Rule::Conflict, detail).at(pointer));
     }
     if violations.is_empty() {
         return Ok(Success::Done);

@@ -22,16 +22,17 @@ pub(crate) struct AddTeamUsers {
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct User {
-    userid: UserId,
+    #[deserr(rename = "userid")]
+    user_id: UserId,
 }
 
 impl Keyed for User {
     fn key(&self) -> &str {
-        self.userid.as_str()
+        self.user_id.as_str()
     }
 }
 
-/// Each member has a record of their own, so that concurrent requests cannot overwrite each other.
+/// A team member. Each has a separate record, so that concurrent requests overwrite nothing.
 #[derive(Serialize)]
 struct TeamMember<'a> {
     /// `<organization>#<project>#<team>`.
@@ -44,7 +45,7 @@ struct TeamMember<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a member. If the user is a member already, every attribute keeps its value.
+/// Adds a member. If the user is a member already, nothing changes.
 const ADD_MEMBER: Update = Update {
     table: Table::TEAM_MEMBERS,
     expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
@@ -55,29 +56,31 @@ const ADD_MEMBER: Update = Update {
     placeholders: &[],
 };
 
-/// Adds all users to a team, which must exist.
+/// Adds all users of the input to a team, which must exist.
 pub(crate) async fn add_team_users(
     store: &Store,
     caller: &Caller<'_>,
     project: &Identifier,
     team: &Identifier,
-    request: AddTeamUsers,
+    input: AddTeamUsers,
 ) -> Result<Success> {
     let partition_key = project_key(&caller.organization, project);
-    let (key_id, now) = (caller.identity.name(), caller.received_at);
+    let key_id = caller.identity.name();
     store
-        .require_team(&partition_key, team, key_id, now)
+        .require_team(&partition_key, team, key_id, caller.received_at)
         .await?;
     let team_key = format!("{partition_key}#{}", team.as_str());
-    let records = request.users.iter().map(|user| TeamMember {
-        team: &team_key,
-        user_id: &user.userid,
-        org_id: &caller.organization,
-        project_id: project,
-        team_id: team,
-        audit: caller.audit(),
-    });
-    let members: Vec<TeamMember> = records.collect();
-    store.update(&ADD_MEMBER, &members).await?;
+    let mut records = Vec::with_capacity(input.users.len());
+    for user in input.users.iter() {
+        records.push(TeamMember {
+            team: &team_key,
+            user_id: &user.user_id,
+            org_id: &caller.organization,
+            project_id: project,
+            team_id: team,
+            audit: caller.audit(),
+        });
+    }
+    store.update(&ADD_MEMBER, &records).await?;
     Ok(Success::Done)
 }

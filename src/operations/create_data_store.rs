@@ -9,7 +9,8 @@ use crate::{
     error::{Error, Result},
     operations::Success,
     store::{Store, Table},
-    values::{Description, NameWithId, escape},
+    text::escape,
+    values::{Description, NameWithId},
 };
 
 #[derive(Debug, Deserr)]
@@ -21,7 +22,7 @@ pub(crate) struct CreateDataStore {
     description: Option<Description>,
 }
 
-// The defaults allow for stored records that lack an attribute.
+// Has defaults, because other programs may have removed attributes of a stored record.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct DataStore {
@@ -38,33 +39,36 @@ struct DataStore {
 pub(crate) async fn create_data_store(
     store: &Store,
     caller: &Caller<'_>,
-    request: CreateDataStore,
+    input: CreateDataStore,
 ) -> Result<Success> {
-    let (data_store_id, data_store_name) = request.name.into_id_and_name();
+    let (data_store_id, data_store_name) = input.name.into_id_and_name();
     let data_store = DataStore {
         org_id: caller.organization.as_str().to_owned(),
         data_store_id,
         data_store_name,
-        data_store_description: request.description.unwrap_or_default().into_string(),
+        data_store_description: input.description.unwrap_or_default().into_string(),
         audit: caller.audit().clone(),
     };
-    let (kind, id) = ("data store", data_store.data_store_id.clone());
-    match store.insert(Table::DATA_STORES, &data_store).await? {
-        Some(existing) if existing.data_store_name != data_store.data_store_name => {
-            Err(Error::OtherName {
-                kind,
+    let resource = "data store";
+    let id = data_store.data_store_id.clone();
+    let mut is_new = true;
+    if let Some(existing) = store.insert(Table::DATA_STORES, &data_store).await? {
+        if existing.data_store_name != data_store.data_store_name {
+            let mut existing_name = None;
+            if caller.sees_stored_text() {
+                existing_name = Some(escape(&existing.data_store_name));
+            }
+            return Err(Error::OtherName {
+                resource,
                 id,
-                existing_name: caller
-                    .sees_stored_text()
-                    .then(|| escape(&existing.data_store_name)),
-            })
+                existing_name,
+            });
         }
-        Some(existing) if existing.data_store_description != data_store.data_store_description => {
-            Err(Error::OtherDescription { kind, id })
+        if existing.data_store_description != data_store.data_store_description {
+            return Err(Error::OtherDescription { resource, id });
         }
-        existing => Ok(Success::Stored {
-            id: Some(id),
-            is_new: existing.is_none_or(|existing| caller.created(&existing.audit)),
-        }),
+        is_new = caller.created(&existing.audit);
     }
+    let id = Some(id);
+    Ok(Success::Stored { id, is_new })
 }

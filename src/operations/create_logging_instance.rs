@@ -10,7 +10,8 @@ use crate::{
     error::{Error, Result},
     operations::Success,
     store::{Store, Table},
-    values::{DisplayName, Identifier, escape},
+    text::escape,
+    values::{DisplayName, Identifier},
 };
 
 #[derive(Debug, Deserr)]
@@ -20,7 +21,7 @@ pub(crate) struct CreateLoggingInstance {
     project_name: DisplayName,
 }
 
-// The defaults allow for stored records that lack an attribute.
+// Has defaults, because other programs may have removed attributes of a stored record.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LoggingInstance {
@@ -36,21 +37,21 @@ pub(crate) async fn create_logging_instance(
     store: &Store,
     caller: &Caller<'_>,
     project: &Identifier,
-    request: CreateLoggingInstance,
+    input: CreateLoggingInstance,
 ) -> Result<Success> {
     let instance = LoggingInstance {
         org_id: caller.organization.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
-        project_name: request.project_name.into_string(),
+        project_name: input.project_name.into_string(),
         audit: caller.audit().clone(),
     };
-    match store.insert(Table::LOGGING_INSTANCES, &instance).await? {
-        Some(existing) if existing.project_name != instance.project_name => {
-            Err(Error::OtherProjectName(escape(&existing.project_name)))
+    let mut is_new = true;
+    if let Some(stored) = store.insert(Table::LOGGING_INSTANCES, &instance).await? {
+        if stored.project_name != instance.project_name {
+            let existing = escape(&stored.project_name);
+            return Err(Error::OtherProjectName { existing });
         }
-        existing => Ok(Success::Stored {
-            id: None,
-            is_new: existing.is_none_or(|existing| caller.created(&existing.audit)),
-        }),
+        is_new = caller.created(&stored.audit);
     }
+    Ok(Success::Stored { id: None, is_new })
 }

@@ -5,13 +5,14 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::null_as_empty,
+    api_key::null_as_default,
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
     operations::Success,
     store::{Store, Table, project_key},
-    values::{Description, Identifier, NameWithId, escape},
+    text::escape,
+    values::{Description, Identifier, NameWithId},
 };
 
 #[derive(Debug, Deserr)]
@@ -23,7 +24,7 @@ pub(crate) struct CreateTeam {
     description: Option<Description>,
 }
 
-// The defaults allow for stored records that lack an attribute.
+// Has defaults, because other programs may have removed attributes of a stored record.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Team {
@@ -35,46 +36,53 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
-    /// The id of a removal that is in progress.
-    #[serde(skip_serializing, deserialize_with = "null_as_empty")]
+    /// The id of a removal of the team that is in progress.
+    #[serde(skip_serializing, deserialize_with = "null_as_default")]
     removing_id: Option<String>,
     #[serde(flatten)]
     audit: Audit,
 }
 
-/// Creates a team. Its id is derived from its name. Projects are not registered, so any id is
-/// valid.
+/// Creates a team. The id of the team is derived from its name. Projects are not registered, so any
+/// project id is valid.
 pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller<'_>,
     project: &Identifier,
-    request: CreateTeam,
+    input: CreateTeam,
 ) -> Result<Success> {
-    let (team_id, team_name) = request.name.into_id_and_name();
+    let (team_id, team_name) = input.name.into_id_and_name();
     let team = Team {
         project: project_key(&caller.organization, project),
         org_id: caller.organization.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
         team_id,
         team_name,
-        team_description: request.description.unwrap_or_default().into_string(),
+        team_description: input.description.unwrap_or_default().into_string(),
         removing_id: None,
         audit: caller.audit().clone(),
     };
-    let (kind, id) = ("team", team.team_id.clone());
-    match store.insert(Table::TEAMS, &team).await? {
-        Some(existing) if existing.removing_id.is_some() => Err(Error::BeingRemoved { id }),
-        Some(existing) if existing.team_name != team.team_name => Err(Error::OtherName {
-            kind,
-            id,
-            existing_name: Some(escape(&existing.team_name)),
-        }),
-        Some(existing) if existing.team_description != team.team_description => {
-            Err(Error::OtherDescription { kind, id })
+    let resource = "team";
+    let id = team.team_id.clone();
+    let mut is_new = true;
+    if let Some(existing) = store.insert(Table::TEAMS, &team).await? {
+        if existing.removing_id.is_some() {
+            return Err(Error::BeingRemoved { id });
         }
-        existing => Ok(Success::Stored {
-            id: Some(id),
-            is_new: existing.is_none_or(|existing| caller.created(&existing.audit)),
-        }),
+        if existing.team_name != team.team_name {
+            // No caller of this operation is anonymous, so the existing name may be shown.
+            let existing_name = Some(escape(&existing.team_name));
+            return Err(Error::OtherName {
+                resource,
+                id,
+                existing_name,
+            });
+        }
+        if existing.team_description != team.team_description {
+            return Err(Error::OtherDescription { resource, id });
+        }
+        is_new = caller.created(&existing.audit);
     }
+    let id = Some(id);
+    Ok(Success::Stored { id, is_new })
 }

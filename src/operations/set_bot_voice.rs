@@ -27,7 +27,7 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// The last change. `audit` describes the first request.
+    /// The `updated_*` attributes describe the last change. `audit` describes the first request.
     updated_at: &'a str,
     updated_by: &'a str,
     updated_request_id: &'a str,
@@ -35,8 +35,7 @@ struct BotVoice<'a> {
     audit: &'a Audit,
 }
 
-/// Sets a voice. The condition fails if the existing one is the same, so that a repeated request
-/// does not change `updated_at`.
+/// Sets a voice. Fails if the existing voice is the same, so that a retry keeps `updated_at`.
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
@@ -48,26 +47,26 @@ const SET_VOICE: Update = Update {
     placeholders: &[("#type", "type")],
 };
 
-/// Sets the voice of a bot in the caller's organization. Bots are not registered, so any id is
-/// valid. The last write that reaches DynamoDB wins, even if its request was received earlier.
+/// Sets the voice of a bot in the caller's organization. Bots are not registered, so any bot id is
+/// valid. The last write that reaches DynamoDB wins, even if its HTTP request was received earlier.
 pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller<'_>,
     bot: &Identifier,
-    request: SetBotVoice,
+    input: SetBotVoice,
 ) -> Result<Success> {
     let audit = caller.audit();
     let voice = BotVoice {
         org_id: &caller.organization,
         bot_id: bot,
-        voice_type: request.voice_type,
-        enabled: request.enabled,
+        voice_type: input.voice_type,
+        enabled: input.enabled,
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,
         audit,
     };
-    // `update` returns failed conditions, and this one means that the voice is as requested.
+    // Ignores a failed condition: the stored voice is the requested voice already.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

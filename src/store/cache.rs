@@ -1,4 +1,4 @@
-//! A cache in memory, with a time to live.
+//! A cache in memory whose values expire.
 
 use std::{
     collections::HashMap,
@@ -6,60 +6,60 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The maximum number of entries. A full cache is cleared, because entries are cheap to read again.
+/// The maximum number of values. A full cache is cleared, because a repeated read is cheap.
 const CAPACITY: usize = 10_000;
 
-/// Records by their key. It never caches that a record is absent.
-pub(super) struct Cache<R> {
-    /// How long an entry is used. Zero disables the cache.
+/// Caches values by key. A miss does not mean that a value does not exist: absence is not cached.
+pub(super) struct Cache<V> {
+    /// The time to live: how long a value is used. Zero disables the cache.
     ttl: Duration,
-    entries: Mutex<HashMap<String, Entry<R>>>,
+    values: Mutex<HashMap<String, CachedValue<V>>>,
 }
 
-struct Entry<R> {
-    record: R,
+struct CachedValue<V> {
+    value: V,
     // Wall-clock time, because a monotonic clock may stop while Lambda freezes the process.
     read_at: SystemTime,
 }
 
-impl<R: Clone> Cache<R> {
+impl<V: Clone> Cache<V> {
     pub(super) fn new(ttl: Duration) -> Self {
         Self {
             ttl,
-            entries: Mutex::default(),
+            values: Mutex::default(),
         }
     }
 
-    /// The cached record. Drops one that is too old.
-    pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<R> {
-        let mut entries = self.entries();
-        let entry = entries.get(key)?;
-        match now.duration_since(entry.read_at) {
-            Ok(age) if age < self.ttl => Some(entry.record.clone()),
-            // An error means that the clock moved backwards: the entry's age is unknown.
+    /// Returns the cached value. Drops a value that is too old.
+    pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<V> {
+        let mut values = self.lock();
+        let cached = values.get(key)?;
+        match now.duration_since(cached.read_at) {
+            Ok(age) if age < self.ttl => Some(cached.value.clone()),
+            // An error means that the clock moved backwards: the age of the value is unknown.
             _ => {
-                entries.remove(key);
+                values.remove(key);
                 None
             }
         }
     }
 
-    /// Caches a record. `read_at` must be taken before the read is sent, so that no entry outlives
-    /// its time to live.
-    pub(super) fn insert(&self, key: &str, record: R, read_at: SystemTime) {
+    /// Caches a value. `read_at` must be a time before the read was sent, so that no value is used
+    /// for longer than its time to live.
+    pub(super) fn insert(&self, key: &str, value: V, read_at: SystemTime) {
         if self.ttl.is_zero() {
             return;
         }
-        let mut entries = self.entries();
-        if entries.len() >= CAPACITY && !entries.contains_key(key) {
-            entries.clear();
+        let mut values = self.lock();
+        if values.len() >= CAPACITY && !values.contains_key(key) {
+            values.clear();
         }
-        entries.insert(key.to_owned(), Entry { record, read_at });
+        values.insert(key.to_owned(), CachedValue { value, read_at });
     }
 
-    /// A panic cannot leave the map half changed, so a poisoned lock is fine.
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry<R>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the map. Ignores poisoning, because a panic cannot leave the map half changed.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedValue<V>>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,25 +71,25 @@ mod tests {
 
     fn cache(read_at: SystemTime) -> Cache<&'static str> {
         let cache = Cache::new(TTL);
-        cache.insert("key", "record", read_at);
+        cache.insert("key", "value", read_at);
         cache
     }
 
     #[test]
-    fn an_entry_is_used_until_its_time_to_live_ends() {
+    fn a_value_is_used_until_its_time_to_live_ends() {
         let start = SystemTime::now();
         let cache = cache(start);
         let just_before = start + TTL - Duration::from_nanos(1);
 
-        assert_eq!(cache.get("key", start), Some("record"));
-        assert_eq!(cache.get("key", just_before), Some("record"));
+        assert_eq!(cache.get("key", start), Some("value"));
+        assert_eq!(cache.get("key", just_before), Some("value"));
         assert_eq!(cache.get("key", start + TTL), None);
-        assert_eq!(cache.get("key", just_before), None, "it was dropped");
+        assert_eq!(cache.get("key", just_before), None, "the value was dropped");
         assert_eq!(cache.get("other", start), None);
     }
 
     #[test]
-    fn an_entry_is_dropped_when_the_clock_moves_backwards() {
+    fn a_value_is_dropped_when_the_clock_moves_backwards() {
         let start = SystemTime::now();
         let cache = cache(start);
 
@@ -99,24 +99,24 @@ mod tests {
 
     #[test]
     fn a_time_to_live_of_zero_disables_the_cache() {
-        let (cache, now) = (Cache::new(Duration::ZERO), SystemTime::now());
-
-        cache.insert("key", "record", now);
+        let now = SystemTime::now();
+        let cache = Cache::new(Duration::ZERO);
+        cache.insert("key", "value", now);
 
         assert_eq!(cache.get("key", now), None);
-        assert!(cache.entries().is_empty());
+        assert!(cache.lock().is_empty());
     }
 
     #[test]
     fn a_full_cache_is_cleared() {
-        let (cache, now) = (Cache::new(TTL), SystemTime::now());
-
+        let now = SystemTime::now();
+        let cache = Cache::new(TTL);
         for number in 0..CAPACITY {
-            cache.insert(&number.to_string(), "record", now);
+            cache.insert(&number.to_string(), "value", now);
         }
-        assert_eq!(cache.entries().len(), CAPACITY);
-        cache.insert("one more", "record", now);
+        assert_eq!(cache.lock().len(), CAPACITY);
+        cache.insert("one more", "value", now);
 
-        assert_eq!(cache.entries().len(), 1);
+        assert_eq!(cache.lock().len(), 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Connects to DynamoDB.
 //!
 //! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library
-//! and parse every root certificate of the system. The function takes region and credentials from
-//! Lambda's environment variables instead, and uses `ring` with only Amazon's root certificates.
+//! and parse every root certificate of the system. Instead, the function reads the environment
+//! variables that Lambda sets, and uses `ring` with only Amazon's root certificates.
 
 use std::{fs, time::Duration};
 
@@ -28,7 +28,7 @@ use crate::error::BoxError;
 /// root that cross-signed them. The earliest expiry is in 2037.
 pub const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 
-/// The timeout for opening a connection, and for the health check that opens the first one.
+/// The timeout for opening a connection, and for the health check that opens the first connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How to connect to DynamoDB.
@@ -40,32 +40,32 @@ pub struct ClientConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) certificates: Option<String>,
-    /// Without them, the SDK uses its default chain (profile, web identity, or container, which
-    /// SnapStart uses) and refreshes credentials before they expire.
+    /// Without credentials, the SDK uses its default chain (profile, web identity, or container,
+    /// which SnapStart uses) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
 impl ClientConfig {
-    /// Opens a connection and returns the SDK configuration that uses it.
+    /// Opens a first connection, and returns the SDK configuration that uses the connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read.
-    pub async fn connect(self) -> Result<Builder, BoxError> {
+    pub async fn into_sdk_config(self) -> Result<Builder, BoxError> {
         let connector = connector(&self.region, self.certificates.as_deref())?;
         let shared = connector.clone();
-        // One connector for everything: by default the SDK creates several, each of which parses
-        // the root certificates.
+        // One connector for all: the SDK would create several, and each would parse certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // FIPS, dual-stack and the endpoints of other partitions have other names. There, the first
-        // request connects.
-        let default_url =
-            (uses_amazon_roots(&self.region) && !self.use_fips && !self.use_dual_stack)
-                .then(|| format!("https://dynamodb.{}.amazonaws.com", self.region));
-        if let Some(url) = self.endpoint_url.as_ref().or(default_url.as_ref()) {
+        // The first request connects to other endpoints: FIPS, dual-stack or other partitions.
+        let has_default_endpoint =
+            is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
+        if let Some(url) = &self.endpoint_url {
             preconnect(&connector, url).await;
+        } else if has_default_endpoint {
+            let url = format!("https://dynamodb.{}.amazonaws.com", self.region);
+            preconnect(&connector, &url).await;
         }
         let mut config = Builder::new()
             .behavior_version(BehaviorVersion::latest())
@@ -88,9 +88,9 @@ impl ClientConfig {
     }
 }
 
-/// Whether the endpoints of a region use Amazon's root certificates: the public regions and
-/// GovCloud.
-fn uses_amazon_roots(region: &Region) -> bool {
+/// Whether a region is public or in GovCloud. The endpoints of these regions end with
+/// `.amazonaws.com` and use Amazon's root certificates.
+fn is_public_or_govcloud(region: &Region) -> bool {
     let name = region.as_ref();
     let area = name.split('-').next().unwrap_or_default();
     let areas = ["af", "ap", "ca", "eu", "il", "me", "mx", "sa", "us"];
@@ -103,18 +103,19 @@ async fn preconnect(connector: &SharedHttpConnector, url: &str) {
         return;
     };
     let exchange = async {
-        let response = connector.call(request).await.ok()?;
-        // The connection can be reused only after the response was read to its end.
-        ByteStream::new(response.into_body()).collect().await.ok()
+        if let Ok(response) = connector.call(request).await {
+            // The connection can be reused only after the response was read to its end.
+            let _ = ByteStream::new(response.into_body()).collect().await;
+        }
     };
-    // Ignores failures: the first request connects again and reports them.
+    // Ignores failures: the first request connects again, and reports a failure if there is one.
     let _ = timeout(CONNECT_TIMEOUT, exchange).await;
 }
 
-/// HTTP over TLS with `ring`, which is smaller than aws-lc and starts without gathering entropy.
+/// Builds an HTTPS connector. `ring` is smaller than aws-lc, and starts without gathering entropy.
 ///
 /// # Errors
-/// If a root certificate is malformed.
+/// If a root certificate in the trust store is malformed.
 pub fn https_connector(
     trust_store: TrustStore,
     proxy: Option<ProxyConfig>,
@@ -131,15 +132,17 @@ pub fn https_connector(
     Ok(connector.build())
 }
 
-/// How the function connects. Outside the public regions and GovCloud, it trusts the system's root
-/// certificates.
+/// Builds the function's connector. Trusts the root certificates in the file, if there is a file.
+/// Otherwise trusts Amazon's in public regions and GovCloud, and the system's in other regions.
 fn connector(region: &Region, certificates: Option<&str>) -> Result<SharedHttpConnector, BoxError> {
     let trust_store = match certificates {
         Some(file) => {
             let pem = fs::read(file).map_err(|error| format!("Cannot read {file}: {error}"))?;
             TrustStore::empty().with_pem_certificate(pem)
         }
-        None if uses_amazon_roots(region) => TrustStore::empty().with_pem_certificate(AMAZON_ROOTS),
+        None if is_public_or_govcloud(region) => {
+            TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
+        }
         None => TrustStore::default(),
     };
     let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT);
@@ -152,9 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amazons_roots_are_used_in_public_regions_and_govcloud() {
+    fn public_regions_and_govcloud_are_recognized() {
         for region in ["us-east-1", "eu-central-1", "mx-central-1", "us-gov-west-1"] {
-            assert!(uses_amazon_roots(&Region::new(region)), "{region}");
+            assert!(is_public_or_govcloud(&Region::new(region)), "{region}");
         }
         for region in [
             "cn-north-1",
@@ -163,7 +166,7 @@ mod tests {
             "eu-isoe-west-1",
             "eusc-de-east-1",
         ] {
-            assert!(!uses_amazon_roots(&Region::new(region)), "{region}");
+            assert!(!is_public_or_govcloud(&Region::new(region)), "{region}");
         }
     }
 }

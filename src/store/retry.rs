@@ -1,4 +1,4 @@
-//! Which failed requests to DynamoDB are sent again, and which error the caller gets in the end.
+//! Decides which DynamoDB requests are retried, and what the error is if no attempt succeeds.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -20,19 +20,16 @@ use aws_smithy_runtime_api::client::{
     interceptors::context::Error as OperationError, orchestrator::OrchestratorError,
 };
 
-use super::Item;
 use crate::error::Error;
 
-/// The timeout of one attempt, including connecting. The timeout of the API request limits all
-/// attempts together.
+/// The timeout of one attempt, including connecting. All attempts share the HTTP request's time.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The maximum number of attempts. The timeout of the API request can end them earlier, and so can
-/// the SDK's retry quota, which many failures in one process use up.
+/// The maximum number of attempts. There are fewer if the time limit of the HTTP request ends
+/// first, or if many failures in one process use up the SDK's retry quota.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The maximum wait before the second attempt. It doubles for each further attempt, and the actual
-/// wait is random (full jitter).
+/// The maximum wait before the second attempt: exponential backoff with full jitter.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// The maximum wait between two attempts.
@@ -41,7 +38,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// The error code of a write that lost to a concurrent transaction.
 const TRANSACTION_CONFLICT: &str = "TransactionConflictException";
 
-/// The error codes after which the same request can succeed later.
+/// The error codes after which the same DynamoDB request can succeed later.
 const TRANSIENT_CODES: [&str; 6] = [
     "ExpiredTokenException", // the next execution environment has new credentials
     "ProvisionedThroughputExceededException",
@@ -51,7 +48,7 @@ const TRANSIENT_CODES: [&str; 6] = [
     "TransactionInProgressException",
 ];
 
-/// The reasons for a cancelled transaction after which the same transaction can succeed later.
+/// The cancellation reasons after which the same transaction can succeed later.
 const TRANSIENT_REASONS: [&str; 3] = [
     "TransactionConflict",
     "ProvisionedThroughputExceeded",
@@ -59,7 +56,7 @@ const TRANSIENT_REASONS: [&str; 3] = [
 ];
 
 /// The cancellation reason of an action whose condition failed.
-const CONDITION_FAILED: &str = "ConditionalCheckFailed";
+pub(super) const CONDITION_FAILED: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
 pub(super) fn with_retries(config: Builder) -> Builder {
@@ -70,8 +67,8 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .with_max_backoff(MAX_BACKOFF);
     config
         .timeout_config(timeouts.build())
-        // This protection ends a body after 20 seconds without data. The timeout of an attempt ends
-        // it earlier.
+        // Not needed: this protection ends a response that stalls for 20 seconds, but the timeout
+        // of the attempt ends the response earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
         .retry_classifier(AdditionalRetries)
@@ -87,9 +84,9 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // A response that is not HTTP, and also a timeout or an I/O error, which the SDK retries anyway.
-        let has_no_response = connector_error.is_some_and(|error| !error.is_user());
-        if has_no_response || operation_error.is_some_and(is_transient) {
+        // Adds responses that are not HTTP. The SDK retries timeouts and I/O errors anyway.
+        let is_network_failure = connector_error.is_some_and(|error| !error.is_user());
+        if is_network_failure || operation_error.is_some_and(is_transient) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -101,72 +98,56 @@ impl ClassifyRetry for AdditionalRetries {
     }
 }
 
-/// Whether a write lost to a concurrent transaction, or a transaction was cancelled for a transient
-/// reason.
+/// Whether a write lost to a transaction, or a transaction was cancelled for a transient reason.
 fn is_transient(error: &OperationError) -> bool {
     if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
         return is_transient_cancellation(error);
     }
-    let put_code = || error.downcast_ref::<PutItemError>()?.code();
-    let update_code = || error.downcast_ref::<UpdateItemError>()?.code();
-    put_code().or_else(update_code) == Some(TRANSACTION_CONFLICT)
+    if let Some(error) = error.downcast_ref::<PutItemError>() {
+        return error.code() == Some(TRANSACTION_CONFLICT);
+    }
+    if let Some(error) = error.downcast_ref::<UpdateItemError>() {
+        return error.code() == Some(TRANSACTION_CONFLICT);
+    }
+    false
 }
 
 /// Whether a transaction was cancelled for a transient reason, and no condition failed.
 fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
-    let mut codes = reasons(error).iter().filter_map(CancellationReason::code);
-    let has_failed = codes.clone().any(|code| code == CONDITION_FAILED);
-    !has_failed && codes.any(|code| TRANSIENT_REASONS.contains(&code))
+    let codes: Vec<_> = cancellation_reasons(error)
+        .iter()
+        .filter_map(CancellationReason::code)
+        .collect();
+    !codes.contains(&CONDITION_FAILED) && codes.iter().any(|code| TRANSIENT_REASONS.contains(code))
 }
 
-/// The reasons for which a transaction was cancelled, in the order of its actions.
-fn reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
-    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-        return &[];
-    };
-    cancelled.cancellation_reasons()
+/// The cancellation reasons, in the order of the actions. Empty for any other error.
+pub(super) fn cancellation_reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
+    match error {
+        TransactWriteItemsError::TransactionCanceledException(cancelled) => {
+            cancelled.cancellation_reasons()
+        }
+        _ => &[],
+    }
 }
 
-/// A record whose condition failed, so that it was not written.
-#[derive(Debug)]
-pub struct FailedCondition {
-    /// The index of the record in the transaction.
-    pub index: usize,
-    /// The existing item. Empty if there is none.
-    pub existing: Item,
-}
-
-/// The failed conditions of a transaction that was cancelled. Empty if the transaction failed for a
-/// different reason.
-pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
-    let reasons = reasons(error).iter().enumerate();
-    reasons
-        .filter(|(_, reason)| reason.code() == Some(CONDITION_FAILED))
-        .map(|(index, reason)| FailedCondition {
-            index,
-            existing: reason.item().cloned().unwrap_or_default(),
-        })
-        .collect()
-}
-
-/// The error of a request after its last attempt: [`Error::Unavailable`] if the same request can
-/// succeed later.
+/// The error after the last attempt: [`Error::Unavailable`] if the same request can succeed later.
 impl<E> From<SdkError<E>> for Error
 where
     E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
 {
     fn from(error: SdkError<E>) -> Self {
         let is_transient = match &error {
-            // The request could not be built.
+            // The DynamoDB request could not be built.
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                let error: &(dyn StdError + 'static) = response.err();
-                let transaction = error.downcast_ref::<TransactWriteItemsError>();
+                let service_error: &(dyn StdError + 'static) = response.err();
+                let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
                 response.raw().status().is_server_error()
                     || TRANSIENT_CODES.contains(&code)
-                    || transaction.is_some_and(is_transient_cancellation)
+                    || transaction_error.is_some_and(is_transient_cancellation)
             }
             // A timeout, or a response that breaks off.
             _ => true,
@@ -180,7 +161,7 @@ where
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io;
 
     use aws_sdk_dynamodb::{
@@ -196,16 +177,17 @@ mod tests {
 
     use super::*;
 
-    fn put(code: &str) -> PutItemError {
+    fn put_error(code: &str) -> PutItemError {
         PutItemError::generic(ErrorMetadata::builder().code(code).build())
     }
 
-    fn cancelled(reasons: &[&str]) -> TransactWriteItemsError {
-        let reasons = reasons
-            .iter()
-            .map(|reason| CancellationReason::builder().code(*reason).build());
-        let exception = TransactionCanceledException::builder()
-            .set_cancellation_reasons(Some(reasons.collect()));
+    /// The error of a transaction that was cancelled for these reasons.
+    pub(in crate::store) fn cancelled(reasons: &[&str]) -> TransactWriteItemsError {
+        let mut exception = TransactionCanceledException::builder();
+        for reason in reasons {
+            let reason = CancellationReason::builder().code(*reason).build();
+            exception = exception.cancellation_reasons(reason);
+        }
         TransactWriteItemsError::TransactionCanceledException(exception.build())
     }
 
@@ -222,21 +204,6 @@ mod tests {
     }
 
     #[test]
-    fn failed_conditions_are_found_by_their_index() {
-        let reasons = [
-            "None",
-            "ConditionalCheckFailed",
-            "TransactionConflict",
-            "ConditionalCheckFailed",
-        ];
-        let failed = failed_conditions(&cancelled(&reasons)).into_iter();
-        assert!(failed.map(|failed| failed.index).eq([1, 3]));
-        assert!(failed_conditions(&cancelled(&["None", "TransactionConflict"])).is_empty());
-        let throttled = ErrorMetadata::builder().code("ThrottlingException").build();
-        assert!(failed_conditions(&TransactWriteItemsError::generic(throttled)).is_empty());
-    }
-
-    #[test]
     fn errors_after_which_the_same_request_can_succeed_are_unavailable() {
         for (status, code, expected) in [
             (400, "ThrottlingException", true),
@@ -250,18 +217,18 @@ mod tests {
             (400, "ValidationException", false),
             (400, "ResourceNotFoundException", false),
             (400, "AccessDeniedException", false),
-            // a page of a proxy
+            // a proxy's own page
             (200, "", false),
             (302, "", false),
             (413, "", false),
         ] {
-            let error = SdkError::service_error(put(code), response(status));
+            let error = SdkError::service_error(put_error(code), response(status));
             assert_eq!(is_unavailable(error), expected, "{status} {code}");
         }
     }
 
     #[test]
-    fn a_transaction_cancelled_by_other_writers_or_throttling_is_unavailable() {
+    fn a_transaction_cancelled_by_concurrent_writes_or_throttling_is_unavailable() {
         for (reasons, expected) in [
             (vec!["None", "TransactionConflict"], true),
             (vec!["ThrottlingError"], true),
@@ -279,28 +246,24 @@ mod tests {
     fn network_failures_are_unavailable_and_invalid_requests_are_not() {
         type Failure = SdkError<PutItemError>;
         let io = || io::Error::from(io::ErrorKind::ConnectionReset).into();
-        assert!(is_unavailable(Failure::timeout_error("too slow")));
-        assert!(is_unavailable(Failure::dispatch_failure(
-            ConnectorError::io(io())
-        )));
-        assert!(is_unavailable(Failure::dispatch_failure(
-            ConnectorError::timeout(io())
-        )));
-        assert!(is_unavailable(Failure::dispatch_failure(
-            ConnectorError::other(io(), None)
-        )));
-        assert!(is_unavailable(Failure::response_error(
-            "incomplete",
-            response(200)
-        )));
-        assert!(!is_unavailable(Failure::dispatch_failure(
-            ConnectorError::user(io())
-        )));
+        for failure in [
+            Failure::timeout_error("too slow"),
+            Failure::dispatch_failure(ConnectorError::io(io())),
+            Failure::dispatch_failure(ConnectorError::timeout(io())),
+            Failure::dispatch_failure(ConnectorError::other(io(), None)),
+            Failure::response_error("incomplete", response(200)),
+        ] {
+            let description = format!("{failure:?}");
+            assert!(is_unavailable(failure), "{description}");
+        }
+        let user_error = Failure::dispatch_failure(ConnectorError::user(io()));
+        assert!(!is_unavailable(user_error));
         assert!(!is_unavailable(Failure::construction_failure("invalid")));
     }
 
-    fn is_retried(error: OperationError) -> bool {
-        // The context accepts a result only after these phases.
+    /// Whether the classifier retries a request that fails with this error.
+    fn is_retried<E: StdError + Send + Sync + 'static>(error: E) -> bool {
+        // The context accepts an error only after these phases.
         let mut context = InterceptorContext::new(Input::erase(()));
         context.enter_serialization_phase();
         let _ = context.take_input();
@@ -311,30 +274,21 @@ mod tests {
         context.set_response(response(400));
         context.enter_before_deserialization_phase();
         context.enter_deserialization_phase();
-        context.set_output_or_error(Err(OrchestratorError::operation(error)));
+        let error = OrchestratorError::operation(OperationError::erase(error));
+        context.set_output_or_error(Err(error));
         AdditionalRetries.classify_retry(&context) == RetryAction::transient_error()
     }
 
     #[test]
     fn writes_that_lost_to_a_transaction_are_retried() {
-        let conflict = || ErrorMetadata::builder().code(TRANSACTION_CONFLICT).build();
-        assert!(is_retried(OperationError::erase(PutItemError::generic(
-            conflict()
-        ))));
-        assert!(is_retried(OperationError::erase(UpdateItemError::generic(
-            conflict()
-        ))));
-        assert!(is_retried(OperationError::erase(cancelled(&[
-            "TransactionConflict"
-        ]))));
+        let conflict = ErrorMetadata::builder().code(TRANSACTION_CONFLICT).build();
+        assert!(is_retried(put_error(TRANSACTION_CONFLICT)));
+        assert!(is_retried(UpdateItemError::generic(conflict)));
+        assert!(is_retried(cancelled(&["TransactionConflict"])));
 
-        let failed = cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
-        assert!(!is_retried(OperationError::erase(failed)));
-        assert!(!is_retried(OperationError::erase(put(
-            "ConditionalCheckFailedException"
-        ))));
-        assert!(!is_retried(OperationError::erase(put(
-            "AccessDeniedException"
-        ))));
+        let condition_failed = cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
+        assert!(!is_retried(condition_failed));
+        assert!(!is_retried(put_error("ConditionalCheckFailedException")));
+        assert!(!is_retried(put_error("AccessDeniedException")));
     }
 }

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::Item;
 
-/// A table of `template.yaml`.
+/// A table that `template.yaml` declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
     /// The logical id in `template.yaml`.
@@ -17,8 +17,8 @@ pub struct Table {
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key: &'static [&'static str],
-    /// The ids that form the partition key, joined with `#`. They have the names of the options of
-    /// `workspacectl`, such as `org` for `--org`.
+    /// The ids that form the partition key, joined with `#`. Each is named like an option of
+    /// `workspacectl`: `org` is the value of `--org`.
     pub partition: &'static [&'static str],
 }
 
@@ -66,12 +66,13 @@ impl Table {
 }
 
 impl Table {
-    /// The primary key of an item, from the values of its attributes.
+    /// Builds a primary key from the values of its attributes, in the order of `primary_key`.
     pub fn item_key(self, values: &[&str]) -> Item {
-        let attributes = self.primary_key.iter().zip(values);
-        attributes
-            .map(|(name, value)| ((*name).to_owned(), AttributeValue::S((*value).to_owned())))
-            .collect()
+        let mut item = Item::with_capacity(2);
+        for (name, value) in self.primary_key.iter().zip(values) {
+            item.insert((*name).to_owned(), AttributeValue::S((*value).to_owned()));
+        }
+        item
     }
 }
 
@@ -80,14 +81,16 @@ impl Table {
 pub struct TableNames(HashMap<&'static str, String>);
 
 impl TableNames {
-    /// Calls `name_of` for each table.
+    /// Takes the name of each table from `name_of`.
     ///
     /// # Errors
     /// The first error of `name_of`.
     pub fn new<E>(name_of: impl Fn(Table) -> Result<String, E>) -> Result<Self, E> {
-        let name = |table: &Table| Ok((table.logical_id, name_of(*table)?));
-        let names: Result<_, E> = Table::ALL.iter().map(name).collect();
-        names.map(Self)
+        let mut names = HashMap::new();
+        for table in Table::ALL {
+            names.insert(table.logical_id, name_of(*table)?);
+        }
+        Ok(Self(names))
     }
 
     /// The name of a table.

@@ -1,40 +1,64 @@
-//! Writes records. DynamoDB returns the existing record if the condition of a write fails.
+//! Writes records. If the condition of a write fails, DynamoDB returns the existing record.
 
 use aws_sdk_dynamodb::{
     Client,
     error::SdkError,
-    operation::{put_item::PutItemError, update_item::UpdateItemError},
+    operation::{
+        put_item::PutItemError, transact_write_items::TransactWriteItemsError,
+        update_item::UpdateItemError,
+    },
     types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update as UpdateAction},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{FailedCondition, Item, Store, Table, TableNames, from_item, retry::failed_conditions};
+use super::{Item, Store, Table, TableNames, from_item, retry};
 use crate::error::{Error, Result};
 
-/// An update of records: its expressions, in DynamoDB's syntax.
+/// How to update records: the expressions of an update, in DynamoDB's syntax.
 pub(crate) struct Update {
     pub(crate) table: Table,
-    /// The update expression. `:x` is the value of the record's attribute `x`. The expression uses every
-    /// attribute that is not part of the primary key, because DynamoDB rejects unused values.
+    /// The update expression. `:x` is the value of the record's attribute `x`. The expression uses
+    /// every attribute that is not part of the primary key, because DynamoDB rejects unused values.
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates a record whether it exists or not.
     pub(crate) condition: Option<&'static str>,
-    /// The placeholders that the expressions use for names that DynamoDB reserves, such as
+    /// The placeholders in the expressions for attribute names that DynamoDB reserves, such as
     /// `("#type", "type")`.
     pub(crate) placeholders: &'static [(&'static str, &'static str)],
 }
 
-/// Stores an item unless one with its primary key exists. Returns the existing item, or `None`.
+/// A record whose condition failed, so that the record was not written.
+#[derive(Debug)]
+pub struct FailedCondition {
+    /// The index of the record in the transaction.
+    pub index: usize,
+    /// The existing item. Empty if there is no existing item.
+    pub existing: Item,
+}
+
+/// The failed conditions that cancelled a transaction. Empty for any other error.
+pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
+    let mut failed = Vec::new();
+    for (index, reason) in retry::cancellation_reasons(error).iter().enumerate() {
+        if reason.code() == Some(retry::CONDITION_FAILED) {
+            let existing = reason.item().cloned().unwrap_or_default();
+            failed.push(FailedCondition { index, existing });
+        }
+    }
+    failed
+}
+
+/// Inserts an item unless its primary key exists. Returns the existing item, or `None` if inserted.
 ///
 /// # Errors
-/// If DynamoDB rejects the item, or cannot be reached.
+/// If DynamoDB rejects the item or cannot be reached.
 pub async fn insert_item(
     client: &Client,
     tables: &TableNames,
     table: Table,
     item: Item,
 ) -> Result<Option<Item>, SdkError<PutItemError>> {
-    let inserted = client
+    let result = client
         .put_item()
         .table_name(tables.name(table))
         .set_item(Some(item))
@@ -43,21 +67,21 @@ pub async fn insert_item(
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
         .send()
         .await;
-    let Err(error) = inserted else {
-        return Ok(None);
-    };
-    match error.as_service_error() {
-        Some(PutItemError::ConditionalCheckFailedException(failure)) => {
-            Ok(Some(failure.item.clone().unwrap_or_default()))
-        }
-        _ => Err(error),
+    match result {
+        Ok(_) => Ok(None),
+        Err(error) => match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(failure)) => {
+                Ok(Some(failure.item.clone().unwrap_or_default()))
+            }
+            _ => Err(error),
+        },
     }
 }
 
 impl Store {
-    /// Writes a record unless one with its primary key exists. Returns the existing record, or `None`.
-    /// After a lost response, the existing record can be the one that an earlier attempt wrote. Sends
-    /// one request to DynamoDB, apart from retries.
+    /// Inserts a record with [`insert_item`]. Returns the existing record, or `None` if the record
+    /// was inserted. If the response to an earlier attempt was lost, the existing record can be the
+    /// record of that attempt. Sends one DynamoDB request, apart from retries.
     pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
@@ -68,15 +92,15 @@ impl Store {
         existing.map(from_item).transpose()
     }
 
-    /// Applies an update to 1 to 100 records, all or none, in one request. Returns the records
-    /// whose condition failed. If there are any, nothing was written.
+    /// Applies an update to 1 to 100 records, all or none, in one DynamoDB request. Returns the
+    /// failed conditions. If there are any, nothing was written.
     pub(crate) async fn update<R: Serialize>(
         &self,
         update: &Update,
         records: &[R],
     ) -> Result<Vec<FailedCondition>> {
         if let [record] = records {
-            // Costs half as much as a transaction.
+            // An `UpdateItem` costs half as much as a transaction.
             return self.update_one(self.action(update, record)?).await;
         }
         let mut transaction = self.client.transact_write_items();
@@ -84,15 +108,16 @@ impl Store {
             let action = TransactWriteItem::builder().update(self.action(update, record)?);
             transaction = transaction.transact_items(action.build());
         }
-        let Err(error) = transaction.send().await else {
-            return Ok(vec![]);
-        };
-        match error.as_service_error().map(failed_conditions) {
-            Some(failed) if !failed.is_empty() => Ok(failed),
-            _ => Err(error.into()),
+        match transaction.send().await {
+            Ok(_) => Ok(vec![]),
+            Err(error) => match error.as_service_error().map(failed_conditions) {
+                Some(failed) if !failed.is_empty() => Ok(failed),
+                _ => Err(error.into()),
+            },
         }
     }
 
+    /// Sends the action of a transaction as an `UpdateItem`, which has the same parameters.
     async fn update_one(&self, action: UpdateAction) -> Result<Vec<FailedCondition>> {
         let update = self
             .client
@@ -104,19 +129,19 @@ impl Store {
             .set_expression_attribute_names(action.expression_attribute_names)
             .set_expression_attribute_values(action.expression_attribute_values)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let Err(error) = update.send().await else {
-            return Ok(vec![]);
-        };
-        match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
-                let existing = failure.item().cloned().unwrap_or_default();
-                Ok(vec![FailedCondition { index: 0, existing }])
-            }
-            _ => Err(error.into()),
+        match update.send().await {
+            Ok(_) => Ok(vec![]),
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
+                    let existing = failure.item().cloned().unwrap_or_default();
+                    Ok(vec![FailedCondition { index: 0, existing }])
+                }
+                _ => Err(error.into()),
+            },
         }
     }
 
-    /// Combines the expressions of an update with the values of a record.
+    /// Builds the action that applies an update to a record.
     fn action<R: Serialize>(&self, update: &Update, record: &R) -> Result<UpdateAction> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
@@ -139,5 +164,24 @@ impl Store {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::error::ErrorMetadata;
+
+    use super::*;
+    use crate::store::retry::tests::cancelled;
+
+    #[test]
+    fn failed_conditions_have_the_index_of_their_record() {
+        let [none, failed, conflict] = ["None", "ConditionalCheckFailed", "TransactionConflict"];
+        let conditions = failed_conditions(&cancelled(&[none, failed, conflict, failed]));
+        let indexes: Vec<_> = conditions.iter().map(|condition| condition.index).collect();
+        assert_eq!(indexes, [1, 3]);
+        assert!(failed_conditions(&cancelled(&[none, conflict])).is_empty());
+        let throttled = ErrorMetadata::builder().code("ThrottlingException").build();
+        assert!(failed_conditions(&TransactWriteItemsError::generic(throttled)).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! A list in which no entry occurs twice.
+//! A list without duplicate entries.
 
 use deserr::{Deserr, IntoValue, Sequence, Value, ValueKind, ValuePointerRef};
 
@@ -7,70 +7,76 @@ use crate::{
     error::{Rule, Violation},
 };
 
-/// 1 to 100 entries of an array. Repeated entries are dropped; different entries with the same key
-/// are a violation. DynamoDB allows 100 actions in a transaction.
+/// The distinct entries of an array of 1 to 100 entries. Entries with the same key must be equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
-    /// Each entry, with the index in the array at which it occurs first.
+    /// Each distinct entry, with the index of its first occurrence in the array.
     entries: Vec<(usize, T)>,
 }
 
-/// An entry of a [`UniqueList`]. Two entries with the same key must be equal.
+/// An entry of a [`UniqueList`]. Entries with the same key must be equal.
 pub(crate) trait Keyed: PartialEq {
     fn key(&self) -> &str;
 }
 
 impl<T: Keyed> UniqueList<T> {
+    /// The maximum number of actions in a DynamoDB transaction.
     const MAX: usize = 100;
 
-    /// The entries in the order in which they were sent.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The distinct entries, in the order of their first occurrences.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// Where in the array the entry at an index of this list occurs first.
-    pub(crate) fn first_index(&self, index: usize) -> usize {
-        self.entries[index].0
+    /// Where an entry of this list occurs first in the sent array.
+    pub(crate) fn sent_index(&self, unique_index: usize) -> usize {
+        self.entries[unique_index].0
     }
 }
 
 impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
-        at: ValuePointerRef,
+        place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         let Value::Sequence(sequence) = value else {
-            return Err(type_mismatch(&value, ValueKind::Sequence, at));
+            return Err(type_mismatch(&value, ValueKind::Sequence, place));
         };
-        let (length, max) = (sequence.len(), Self::MAX);
+        let length = sequence.len();
         if length == 0 {
             let empty = Violation::new(Rule::MinItems, "must have at least 1 entry").with_limit(1);
-            return Err(Violations::new(at, [empty]));
+            return Err(Violations::new(place, [empty]));
         }
-        if length > max {
-            let detail = format!("must have at most {max} entries, but has {length}");
-            let too_long = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
-            return Err(Violations::new(at, [too_long]));
+        if length > Self::MAX {
+            let detail = format!("must have at most {} entries, but has {length}", Self::MAX);
+            let too_long = Violation::new(Rule::MaxItems, detail).with_limit(Self::MAX as i64);
+            return Err(Violations::new(place, [too_long]));
         }
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
         let mut violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
-            let place = at.push_index(index);
-            let entry = match T::deserialize_from_value(value.into_value(), place) {
+            let entry_place = place.push_index(index);
+            let entry = match T::deserialize_from_value(value.into_value(), entry_place) {
                 Ok(entry) => entry,
                 Err(found) => {
                     violations.push(found);
                     continue;
                 }
             };
-            let mut earlier = entries.iter();
-            match earlier.find(|(_, other)| other.key() == entry.key()) {
+            match entries
+                .iter()
+                .find(|(_, earlier)| earlier.key() == entry.key())
+            {
                 None => entries.push((index, entry)),
-                Some((_, same)) if *same == entry => {}
-                Some((first, _)) => {
-                    let detail = format!("conflicts with the entry at index {first}");
+                Some((_, earlier)) if *earlier == entry => {}
+                Some((earlier_index, _)) => {
+                    let detail = format!("conflicts with the entry at index {earlier_index}");
                     let violation = Violation::new(Rule::Conflict, detail);
-                    violations.push(Violations::new(place, [violation]));
+                    violations.push(Violations::new(entry_place, [violation]));
                 }
             }
         }
@@ -108,31 +114,25 @@ mod tests {
         let body = format!("[{}]", entries.join(","));
         match body::parse::<UniqueList<Entry>>(body.as_bytes()) {
             Ok(list) => Ok(list.iter().map(|entry| entry.key.clone()).collect()),
-            Err(Error::InvalidBody(violations)) => {
-                let text =
-                    |violation: &Violation| format!("{} {}", violation.pointer, violation.detail);
-                Err(violations.iter().map(text).collect())
-            }
-            Err(other) => panic!("{other:?}"),
+            Err(Error::InvalidBody(violations)) => Err(violations
+                .iter()
+                .map(|violation| format!("{} {}", violation.pointer, violation.detail))
+                .collect()),
+            Err(error) => panic!("{error:?}"),
         }
     }
 
     #[test]
-    fn equal_entries_are_collapsed_and_the_order_is_kept() {
-        let entries = [
-            entry("b", true),
-            entry("a", true),
-            entry("b", true),
-            entry("c", false),
-        ];
+    fn duplicate_entries_are_dropped_and_the_order_is_kept() {
+        let entries = ["b", "a", "b", "c"].map(|key| entry(key, true));
         assert_eq!(parse(&entries).unwrap(), ["b", "a", "c"]);
     }
 
     #[test]
-    fn each_entry_has_the_index_at_which_it_was_sent_first() {
+    fn the_sent_index_of_an_entry_is_that_of_its_first_occurrence() {
         let entries = ["b", "a", "b", "c"].map(|key| entry(key, true)).join(",");
         let list: UniqueList<Entry> = body::parse(format!("[{entries}]").as_bytes()).unwrap();
-        assert_eq!([0, 1, 2].map(|index| list.first_index(index)), [0, 1, 3]);
+        assert_eq!([0, 1, 2].map(|index| list.sent_index(index)), [0, 1, 3]);
     }
 
     #[test]
@@ -141,31 +141,22 @@ mod tests {
             .map(|number| entry(&number.to_string(), true))
             .collect();
         assert_eq!(parse(&entries[..100]).unwrap().len(), 100);
-        assert_eq!(
-            parse(&entries).unwrap_err(),
-            ["# must have at most 100 entries, but has 101"]
-        );
+        let details = parse(&entries).unwrap_err();
+        assert_eq!(details, ["# must have at most 100 entries, but has 101"]);
         assert_eq!(parse(&[]).unwrap_err(), ["# must have at least 1 entry"]);
     }
 
     #[test]
-    fn every_invalid_entry_is_reported_with_its_index_as_sent() {
-        let entries = [
-            entry("a", true),
-            entry("a", true),
-            "{}".to_owned(),
-            entry("a", false),
-            entry("b", true),
-            entry("b", false),
+    fn every_invalid_entry_is_reported_with_its_index_in_the_sent_array() {
+        let [a, b] = ["a", "b"].map(|key| entry(key, true));
+        let [different_a, different_b] = ["a", "b"].map(|key| entry(key, false));
+        let entries = [a.clone(), a, "{}".to_owned(), different_a, b, different_b];
+        let expected = [
+            "#/2/key is required",
+            "#/2/value is required",
+            "#/3 conflicts with the entry at index 0",
+            "#/5 conflicts with the entry at index 4",
         ];
-        assert_eq!(
-            parse(&entries).unwrap_err(),
-            [
-                "#/2/key is required",
-                "#/2/value is required",
-                "#/3 conflicts with the entry at index 0",
-                "#/5 conflicts with the entry at index 4",
-            ]
-        );
+        assert_eq!(parse(&entries).unwrap_err(), expected);
     }
 }

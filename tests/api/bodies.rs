@@ -5,47 +5,51 @@ use test_support::fixtures;
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
-    openapi::{contract, find, path_parameters, resolve},
-    operations::{Sample, Values},
+    openapi::{contract, find_operation, path_parameters, resolve, with_parameter},
+    operations::Sample,
 };
 use test_support::TestApp;
 
 /// The schema of an operation's body.
 fn body_schema(contract: &Value, operation: Operation) -> &Value {
-    let (_, description) = find(contract, operation);
+    let (_, description) = find_operation(contract, operation);
     &description["requestBody"]["content"]["application/json"]["schema"]
 }
 
-/// A value in a body that violates a rule of its schema.
+/// A change of a valid body that violates a rule of the schema.
 #[derive(Debug)]
 struct Invalid {
-    /// The place of the value, such as `/usersAddingToTeam/0/userid`.
+    /// The JSON pointer to the value, such as `/usersAddingToTeam/0/userid`.
     pointer: String,
-    /// `None` if it is absent.
+    /// The new value. `None` removes the field.
     value: Option<Value>,
+    /// The rule that is violated.
     rule: &'static str,
+    /// The limit of the rule.
     limit: Option<i64>,
 }
 
 impl Invalid {
-    /// A valid body with this value.
-    fn replace_in(&self, body: &Value) -> Value {
+    /// Replaces the value in a valid body, or removes the field.
+    fn apply_to(&self, body: &Value) -> Value {
         let mut body = body.clone();
-        let Some(value) = &self.value else {
-            let (parent, name) = self.pointer.rsplit_once('/').unwrap();
-            let parent = body.pointer_mut(parent).unwrap().as_object_mut();
-            parent.unwrap().remove(name).unwrap();
-            return body;
-        };
-        *body.pointer_mut(&self.pointer).unwrap() = value.clone();
+        match &self.value {
+            Some(value) => *body.pointer_mut(&self.pointer).unwrap() = value.clone(),
+            None => {
+                let (parent, name) = self.pointer.rsplit_once('/').unwrap();
+                let parent = body.pointer_mut(parent).unwrap().as_object_mut();
+                parent.unwrap().remove(name).unwrap();
+            }
+        }
         body
     }
 }
 
-/// The values that violate one rule of a schema, but not those of its fields or entries.
+/// Values that violate one rule of the schema itself, not of its fields or entries. Each is after
+/// the rule that it violates. `valid` is a valid value.
 fn violations_of_rules(schema: &Value, valid: &Value) -> Vec<(&'static str, Value)> {
     let limit = |rule: &str| schema[rule].as_i64().expect(rule);
-    let mut found = match valid {
+    let mut violations = match valid {
         Value::String(_) => {
             let too_long = "x".repeat(limit("maxLength") as usize + 1);
             vec![
@@ -75,26 +79,27 @@ fn violations_of_rules(schema: &Value, valid: &Value) -> Vec<(&'static str, Valu
         Value::Null => panic!("a sample contains null"),
     };
     if schema.get("minLength").is_some() {
-        found.push(("minLength", json!("")));
+        violations.push(("minLength", json!("")));
     }
-    // Otherwise the types are an array with `null`.
+    // If `type` is an array, it contains `null`.
     if schema["type"].is_string() {
-        found.push(("type", Value::Null));
+        violations.push(("type", Value::Null));
     }
-    found
+    violations
 }
 
-/// Every way in which one value of a valid body can violate a schema.
+/// Every way in which a value at this pointer in a valid body can violate its schema.
 fn invalid_values(contract: &Value, schema: &Value, pointer: &str, valid: &Value) -> Vec<Invalid> {
     let schema = resolve(contract, schema);
-    let found = violations_of_rules(schema, valid).into_iter();
-    let found = found.map(|(rule, value)| Invalid {
-        pointer: pointer.to_owned(),
-        value: Some(value),
-        rule,
-        limit: schema[rule].as_i64(),
-    });
-    let mut found: Vec<_> = found.collect();
+    let mut found = Vec::new();
+    for (rule, value) in violations_of_rules(schema, valid) {
+        found.push(Invalid {
+            pointer: pointer.to_owned(),
+            value: Some(value),
+            rule,
+            limit: schema[rule].as_i64(),
+        });
+    }
     if let Value::Array(entries) = valid {
         let pointer = format!("{pointer}/0");
         let in_entry = invalid_values(contract, &schema["items"], &pointer, &entries[0]);
@@ -117,11 +122,11 @@ fn invalid_values(contract: &Value, schema: &Value, pointer: &str, valid: &Value
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {
-    let mut required = schema["required"].as_array().unwrap().iter();
-    required.any(|other| other == name)
+    let required = schema["required"].as_array().unwrap();
+    required.contains(&json!(name))
 }
 
-/// A body is checked before the team is read, which does not exist here.
+/// The team does not exist, but the body is checked before the team is read.
 #[tokio::test]
 async fn a_value_that_violates_a_rule_of_the_contract_is_rejected_with_the_rule_and_its_limit() {
     let contract = contract();
@@ -131,10 +136,10 @@ async fn a_value_that_violates_a_rule_of_the_contract_is_rejected_with_the_rule_
     let acme = app.client_with_new_key("acme").await;
 
     for operation in Operation::ALL {
-        let sample = Sample::of(*operation, &Values::example());
+        let sample = Sample::example(*operation);
         let schema = body_schema(&contract, *operation);
         for invalid in invalid_values(&contract, schema, "", &sample.body) {
-            let body = invalid.replace_in(&sample.body);
+            let body = invalid.apply_to(&sample.body);
 
             let response = acme.post(&sample.path, body).await;
 
@@ -159,22 +164,24 @@ async fn a_value_that_violates_a_rule_of_the_contract_is_rejected_with_the_rule_
     assert!(app.all_records().await.values().all(Vec::is_empty));
 }
 
-/// The smallest or the largest value that a schema allows. `number` makes entries different.
+/// The smallest or the largest value that a schema allows. `number` makes the entries of an array
+/// different.
 fn extreme(contract: &Value, schema: &Value, is_largest: bool, number: usize) -> Value {
     let schema = resolve(contract, schema);
     let limit = |min: &str, max: &str| &schema[if is_largest { max } else { min }];
     match schema["type"].as_str() {
         Some("object") => {
-            let properties = schema["properties"].as_object().unwrap().iter();
-            properties
-                .filter(|(name, _)| is_largest || is_required(schema, name))
-                .map(|(name, value)| (name, extreme(contract, value, is_largest, number)))
-                .collect()
+            let mut object = json!({});
+            for (name, property) in schema["properties"].as_object().unwrap() {
+                if is_largest || is_required(schema, name) {
+                    object[name] = extreme(contract, property, is_largest, number);
+                }
+            }
+            object
         }
         Some("array") => {
             let length = limit("minItems", "maxItems").as_u64().unwrap() as usize;
-            let entries = 0..length;
-            entries
+            (0..length)
                 .map(|number| extreme(contract, &schema["items"], is_largest, number))
                 .collect()
         }
@@ -188,7 +195,8 @@ fn extreme(contract: &Value, schema: &Value, is_largest: bool, number: usize) ->
     }
 }
 
-/// For example, 100 records with the longest keys that DynamoDB accepts, in one transaction.
+/// The largest request of some operations stores 100 records with the longest keys that DynamoDB
+/// accepts, in one transaction.
 #[tokio::test]
 async fn the_smallest_and_the_largest_request_of_each_operation_are_stored() {
     let contract = contract();
@@ -204,13 +212,12 @@ async fn the_smallest_and_the_largest_request_of_each_operation_are_stored() {
             .await;
         let client = app.client_with_new_key(&id).await;
         for operation in Operation::ALL {
-            let (path, description) = find(&contract, *operation);
-            let parameters = path_parameters(&contract, description);
-            let path = parameters.fold(path.to_owned(), |path, parameter| {
+            let (path, description) = find_operation(&contract, *operation);
+            let mut path = path.to_owned();
+            for parameter in path_parameters(&contract, description) {
                 let value = "x".repeat(length(resolve(&contract, &parameter["schema"])));
-                let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
-                path.replace(&placeholder, &value)
-            });
+                path = with_parameter(&path, parameter, &value);
+            }
             let schema = body_schema(&contract, *operation);
             let body = extreme(&contract, schema, is_largest, 0);
             let count = async || app.all_records().await.values().flatten().count();
@@ -232,21 +239,19 @@ fn the_table_of_fields_has_the_limits_of_the_contract() {
     let mut checked = 0;
 
     for operation in Operation::ALL {
-        let body = Sample::of(*operation, &Values::example()).body;
+        let body = Sample::example(*operation).body;
         let schema = body_schema(&contract, *operation);
         for invalid in invalid_values(&contract, schema, "", &body) {
             if !["maxLength", "maxItems"].contains(&invalid.rule) {
                 continue;
             }
-            let field = invalid.pointer.rsplit('/').next().unwrap();
-            let (field, limit) = (format!("`{field}`"), invalid.limit.unwrap());
-            let mut rows = documentation.lines().filter(|line| line.starts_with("| `"));
-            let has_row =
-                rows.any(|row| row.contains(&field) && row.contains(&format!("–{limit} ")));
-            assert!(
-                has_row,
-                "docs/api.md has no row for the field {field} with the limit {limit}"
-            );
+            let (_, name) = invalid.pointer.rsplit_once('/').unwrap();
+            let field = format!("`{name}`");
+            let limit = format!("–{} ", invalid.limit.unwrap());
+            let has_row = documentation.lines().any(|line| {
+                line.starts_with("| `") && line.contains(&field) && line.contains(&limit)
+            });
+            assert!(has_row, "docs/api.md has no row for {field} with {limit}");
             checked += 1;
         }
     }

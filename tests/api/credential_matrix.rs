@@ -1,4 +1,4 @@
-//! Every operation with every credential that does not authorize it, and without one.
+//! Runs every operation with each credential that does not authorize it, and without a credential.
 
 use std::{
     collections::BTreeSet,
@@ -16,66 +16,67 @@ fn has_organization(operation: Operation) -> bool {
     !operation_event(operation)["pathParameters"]["org_id"].is_null()
 }
 
-/// API keys that authorize nothing, and a valid one to make malformed ones from.
-struct Rejected {
+/// API keys that authorize nothing, and a valid key from which malformed ones are made.
+struct TestKeys {
     valid: String,
-    other_secret: String,
+    /// The id of `valid` with a different secret.
+    wrong_secret: String,
     expired: String,
     revoked: String,
-    earlier: String,
+    earlier_registration: String,
 }
 
-impl Rejected {
+impl TestKeys {
     async fn new(app: &TestApp) -> Self {
-        let [valid, other_secret] = keys_with_same_id();
+        let [valid, wrong_secret] = keys_with_same_id();
         app.insert_key(&valid, "acme", |_| {}).await;
         let in_a_minute = SystemTime::now() + Duration::from_secs(60);
         let in_a_minute = humantime::format_rfc3339_seconds(in_a_minute).to_string();
         let expired = app
             .issue_key("acme", |key| key.expires_at = Some(in_a_minute))
             .await;
-        let first = Some("an earlier registration".to_owned());
-        let earlier = app
-            .issue_key("acme", |key| key.org_request_id = first)
+        let registration = Some("an earlier registration".to_owned());
+        let earlier_registration = app
+            .issue_key("acme", |key| key.org_registration = registration)
             .await;
         let revoked = app.issue_key("acme", |_| {}).await;
-        // The service caches both as valid. A minute after the first request, the time to live of
-        // the revoked key is over, and the expired one is still in the cache.
+        // The service caches both keys while they are valid. After the loop, the revoked key has
+        // been in the cache for a minute, which is the limit, and the expired key for 30 seconds.
         for key in [&revoked, &expired] {
             let voice = json!({ "type": "alloy", "enabled": true });
             let path = "/api/v1/bot/playground/cached/voice";
-            app.with_key(key).post(path, voice).await.assert_success();
+            app.client(key).post(path, voice).await.assert_success();
             app.advance_clock(Duration::from_secs(30));
         }
         app.revoke_key(&revoked).await;
         Self {
             valid,
-            other_secret,
+            wrong_secret,
             expired,
             revoked,
-            earlier,
+            earlier_registration,
         }
     }
 
-    /// Events of an operation, each with a description of its credential.
-    fn events(&self, operation: Operation) -> Vec<(&'static str, Value)> {
+    /// Events of an operation with rejected credentials. Each has a description of the credential.
+    fn rejected_events(&self, operation: Operation) -> Vec<(&'static str, Value)> {
         let valid = &self.valid;
         let mut wrong_checksum = valid.clone();
         let last = wrong_checksum.pop();
         wrong_checksum.push(if last == Some('A') { 'B' } else { 'A' });
         let two_headers = json!({ "Authorization": valid, "authorization": valid });
-        let other_scheme = json!({ "authorization": format!("Basic {valid}") });
+        let wrong_scheme = json!({ "authorization": format!("Basic {valid}") });
         let with_headers = |headers| event_with_headers(operation, headers);
         let with_key = |key: &str| with_headers(bearer(key));
         vec![
             ("expired", with_key(&self.expired)),
             ("revoked", with_key(&self.revoked)),
-            ("of an earlier registration", with_key(&self.earlier)),
+            ("earlier registration", with_key(&self.earlier_registration)),
             ("wrong checksum", with_key(&wrong_checksum)),
-            ("wrong secret", with_key(&self.other_secret)),
+            ("wrong secret", with_key(&self.wrong_secret)),
             ("unknown id", with_key(&unique_key())),
             ("two headers", with_headers(two_headers)),
-            ("another scheme", with_headers(other_scheme)),
+            ("wrong scheme", with_headers(wrong_scheme)),
             ("control characters", with_key(&format!("{valid}\r\n\u{0}"))),
             ("10 KB", with_key(&valid.repeat(160))),
         ]
@@ -86,19 +87,20 @@ fn bearer(key: &str) -> Value {
     json!({ "authorization": format!("Bearer {key}") })
 }
 
-/// Callers with a rejected key must not count as anonymous ones, who are allowed.
+/// A request with a rejected key must not be treated as anonymous, because anonymous callers are
+/// allowed here.
 #[tokio::test]
 async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
     let app = TestApp::new().await;
     app.register("globex").await;
     app.insert_demo_team().await;
-    let rejected = Rejected::new(&app).await;
-    let other = app.issue_key("globex", |_| {}).await;
+    let keys = TestKeys::new(&app).await;
+    let globex_key = app.issue_key("globex", |_| {}).await;
     let before = app.all_records().await;
     let mut rejections = BTreeSet::new();
 
     for operation in Operation::ALL {
-        for (credential, event) in rejected.events(*operation) {
+        for (credential, event) in keys.rejected_events(*operation) {
             let response = app.send(event).await;
             assert_eq!(response.status, 401, "{operation:?}, {credential}");
             let challenge = &response.headers["www-authenticate"];
@@ -106,31 +108,31 @@ async fn no_operation_accepts_a_credential_that_does_not_authorize_it() {
             problem["request_id"].take();
             rejections.insert(format!("{challenge}: {problem}"));
         }
+        let mut allowed: Vec<_> = Operation::ALL
+            .iter()
+            .map(|it| it.name().to_owned())
+            .collect();
+        allowed.retain(|name| name != operation.name());
         let restricted = app
-            .issue_key("acme", |key| {
-                let others = Operation::ALL.iter().filter(|other| *other != operation);
-                let names = others.map(|other| other.name().to_owned());
-                key.operations = Some(names.collect());
-            })
+            .issue_key("acme", |key| key.operations = Some(allowed))
             .await;
         let event = event_with_headers(*operation, bearer(&restricted));
         let response = app.send(event).await;
         response.assert_problem(403, "operation_not_allowed");
         if has_organization(*operation) {
-            let event = event_with_headers(*operation, bearer(&other));
+            let event = event_with_headers(*operation, bearer(&globex_key));
             let response = app.send(event).await;
             response.assert_problem(403, "other_organization");
         }
     }
 
-    // The response does not say why a key is rejected.
+    // The responses are the same, so they do not say why a key is rejected.
     assert_eq!(rejections.len(), 1, "{rejections:?}");
     assert_eq!(app.all_records().await, before);
 }
 
-/// The path of some operations names no organization. Their records belong to the caller's.
 #[tokio::test]
-async fn a_path_without_organization_is_in_the_organization_of_the_key() {
+async fn an_operation_whose_path_names_no_organization_writes_to_the_organization_of_the_caller() {
     let app = TestApp::new().await;
     app.register("globex").await;
     let key = app.issue_key("globex", |_| {}).await;
@@ -150,14 +152,14 @@ async fn a_path_without_organization_is_in_the_organization_of_the_key() {
 }
 
 #[tokio::test]
-async fn only_a_deployment_that_allows_anonymous_callers_accepts_them_where_a_key_is_optional() {
+async fn anonymous_callers_are_accepted_only_where_a_key_is_optional_and_if_they_are_allowed() {
     for anonymous_operations in [AnonymousOperations::Allowed, AnonymousOperations::Denied] {
         let app = TestApp::with_anonymous_operations(anonymous_operations).await;
         app.insert_demo_key().await;
         for operation in Operation::ALL {
             let before = app.all_records().await;
             let mut event = event_with_headers(*operation, json!({}));
-            // A key in the query string does not count.
+            // A key in the query string is ignored.
             event["rawQueryString"] = json!(format!("authorization=Bearer%20{DEMO_KEY}"));
 
             let response = app.send(event).await;

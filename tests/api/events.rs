@@ -1,4 +1,4 @@
-//! Events from every source that can send a request, and events that contain none.
+//! Events from every source that can send a request, and events that contain no request.
 
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -14,14 +14,14 @@ fn http_api() -> Value {
     event("POST", PATH, &Default::default(), Some(BODY))
 }
 
-/// An event of an HTTP API with a base64 body.
+/// An HTTP API event whose body should be base64.
 fn encoded(body: &str) -> Value {
     let mut event = event("POST", PATH, &Default::default(), Some(body));
     event["isBase64Encoded"] = json!(true);
     event
 }
 
-/// An event of a REST API (payload 1.0).
+/// A REST API event (payload format 1.0).
 fn rest_api(path: &str) -> Value {
     json!({
         "resource": "/api/v1/org/{org_id}/dataStores/create",
@@ -52,10 +52,10 @@ fn function_url() -> Value {
     event
 }
 
-/// Of the members of a response, both payload formats have these. API Gateway rejects others from a
-/// REST API.
+/// A response has the fields that both payload formats have in common. API Gateway rejects a
+/// response to a REST API if the response has more fields.
 #[tokio::test]
-async fn every_source_can_send_a_request_and_gets_a_response_in_one_form() {
+async fn every_source_can_send_a_request_and_gets_a_response_in_the_same_form() {
     let app = TestApp::new().await;
     let mut with_stage = http_api();
     with_stage["rawPath"] = json!(format!("/prod{PATH}"));
@@ -68,7 +68,7 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_one_form() {
         "x-forwarded-proto": "http,https",
         "x-odd": "\u{1}",
     });
-    let members = [
+    let fields = [
         "headers",
         "isBase64Encoded",
         "multiValueHeaders",
@@ -84,9 +84,9 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_one_form() {
         rest_api(&format!("/prod{PATH}")),
     ] {
         let response = app.send_raw(event.clone()).await;
-        let found = response.as_object().unwrap();
-        assert_eq!(found.keys().collect::<Vec<_>>(), members, "{event}");
-        let has_null = found.values().any(Value::is_null);
+        let object = response.as_object().unwrap();
+        assert!(object.keys().eq(fields), "{event}: {response}");
+        let has_null = object.values().any(Value::is_null);
         assert!(!has_null, "{event}: {response}");
         let response = TestResponse::read(response);
         response.assert_success();
@@ -100,25 +100,18 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_one_form() {
 #[tokio::test]
 async fn a_body_can_have_256_kib() {
     let app = TestApp::new().await;
-    let body_of_size = |size: usize| {
-        let frame = r#"{"dataStoreName":"a","padding":""}"#.len();
-        let padding = "x".repeat(size - frame);
-        format!(r#"{{"dataStoreName":"a","padding":"{padding}"}}"#)
-    };
-    let max = 256 * 1024;
+    let client = app.anonymous_client();
+    let padding = " ".repeat(256 * 1024 - BODY.len());
 
-    let accepted = app.anonymous().post_text(PATH, &body_of_size(max)).await;
-    let rejected = app
-        .anonymous()
-        .post_text(PATH, &body_of_size(max + 1))
-        .await;
+    let accepted = client.post_text(PATH, &format!("{BODY}{padding}")).await;
+    let rejected = client.post_text(PATH, &format!("{BODY}{padding} ")).await;
 
     accepted.assert_success();
     rejected.assert_problem(413, "body_too_large");
 }
 
 #[tokio::test]
-async fn an_event_without_a_request_or_a_body_is_rejected_and_the_next_one_succeeds() {
+async fn an_event_without_a_request_or_a_body_is_rejected_and_the_next_request_succeeds() {
     let app = TestApp::new().await;
     let null_body = event("POST", PATH, &Default::default(), None);
     let mut no_body = null_body.clone();
@@ -126,7 +119,7 @@ async fn an_event_without_a_request_or_a_body_is_rejected_and_the_next_one_succe
     for event in [null_body, no_body] {
         app.send(event).await.assert_problem(400, "not_json");
     }
-    let rows = [
+    let cases = [
         ("null", json!(null)),
         ("a string", json!("nonsense")),
         ("an array", json!([1, 2, 3])),
@@ -143,15 +136,15 @@ async fn an_event_without_a_request_or_a_body_is_rejected_and_the_next_one_succe
         ("no method", json!({ "rawPath": PATH, "body": BODY })),
         ("no path", json!({ "httpMethod": "POST", "body": BODY })),
         (
-            "headers of another type",
+            "headers that are not an object",
             json!({ "rawPath": PATH, "headers": 1, "requestContext": {} }),
         ),
     ];
 
-    for (description, event) in rows {
+    for (description, event) in cases {
         let response = app.send(event).await;
-        let found = (response.status, response.code());
-        assert_eq!(found, (400, "malformed_event"), "{description}");
+        let problem = (response.status, response.code());
+        assert_eq!(problem, (400, "malformed_event"), "{description}");
         app.send(http_api()).await.assert_success();
     }
 }

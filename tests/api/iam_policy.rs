@@ -1,4 +1,4 @@
-//! The function's role allows the actions that the code uses, and no other.
+//! The function's role allows the actions that the code uses, and no more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use workspace_management::{operations::Operation, store::Table};
 use workspace_records::tables::template;
 use yaml_serde::Value;
 
-use crate::operations::{Sample, Values};
+use crate::operations::{Sample, SampleValues};
 
 /// The properties of a resource of the template.
 fn properties(resource: &str) -> &'static Value {
@@ -20,16 +20,16 @@ fn properties(resource: &str) -> &'static Value {
 /// The statements of each policy of the function's role, by the name of the policy.
 fn policies() -> BTreeMap<String, Vec<Value>> {
     let role = properties("FunctionRole");
-    let policies = role["Policies"].as_sequence().unwrap().iter();
-    let named = |policy: &Value| {
+    let mut policies = BTreeMap::new();
+    for policy in role["Policies"].as_sequence().unwrap() {
         let name = policy["PolicyName"].as_str().unwrap().to_owned();
         let statements = policy["PolicyDocument"]["Statement"].as_sequence();
-        (name, statements.unwrap().clone())
-    };
-    policies.map(named).collect()
+        policies.insert(name, statements.unwrap().clone());
+    }
+    policies
 }
 
-/// Each action that the policy for records allows, with the table on which it does.
+/// The actions that the policy `records` allows, each with the logical id of a table.
 fn allowed_actions() -> BTreeSet<(String, String)> {
     let mut allowed = BTreeSet::new();
     for statement in &policies()["records"] {
@@ -44,8 +44,8 @@ fn allowed_actions() -> BTreeSet<(String, String)> {
     allowed
 }
 
-/// The action for which a request needs a permission. A transaction needs those of its actions, and
-/// the service sends only updates in transactions.
+/// The action that a DynamoDB request needs permission for. A transaction needs permission for each
+/// of its actions, and the service sends only updates in transactions.
 fn permission(action: &str) -> &str {
     match action {
         "TransactWriteItems" => "UpdateItem",
@@ -65,12 +65,8 @@ fn outside_dynamodb_the_function_may_only_write_its_log() {
     let [log] = &policies["log"][..] else {
         panic!("{policies:?}");
     };
-    let actions = log["Action"].as_sequence().unwrap().iter();
-    assert!(
-        actions.eq(["logs:CreateLogStream", "logs:PutLogEvents"]
-            .map(Value::from)
-            .iter())
-    );
+    let actions = ["logs:CreateLogStream", "logs:PutLogEvents"].map(Value::from);
+    assert_eq!(log["Action"].as_sequence().unwrap(), &actions);
     assert_eq!(log["Resource"], "LogGroup.Arn");
 }
 
@@ -78,13 +74,13 @@ fn outside_dynamodb_the_function_may_only_write_its_log() {
 async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
     let app = TestApp::new().await;
     app.insert_demo_team().await;
-    let one_entry = Values {
+    let with_one_entry = SampleValues {
         entries: vec![("ada".to_owned(), 1)],
-        ..Values::example()
+        ..SampleValues::example()
     };
     let client = app.client_with_new_key("acme").await;
     for operation in Operation::ALL {
-        for values in [&one_entry, &Values::example()] {
+        for values in [&with_one_entry, &SampleValues::example()] {
             let sample = Sample::of(*operation, values);
             app.advance_clock(Duration::from_secs(60));
             client
@@ -92,22 +88,22 @@ async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
                 .await
                 .assert_success();
             if operation.allows_anonymous() {
-                // The response depends on the operation.
+                // The status depends on the operation, because the records exist.
                 app.advance_clock(Duration::from_secs(60));
-                app.anonymous().post(&sample.path, sample.body).await;
+                app.anonymous_client().post(&sample.path, sample.body).await;
             }
         }
     }
 
-    let logical_id = |name: &str| {
-        let mut tables = Table::ALL.iter();
-        let table = tables.find(|table| app.tables.name(**table) == name);
-        table.unwrap().logical_id.to_owned()
-    };
     let mut used = BTreeSet::new();
-    for (action, tables) in app.dynamodb_requests.take() {
-        let action = permission(&action).to_owned();
-        used.extend(tables.iter().map(|name| (action.clone(), logical_id(name))));
+    for request in app.dynamodb_requests.take() {
+        for table in Table::ALL {
+            let name = app.tables.name(*table);
+            if request.table_names.iter().any(|it| it == name) {
+                let action = permission(&request.action).to_owned();
+                used.insert((action, table.logical_id.to_owned()));
+            }
+        }
     }
     assert_eq!(used, allowed_actions());
 }

@@ -1,4 +1,5 @@
-//! The service from its entry point: an event in, a response out, then what DynamoDB contains.
+//! Tests of the service at its entry point. They send events, check the responses, and then check
+//! what DynamoDB contains.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,12 +16,12 @@ mod fault_matrix;
 mod iam_policy;
 mod lifecycle;
 mod openapi;
-mod outages;
+mod panics;
 mod prefer;
 mod problems;
 mod properties;
 mod records;
 mod registrations;
-mod repeats;
 mod request_count;
+mod retries;
 mod simulation;

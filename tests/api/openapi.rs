@@ -1,5 +1,5 @@
-//! `openapi.yaml` describes what the service does: its paths, credentials and headers. `bodies.rs`
-//! compares the bodies, and `problems.rs` the examples of problems.
+//! The service has the paths, path parameters, credentials and headers that `openapi.yaml`
+//! describes. `bodies.rs` compares the bodies, and `problems.rs` the problem examples.
 
 use std::collections::BTreeSet;
 
@@ -24,39 +24,40 @@ pub fn resolve<'a>(contract: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// The path of an operation and its description.
-pub fn find(contract: &Value, operation: Operation) -> (&str, &Value) {
-    let mut paths = contract["paths"].as_object().unwrap().iter();
-    let found = paths.find(|(_, item)| item["post"]["operationId"] == operation.name());
-    let (path, item) =
-        found.unwrap_or_else(|| panic!("openapi.yaml has no operationId {}", operation.name()));
-    (path, &item["post"])
+/// The path and the description of an operation.
+pub fn find_operation(contract: &Value, operation: Operation) -> (&str, &Value) {
+    for (path, item) in contract["paths"].as_object().unwrap() {
+        if item["post"]["operationId"] == operation.name() {
+            return (path, &item["post"]);
+        }
+    }
+    panic!("openapi.yaml has no operationId {}", operation.name());
 }
 
-/// The parameters of an operation that are in its path.
-pub fn path_parameters<'a>(
-    contract: &'a Value,
-    description: &'a Value,
-) -> impl Iterator<Item = &'a Value> {
-    let parameters = description["parameters"].as_array().unwrap().iter();
+/// The parameters in the path of an operation.
+pub fn path_parameters<'a>(contract: &'a Value, description: &'a Value) -> Vec<&'a Value> {
+    let mut parameters = Vec::new();
+    for parameter in description["parameters"].as_array().unwrap() {
+        let parameter = resolve(contract, parameter);
+        if parameter["in"] == "path" {
+            assert_eq!(parameter["required"], true, "{parameter}");
+            parameters.push(parameter);
+        }
+    }
     parameters
-        .map(|parameter| resolve(contract, parameter))
-        .filter(|parameter| parameter["in"] == "path")
-        .inspect(|parameter| assert_eq!(parameter["required"], true, "{parameter}"))
 }
 
-/// The path with the example of each parameter.
-fn with_examples(contract: &Value, path: &str) -> String {
-    let parameters = contract["components"]["parameters"].as_object().unwrap();
-    parameters
-        .values()
-        .fold(path.to_owned(), |path, parameter| {
-            let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
-            path.replace(&placeholder, parameter["example"].as_str().unwrap())
-        })
+/// The placeholder of a path parameter, such as `{org_id}`.
+fn placeholder(parameter: &Value) -> String {
+    format!("{{{}}}", parameter["name"].as_str().unwrap())
 }
 
-/// `tests/agreement.rs` compares them with the template.
+/// The path with this value of a parameter.
+pub fn with_parameter(path: &str, parameter: &Value, value: &str) -> String {
+    path.replace(&placeholder(parameter), value)
+}
+
+/// `tests/agreement.rs` compares the paths with the template.
 #[tokio::test]
 async fn the_service_has_the_paths_of_the_contract() {
     let contract = contract();
@@ -65,15 +66,12 @@ async fn the_service_has_the_paths_of_the_contract() {
     assert_eq!(paths.len(), Operation::ALL.len());
 
     for operation in Operation::ALL {
-        let (path, description) = find(&contract, *operation);
-        let parameters: Vec<_> = path_parameters(&contract, description)
-            .map(|parameter| format!("{{{}}}", parameter["name"].as_str().unwrap()))
-            .collect();
-        let segments = path.split('/');
-        let in_path: Vec<_> = segments
-            .filter(|segment| segment.starts_with('{'))
-            .collect();
-        assert_eq!(parameters, in_path, "{operation:?}");
+        let (path, description) = find_operation(&contract, *operation);
+        let mut parameters = path_parameters(&contract, description).into_iter();
+        for segment in path.split('/').filter(|it| it.starts_with('{')) {
+            assert_eq!(parameters.next().map(placeholder).as_deref(), Some(segment));
+        }
+        assert_eq!(parameters.next(), None, "{operation:?}");
 
         let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
         for method in ["GET", "PUT", "OPTIONS", "BREW"] {
@@ -81,11 +79,11 @@ async fn the_service_has_the_paths_of_the_contract() {
             let response = app.send(event).await;
             response.assert_problem(405, "method_not_allowed");
         }
-        // A key that is allowed to call only this operation identifies it.
+        // With a key that may call only this operation, the path must be that of this operation.
         let name = operation.name().to_owned();
         let only_this = |key: &mut KeyRecord| key.operations = Some(vec![name]);
         let key = app.issue_key("acme", only_this).await;
-        let response = app.with_key(&key).post(&path, json!({})).await;
+        let response = app.client(&key).post(&path, json!({})).await;
         response.assert_problem(422, "invalid_body");
     }
 }
@@ -111,26 +109,22 @@ async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
         "/api/v1/org/acme%2FdataStores%2Fcreate",
     ] {
         let response = acme.post(path, json!({ "dataStoreName": "a" })).await;
-        let found = (response.status, response.code());
-        assert_eq!(found, (404, "no_such_path"), "{path}: {response:?}");
+        let problem = (response.status, response.code());
+        assert_eq!(problem, (404, "no_such_path"), "{path}: {response:?}");
     }
 
     assert!(app.dynamodb_requests.take().is_empty());
 }
 
-/// `credential_matrix.rs` tests that the service keeps to it.
+/// `credential_matrix.rs` tests that the service accepts anonymous callers only there.
 #[test]
 fn the_contract_shows_which_operations_allow_anonymous_callers() {
     let contract = contract();
     for operation in Operation::ALL {
-        let (_, description) = find(&contract, *operation);
+        let (_, description) = find_operation(&contract, *operation);
         let security = description["security"].as_array().unwrap();
-        let allows_anonymous = security.contains(&json!({}));
-        assert_eq!(
-            allows_anonymous,
-            operation.allows_anonymous(),
-            "{operation:?}"
-        );
+        let expected = operation.allows_anonymous();
+        assert_eq!(security.contains(&json!({})), expected, "{operation:?}");
     }
 }
 
@@ -141,11 +135,11 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
     let acme = app.client_with_new_key("acme").await;
 
     for operation in Operation::ALL {
-        let (path, description) = find(&contract, *operation);
-        for parameter in path_parameters(&contract, description) {
+        let (path, description) = find_operation(&contract, *operation);
+        let parameters = path_parameters(&contract, description);
+        for parameter in &parameters {
             let schema = resolve(&contract, &parameter["schema"]);
             let max = schema["maxLength"].as_u64().unwrap() as usize;
-            let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
             for (value, is_valid) in [
                 ("x".repeat(max), true),
                 ("x".repeat(max + 1), false),
@@ -156,7 +150,7 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 (String::new(), false),
                 ("wsk_a".to_owned(), false),
                 ("Wsk_a".to_owned(), true),
-                // An encoded character is the same as the character.
+                // An encoded character has the same meaning as the character.
                 ("%41%30.%5F%7e%3A%40-".to_owned(), true),
                 ("a%20b".to_owned(), false),
                 ("a%2Fb".to_owned(), false),
@@ -167,15 +161,17 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 ("%00".to_owned(), false),
                 ("a+b".to_owned(), false),
             ] {
-                let path = with_examples(&contract, &path.replace(&placeholder, &value));
+                let mut path = with_parameter(path, parameter, &value);
+                for parameter in &parameters {
+                    path = with_parameter(&path, parameter, parameter["example"].as_str().unwrap());
+                }
                 let response = acme.post(&path, json!({})).await;
-                let malformed = response.body.unwrap()["parameter"].take();
-                let expected = if is_valid {
-                    &Value::Null
+                let malformed = &response.body.unwrap()["parameter"];
+                if is_valid {
+                    assert_eq!(*malformed, Value::Null, "{operation:?} {path}");
                 } else {
-                    &parameter["name"]
-                };
-                assert_eq!(malformed, *expected, "{operation:?} {path}");
+                    assert_eq!(*malformed, parameter["name"], "{operation:?} {path}");
+                }
             }
         }
     }
@@ -186,22 +182,25 @@ fn pages_of_allowed_origins_can_use_every_header_of_the_contract() {
     let contract = contract();
     let cors =
         &template().unwrap()["Resources"]["Api"]["Properties"]["CorsConfiguration"]["Fn::If"][1];
-    let has = |list: &str, name: &str| {
-        let mut names = cors[list].as_sequence().unwrap().iter();
-        names.any(|other| other.as_str() == Some(&name.to_lowercase()))
+    let is_listed = |list: &str, name: &str| {
+        let names = cors[list].as_sequence().unwrap();
+        names.contains(&name.to_lowercase().into())
     };
-    let responses = contract["components"]["responses"].as_object().unwrap();
-    let headers = responses.values().map(|response| &response["headers"]);
-    let headers = headers.filter_map(Value::as_object);
-    let exposed: BTreeSet<_> = headers.flat_map(|headers| headers.keys()).collect();
-    assert!(exposed.len() >= 5, "{exposed:?}");
-    for name in exposed {
-        assert!(has("exposeHeaders", name), "{name} is not exposed");
+    let components = &contract["components"];
+    let mut response_headers = BTreeSet::new();
+    for response in components["responses"].as_object().unwrap().values() {
+        if let Some(headers) = response["headers"].as_object() {
+            response_headers.extend(headers.keys());
+        }
     }
-    let parameters = contract["components"]["parameters"].as_object().unwrap();
-    for parameter in parameters.values() {
+    assert!(response_headers.len() >= 5, "{response_headers:?}");
+    for name in response_headers {
+        assert!(is_listed("exposeHeaders", name), "{name} is not exposed");
+    }
+    for parameter in components["parameters"].as_object().unwrap().values() {
         let name = parameter["name"].as_str().unwrap();
-        let is_allowed = parameter["in"] != "header" || has("allowHeaders", name);
-        assert!(is_allowed, "{name} is not allowed");
+        if parameter["in"] == "header" {
+            assert!(is_listed("allowHeaders", name), "{name} is not allowed");
+        }
     }
 }

@@ -1,6 +1,5 @@
-//! `Prefer: return=headers-only`, with which a client learns the id of what it stores, and whether
-//! it existed. The unit tests of `event.rs` have
-//! the headers of other sources of events.
+//! With `Prefer: return=headers-only`, a response has the id of the record, and says whether it
+//! existed. The unit tests of `event.rs` cover headers from other event sources.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -9,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use test_support::{
-    TestApp, TestClient, TestResponse, event,
+    TestApp, TestClient, TestResponse,
     faults::{Fault, Phase},
     send,
 };
@@ -17,32 +16,32 @@ use workspace_local::dynamodb::action;
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
-    openapi::{contract, find, resolve},
-    operations::{Sample, Values},
+    openapi::{contract, find_operation, resolve},
+    operations::Sample,
 };
 
 const PREFER: &str = "return=headers-only";
 
-/// The operations that accept the preference, as the contract says.
-fn accepting() -> Vec<Operation> {
+/// The operations that accept the preference according to the contract.
+fn accepting_operations() -> Vec<Operation> {
     let contract = contract();
-    let accepts = |operation: &Operation| {
-        let (_, description) = find(&contract, *operation);
-        let mut parameters = description["parameters"].as_array().unwrap().iter();
-        parameters.any(|parameter| resolve(&contract, parameter)["name"] == "Prefer")
-    };
-    let accepting: Vec<_> = Operation::ALL.iter().copied().filter(accepts).collect();
-    assert!(accepting.len() >= 3, "{accepting:?}");
-    accepting
+    let mut operations = Vec::new();
+    for operation in Operation::ALL {
+        let (_, description) = find_operation(&contract, *operation);
+        for parameter in description["parameters"].as_array().unwrap() {
+            if resolve(&contract, parameter)["name"] == "Prefer" {
+                operations.push(*operation);
+            }
+        }
+    }
+    assert!(operations.len() >= 3, "{operations:?}");
+    operations
 }
 
-/// The event of a request with the preference and an id of its own.
-fn request(client: &TestClient<'_>, sample: &Sample, request_id: &str) -> serde_json::Value {
-    let client = client.clone().header("Prefer", PREFER);
-    let body = sample.body.to_string();
-    let mut event = event("POST", &sample.path, &client.headers, Some(&body));
-    event["requestContext"]["requestId"] = json!(request_id);
-    event
+/// A client with a new key that sends the preference.
+async fn client_with_prefer(app: &TestApp) -> TestClient<'_> {
+    let client = app.client_with_new_key("acme").await;
+    client.header("Prefer", PREFER)
 }
 
 #[track_caller]
@@ -55,61 +54,64 @@ fn assert_state(response: &TestResponse, state: &str) {
 #[tokio::test]
 async fn a_response_has_the_id_and_says_whether_the_request_has_created_the_record() {
     let app = TestApp::new().await;
-    let acme = app.client_with_new_key("acme").await;
-    let other = app.client_with_new_key("acme").await;
-    let accepting = accepting();
+    let acme = client_with_prefer(&app).await;
+    let second_key = client_with_prefer(&app).await;
+    let accepting = accepting_operations();
 
     for operation in &accepting {
-        let mut sample = Sample::of(*operation, &Values::example());
+        let mut sample = Sample::example(*operation);
         let table = sample.records[0].table;
         for (client, request_id, state) in [
             (&acme, "first", "created"),
             (&acme, "retry", "existing"),
-            (&other, "another key", "existing"),
+            (&second_key, "second key", "existing"),
         ] {
-            let response = app.send(request(client, &sample, request_id)).await;
+            let response = sample.send(client, request_id).await;
             assert_state(&response, state);
-            let record = app.only_record(table).await;
-            let derived =
-                (table != Table::LOGGING_INSTANCES).then(|| &record[table.primary_key[1]]);
-            let sent = response.headers.get("x-resource-id").map(|id| json!(id));
-            assert_eq!(sent.as_ref(), derived, "{operation:?}");
+            let id = json!(response.headers.get("x-resource-id"));
+            if table == Table::LOGGING_INSTANCES {
+                assert!(id.is_null(), "no id is derived from the name: {id}");
+            } else {
+                assert_eq!(id, app.only_record(table).await[table.primary_key[1]]);
+            }
         }
-        // `TestResponse` checks that a failure has neither, and `operations` a request without it.
+        // `TestResponse` checks that a problem has no id and no state. The tests in `operations`
+        // check this for requests without the preference.
         sample.body = json!({});
-        let response = app.send(request(&acme, &sample, "invalid")).await;
+        let response = sample.send(&acme, "invalid").await;
         response.assert_problem(422, "invalid_body");
     }
 
     app.insert_demo_team().await;
-    let ignores = |operation: &&Operation| !accepting.contains(operation);
-    for operation in Operation::ALL.iter().filter(ignores) {
-        let sample = Sample::of(*operation, &Values::example());
-        let response = app.send(request(&acme, &sample, "other")).await;
-        response.assert_success();
-        assert_eq!(response.headers.len(), 1, "{operation:?}: {response:?}");
+    for operation in Operation::ALL {
+        if !accepting.contains(operation) {
+            let response = Sample::example(*operation).send(&acme, "ignored").await;
+            response.assert_success();
+            assert_eq!(response.headers.len(), 1, "{operation:?}: {response:?}");
+        }
     }
 }
 
-/// The SDK sends the write again, and finds the record that the first attempt has stored.
+/// The SDK retries the write, and finds the record that the first attempt stored.
 #[tokio::test]
-async fn a_request_has_created_its_record_even_if_a_response_of_dynamodb_was_lost() {
-    for operation in accepting() {
+async fn the_state_is_created_even_if_the_first_response_from_dynamodb_is_lost() {
+    for operation in accepting_operations() {
         let app = TestApp::new().await;
-        let acme = app.client_with_new_key("acme").await;
+        let acme = client_with_prefer(&app).await;
         let was_lost = AtomicBool::new(false);
-        let lost_once = move |request: &_| {
-            let is_lost = action(request) == "PutItem" && !was_lost.swap(true, Ordering::Relaxed);
-            is_lost.then_some((Fault::Closed, Phase::AfterExecution))
-        };
-        let service = app.faulty_service(lost_once);
-        let sample = Sample::of(operation, &Values::example());
+        let service = app.faulty_service(move |request| {
+            if action(request) != "PutItem" || was_lost.swap(true, Ordering::Relaxed) {
+                return None;
+            }
+            Some((Fault::Closed, Phase::AfterExecution))
+        });
+        let sample = Sample::example(operation);
 
-        let first = request(&acme, &sample, "first");
-        let response = send(&service, &first, Duration::from_secs(10)).await;
+        let event = sample.event(&acme.headers, "first");
+        let response = send(&service, &event, Duration::from_secs(10)).await;
 
         assert_state(&response, "created");
-        let response = app.send(request(&acme, &sample, "retry")).await;
+        let response = sample.send(&acme, "retry").await;
         assert_state(&response, "existing");
     }
 }

@@ -1,50 +1,37 @@
-//! Problem documents: the examples in `openapi.yaml` are what the service sends.
+//! The problem examples in `openapi.yaml` are the problems that the service sends.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
-use test_support::fixtures;
+use test_support::{TestApp, TestClient, event, fixtures, send};
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
-    openapi::{contract, find, resolve},
-    operations::{Sample, Values, problems},
+    openapi::{contract, find_operation, resolve},
+    operations::{Sample, problems},
 };
-use test_support::{TestApp, TestClient, event, send};
 
 const TEAM: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 
-/// The examples of problems in the contract: the operation, the name of its response and the
-/// example.
-fn example_problems(contract: &Value) -> Vec<(String, &str, &Value)> {
-    let mut examples = Vec::new();
+/// The problem examples of the operations in the contract. A name such as `TeamTaken/other_name` is
+/// the name of the response and the name of the example.
+fn problem_examples(contract: &Value) -> BTreeMap<String, &Value> {
+    let mut examples = BTreeMap::new();
     for operation in Operation::ALL {
-        let (_, description) = find(contract, *operation);
+        let (_, description) = find_operation(contract, *operation);
         for response in description["responses"].as_object().unwrap().values() {
-            let name = response["$ref"]
-                .as_str()
-                .unwrap()
-                .rsplit('/')
-                .next()
-                .unwrap();
+            let (_, response_name) = response["$ref"].as_str().unwrap().rsplit_once('/').unwrap();
             let content = &resolve(contract, response)["content"]["application/problem+json"];
-            for (example, value) in content["examples"].as_object().into_iter().flatten() {
-                examples.push((
-                    format!("{name}/{example}"),
-                    operation.name(),
-                    &value["value"],
-                ));
+            for (name, example) in content["examples"].as_object().into_iter().flatten() {
+                examples.insert(format!("{response_name}/{name}"), &example["value"]);
             }
         }
     }
     examples
 }
 
-/// A name of an example of a problem, and a client, path and body whose response is the example. Of
-/// several requests with the same name, it is that to the last one.
+/// The name of a problem example, and the client, path and body of a request that gets this
+/// problem. If several requests have the same name, the last one gets the problem.
 type Request<'a> = (&'static str, TestClient<'a>, String, Value);
 
 async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
@@ -52,29 +39,28 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
     const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
     const DISABLED_ORGANIZATION: &str = "/api/v1/org/initech/dataStores/create";
     let acme = app.client_with_new_key("acme").await;
-    let restricted = app
+    let anonymous = app.anonymous_client();
+    let restricted_key = app
         .issue_key("acme", |key| key.operations = Some(vec![]))
         .await;
-    let (anonymous, restricted) = (app.anonymous(), app.with_key(&restricted));
+    let restricted = app.client(&restricted_key);
     let initech = fixtures::disabled_organization("initech");
     app.insert(Table::ORGANIZATIONS, initech).await;
     let disabled = app.client_with_new_key("initech").await;
     let mut marked = fixtures::team("acme", "apollo", "docs", "Docs");
     marked["removing_id"] = json!(fixtures::RANDOM_ID);
     app.insert(Table::TEAMS, marked).await;
-    let rejected = app.with_key("wsk_mistyped");
+    let rejected = app.client("wsk_mistyped");
     let absent = "/api/v1/org/absent/dataStores/create";
-    let (parent, globex) = (
-        absent.replace("absent", ".."),
-        absent.replace("absent", "globex"),
-    );
+    let malformed = absent.replace("absent", "..");
+    let globex = absent.replace("absent", "globex");
     let user = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
     let long = json!({ "teamName": "x".repeat(262_144) });
     let marked = json!({ "teamName": "Docs" });
     let empty = json!({});
     #[rustfmt::skip] // keeps a table short
     let requests = [
-        ("MalformedRequest/malformed_path", &acme, &*parent, &empty),
+        ("MalformedRequest/malformed_path", &acme, &*malformed, &empty),
         ("MalformedRequest/not_json", &acme, TEAM, &Value::Null),
         ("Unauthenticated/no_key", &anonymous, TEAM, &empty),
         ("Unauthenticated/rejected_key", &rejected, TEAM, &empty),
@@ -88,21 +74,22 @@ async fn requests_with_problems<'a>(app: &'a TestApp) -> Vec<Request<'a>> {
         ("TeamTaken/being_removed", &acme, TEAM, &marked),
         ("BodyTooLarge/body_too_large", &acme, TEAM, &long),
     ];
-    let requests = requests
-        .map(|(name, client, path, body)| (name, client.clone(), path.to_owned(), body.clone()));
-    let mut requests = requests.to_vec();
+    let mut requests = requests
+        .map(|(name, client, path, body)| (name, client.clone(), path.to_owned(), body.clone()))
+        .to_vec();
     for operation in Operation::ALL {
-        let path = Sample::of(*operation, &Values::example()).path;
+        let path = Sample::example(*operation).path;
         for (name, bodies) in problems(*operation) {
-            let bodies = bodies.into_iter();
-            requests.extend(bodies.map(|body| (name, acme.clone(), path.clone(), body)));
+            for body in bodies {
+                requests.push((name, acme.clone(), path.clone(), body));
+            }
         }
     }
     requests
 }
 
 #[tokio::test]
-async fn the_examples_of_problems_are_what_the_service_sends() {
+async fn the_service_sends_every_problem_example() {
     let contract = contract();
     let app = TestApp::new().await;
     let mut sent = BTreeMap::new();
@@ -124,33 +111,24 @@ async fn the_examples_of_problems_are_what_the_service_sends() {
     assert!(app.dynamodb_requests.take().is_empty());
     sent.insert("Unavailable/unavailable".to_owned(), response.body.unwrap());
 
-    let mut documented = BTreeSet::new();
-    for (name, operation, example) in example_problems(&contract) {
-        let problem = sent.get_mut(&name);
+    let examples = problem_examples(&contract);
+    for (name, example) in &examples {
+        let problem = sent.get_mut(name);
         let problem = problem.unwrap_or_else(|| panic!("no request gets {name}"));
         problem["request_id"] = example["request_id"].clone();
-        assert_eq!(example, problem, "{name} of {operation}");
-        documented.insert(name);
+        assert_eq!(*example, problem, "{name}");
     }
-    assert_eq!(documented, sent.into_keys().collect());
+    let names: Vec<_> = examples.keys().collect();
+    assert_eq!(names, sent.keys().collect::<Vec<_>>());
 }
 
 #[test]
 fn the_table_of_errors_has_the_codes_of_the_contract() {
     let documentation = include_str!("../../docs/api.md");
-    for (name, _, problem) in example_problems(&contract()) {
-        let (code, status) = (problem["code"].as_str().unwrap(), &problem["status"]);
-        let row = format!("| `{code}` | {status} |");
-        assert!(
-            documentation.contains(&row),
-            "{name}: docs/api.md has no row {row}"
-        );
-        if let Some(reason) = problem["reason"].as_str() {
-            let row = format!("| `{reason}` |");
-            assert!(
-                documentation.contains(&row),
-                "{name}: docs/api.md has no row {row}"
-            );
-        }
+    for (name, problem) in problem_examples(&contract()) {
+        let code = problem["code"].as_str().unwrap();
+        let row = format!("| `{code}` | {} |", problem["status"]);
+        let has_row = documentation.contains(&row);
+        assert!(has_row, "{name}: docs/api.md has no row {row}");
     }
 }

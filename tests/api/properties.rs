@@ -1,7 +1,7 @@
-//! Any input gets a response that a client can read, and accepted input is stored as it was sent.
+//! Every event gets a response that a client can read. Accepted values are stored as sent.
 //!
-//! A failure prints its seed, which replays it: `PROPTEST_RNG_SEED=... cargo test --test api
-//! properties`.
+//! A failed test prints its seed. `PROPTEST_RNG_SEED=... cargo test --test api properties` replays
+//! the failure.
 
 use std::{cell::Cell, collections::BTreeMap, env, ops::RangeInclusive, time::Duration};
 
@@ -13,7 +13,11 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 use serde_json::{Value, json};
-use test_support::fixtures::{self, key_record};
+use test_support::{
+    TestResponse, event,
+    fixtures::{self, key_record},
+    iterations, operation_event, send, service, unique_bytes,
+};
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
     demo::DEMO_KEY,
@@ -27,13 +31,12 @@ use workspace_records::{
     schemas,
 };
 
-use crate::operations::{Sample, Values, Write};
-use test_support::{TestResponse, event, iterations, operation_event, send, service, unique_bytes};
+use crate::operations::{Sample, SampleValues, WriteKind};
 
-/// The `id`s of models.
+/// The `id`s that a model can have.
 const MODEL_IDS: RangeInclusive<i64> = -((1 << 53) - 1)..=(1 << 53) - 1;
 
-/// The service with a DynamoDB in the same process, for tests that are not async.
+/// The service and a DynamoDB without a network, for tests that are not async.
 struct BlockingApp {
     runtime: Runtime,
     dynamodb: DynamoDb,
@@ -58,8 +61,7 @@ impl BlockingApp {
         }
     }
 
-    /// Sends an event. The response must not be a failure of the service, and the log must not
-    /// contain a secret of the event.
+    /// Sends an event. The status must be below 500. The log must contain no secret of the event.
     fn send(&self, event: &Value) -> Result<TestResponse, TestCaseError> {
         let response = send(&self.service, event, Duration::from_secs(10));
         let response = self.runtime.block_on(response);
@@ -105,7 +107,7 @@ fn operations() -> impl Strategy<Value = Operation> {
     select(Operation::ALL)
 }
 
-/// The path of an operation, for records that exist.
+/// The path of an operation, with the ids of existing records.
 fn paths() -> impl Strategy<Value = String> {
     operations().prop_map(|operation| {
         let event = operation_event(operation);
@@ -117,18 +119,21 @@ fn text() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..40).prop_map(|characters| characters.into_iter().collect())
 }
 
-/// The names of all members in the bodies of `events/`.
-fn member_names() -> Vec<String> {
+/// One of these words, or any string.
+fn word_or_text(words: &str) -> impl Strategy<Value = String> + use<> {
+    let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+    prop_oneof![select(words), text()]
+}
+
+/// The names of all fields in the bodies of `events/`.
+fn field_names() -> Vec<String> {
     fn collect(value: &Value, names: &mut Vec<String>) {
-        match value {
-            Value::Object(members) => {
-                for (name, value) in members {
-                    names.push(name.clone());
-                    collect(value, names);
-                }
-            }
-            Value::Array(entries) => entries.iter().for_each(|entry| collect(entry, names)),
-            _ => {}
+        for (name, value) in value.as_object().into_iter().flatten() {
+            names.push(name.clone());
+            collect(value, names);
+        }
+        for entry in value.as_array().into_iter().flatten() {
+            collect(entry, names);
         }
     }
     let mut names = Vec::new();
@@ -140,7 +145,7 @@ fn member_names() -> Vec<String> {
     names
 }
 
-/// An object whose members mostly have the names of the bodies' members.
+/// An object whose fields mostly have the names of fields in bodies.
 fn object_like_a_body() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -149,7 +154,7 @@ fn object_like_a_body() -> impl Strategy<Value = Value> {
         any::<f64>().prop_map(Value::from),
         text().prop_map(Value::from),
     ];
-    let names = member_names();
+    let names = field_names();
     let object = move |value: BoxedStrategy<Value>| {
         let name = prop_oneof![9 => select(names.clone()), 1 => text()];
         btree_map(name, value, 0..5).prop_map(Value::from_iter)
@@ -165,16 +170,14 @@ fn object_like_a_body() -> impl Strategy<Value = Value> {
     object(any_value.boxed())
 }
 
-/// The event with one of its values replaced. `place` selects a member on each level.
+/// The event with one value replaced. `place` selects a field on each level.
 fn with_replaced_value(mut event: Value, place: &[Index], replacement: Value) -> Value {
     let mut target = &mut event;
     for index in place {
-        let names: Vec<_> = target
-            .as_object()
-            .into_iter()
-            .flat_map(|object| object.keys().cloned())
-            .collect();
-        if !names.is_empty() {
+        if let Value::Object(object) = &*target
+            && !object.is_empty()
+        {
+            let names: Vec<_> = object.keys().cloned().collect();
             target = &mut target[index.get(&names)];
         }
     }
@@ -201,20 +204,7 @@ fn any_bytes_can_be_the_body() {
 
 #[test]
 fn any_text_can_be_the_path() {
-    let segments = [
-        "api",
-        "v1",
-        "org",
-        "project",
-        "bot",
-        "playground",
-        "voice",
-        "%",
-        "%41",
-        "%FF",
-        "..",
-    ];
-    let segment = prop_oneof![select(segments.to_vec()).prop_map(str::to_owned), text()];
+    let segment = word_or_text("api v1 org project bot playground voice % %41 %FF ..");
     let path = vec(segment, 0..9).prop_map(|segments| format!("/{}", segments.join("/")));
     check(prop_oneof![path, text()], |app, path| {
         app.post(&path, &json!({})).map(drop)
@@ -223,13 +213,7 @@ fn any_text_can_be_the_path() {
 
 #[test]
 fn any_text_can_be_a_header() {
-    let names = [
-        "authorization",
-        "Authorization",
-        "content-type",
-        "content-length",
-    ];
-    let name = prop_oneof![select(names.to_vec()).prop_map(str::to_owned), text()];
+    let name = word_or_text("authorization Authorization content-type content-length");
     let value = prop_oneof![text(), text().prop_map(|text| format!("Bearer wsk_{text}"))];
     let headers = btree_map(name, value, 0..6);
     check((paths(), headers), |app, (path, headers)| {
@@ -261,10 +245,10 @@ fn any_json_can_be_the_event() {
     );
 }
 
-/// The digits are written without the parser's help, and compared with what DynamoDB contains.
+/// The body contains the digits as text. They are compared with the digits in DynamoDB.
 #[test]
 fn an_integer_with_a_zero_fraction_is_stored_exactly() {
-    // Most of these ids are so large that a fast parser would be inexact.
+    // Most of these ids are so large that a fast parser would round them.
     check((MODEL_IDS, "0{1,3}"), |app, (number, zeros)| {
         let path = "/api/v1/org/acme/addModelsToOrg/chat";
         let body = format!(
@@ -279,8 +263,8 @@ fn an_integer_with_a_zero_fraction_is_stored_exactly() {
     });
 }
 
-/// A text that most fields accept: mostly ASCII letters, without control characters.
-fn field() -> impl Strategy<Value = String> {
+/// A string that most fields accept: mostly ASCII letters, without control characters.
+fn field_text() -> impl Strategy<Value = String> {
     let is_allowed = |character: &char| !character.is_control();
     let any_character = any::<char>().prop_filter("no control character", is_allowed);
     let character = prop_oneof![3 => proptest::char::range('a', 'z'), 1 => any_character];
@@ -289,36 +273,36 @@ fn field() -> impl Strategy<Value = String> {
 
 #[test]
 fn accepted_values_are_stored_as_they_were_sent() {
-    let values = (field(), field(), MODEL_IDS, any::<bool>());
-    let values = values.prop_map(|(name, description, number, flag)| Values {
-        name: name.clone(),
-        description,
-        flag,
-        entries: vec![(name, number)],
-        team: "research-team".to_owned(),
-    });
+    let values = (field_text(), field_text(), MODEL_IDS, any::<bool>()).prop_map(
+        |(name, description, number, flag)| SampleValues {
+            name: name.clone(),
+            description,
+            flag,
+            entries: vec![(name, number)],
+            team: "research-team".to_owned(),
+        },
+    );
     let accepted = Cell::new(0);
     check((operations(), values), |app, (operation, values)| {
         let sample = Sample::of(operation, &values);
         let response = app.post(&sample.path, &sample.body)?;
 
         let expected = &sample.records[0];
-        let records = app.dynamodb.records(expected.table);
-        let mut stored = records.iter();
-        let stored = stored.find(|record| record["request_id"] != fixtures::REQUEST_ID);
-        let Some(stored) = stored else {
-            // For example, the name has no letter.
+        let mut records = app.dynamodb.records(expected.table);
+        records.retain(|record| record["request_id"] != fixtures::REQUEST_ID);
+        let [stored] = &records[..] else {
+            // For example, no id can be derived from the name, because the name has no letter.
             prop_assert_eq!(response.status, 422, "{:?}", response);
             return Ok(());
         };
         prop_assert_eq!(response.status, 204, "{:?}", response);
-        prop_assert!(expected.is_content_of(stored), "{expected:?}: {stored}");
+        prop_assert!(expected.matches_content(stored), "{expected:?}: {stored}");
         prop_assert_eq!(schemas::errors(expected.table, stored), [""; 0]);
         let partition = expected.table.primary_key[0];
         prop_assert_eq!(&stored[partition], &expected.key[partition]);
         // The id of a created record is derived from its name.
-        if sample.write != Write::Create {
-            prop_assert!(expected.is_key_of(stored), "{expected:?}: {stored}");
+        if sample.write != WriteKind::Create {
+            prop_assert!(expected.matches_key(stored), "{expected:?}: {stored}");
         }
         app.dynamodb.delete(expected.table, stored);
         accepted.set(accepted.get() + 1);

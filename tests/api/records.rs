@@ -1,5 +1,5 @@
-//! `records/schemas/` describes the records. Every test validates those that it stores; here are the
-//! tests of the schemas themselves. `ctl/tests/cli/schemas.rs` checks that no attribute is missing.
+//! Tests of the schemas in `records/schemas/`. Every other test checks its records against the
+//! schemas. `ctl/tests/cli/schemas.rs` checks that no attribute is missing.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,21 @@ use test_support::{TestApp, operation_event};
 use workspace_management::{operations::Operation, store::Table};
 use workspace_records::schemas;
 
-use crate::operations::{Sample, Values};
+use crate::operations::Sample;
 
-/// The tables, each with its schema and a record that has every attribute.
-fn examples() -> impl Iterator<Item = (Table, &'static Value, Value)> {
-    schemas::tables().map(|table| {
-        let schema = schemas::schema(table);
-        let attributes = schema["properties"].as_object().unwrap().iter();
-        let example = |attribute: &Value| attribute["examples"][0].clone();
-        let record = attributes.map(|(name, attribute)| (name.clone(), example(attribute)));
-        (table, schema, record.collect())
-    })
+/// A record that has every attribute of the schema, with the examples in the schema as values.
+fn full_record(table: Table) -> Value {
+    let mut record = json!({});
+    for (name, attribute) in schemas::schema(table)["properties"].as_object().unwrap() {
+        record[name] = attribute["examples"][0].clone();
+    }
+    record
 }
 
 #[test]
-fn a_record_of_the_examples_is_valid_and_one_with_another_attribute_is_not() {
-    for (table, _, mut record) in examples() {
+fn a_full_record_is_valid_and_an_unknown_attribute_makes_it_invalid() {
+    for table in schemas::tables() {
+        let mut record = full_record(table);
         assert_eq!(schemas::errors(table, &record), [""; 0]);
         record["colour"] = json!("red");
         let errors = schemas::errors(table, &record);
@@ -33,40 +32,45 @@ fn a_record_of_the_examples_is_valid_and_one_with_another_attribute_is_not() {
 }
 
 #[test]
-fn a_record_without_a_required_attribute_or_with_another_type_is_invalid() {
-    for (table, schema, record) in examples() {
-        let required = schema["required"].as_array().unwrap();
-        for name in required {
+fn a_record_without_a_required_attribute_or_with_a_wrong_value_is_invalid() {
+    for table in schemas::tables() {
+        let noun = table.noun;
+        let schema = schemas::schema(table);
+        let record = full_record(table);
+        let mut required = BTreeSet::new();
+        for name in schema["required"].as_array().unwrap() {
+            let name = name.as_str().unwrap();
+            required.insert(name);
             let mut changed = record.clone();
-            let attributes = changed.as_object_mut().unwrap();
-            attributes.remove(name.as_str().unwrap()).unwrap();
-            let case = format!("{}: {name}", table.noun);
-            assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
+            changed.as_object_mut().unwrap().remove(name).unwrap();
+            let is_invalid = !schemas::errors(table, &changed).is_empty();
+            assert!(is_invalid, "{noun} without {name}");
         }
-        let required: BTreeSet<_> = required.iter().map(|name| name.as_str().unwrap()).collect();
-        let attributes = schema["properties"].as_object().unwrap().iter();
-        let keys = attributes.filter(|(_, attribute)| attribute["x-role"] == "key");
-        let keys = keys.map(|(name, _)| name.as_str());
-        let expected: BTreeSet<_> = keys.chain(["created_at"]).collect();
-        assert_eq!(required, expected, "{}", table.noun);
-        for (name, value) in record.as_object().unwrap() {
-            for other in [
+        let mut expected = BTreeSet::from(["created_at"]);
+        for (name, attribute) in schema["properties"].as_object().unwrap() {
+            if attribute["x-role"] == "key" {
+                expected.insert(name);
+            }
+        }
+        assert_eq!(required, expected, "{noun}");
+        for name in record.as_object().unwrap().keys() {
+            for wrong in [
                 json!("x".repeat(3000)),
                 json!(i64::MIN),
                 json!(null),
                 json!(["x"]),
             ] {
                 let mut changed = record.clone();
-                changed[name] = other.clone();
-                let case = format!("{}: {name} = {other} instead of {value}", table.noun);
-                assert!(!schemas::errors(table, &changed).is_empty(), "{case}");
+                changed[name] = wrong.clone();
+                let is_invalid = !schemas::errors(table, &changed).is_empty();
+                assert!(is_invalid, "{noun}: {name} = {wrong}");
             }
         }
     }
 }
 
-/// The parameters in the path of an operation's event, and the fields of its body. Of an array,
-/// those of the first entry.
+/// The path parameters and the fields of the body in an operation's event. If the body has an
+/// array, the fields are those of the first entry.
 fn sent_fields(event: &Value) -> Vec<(String, Value)> {
     let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -80,28 +84,32 @@ fn sent_fields(event: &Value) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The attribute and its role in the row of a field in `docs/records.md`.
+/// The attribute in which a field is stored, and the role of the attribute, according to the row of
+/// the field in `docs/records.md`. A path parameter is in braces.
 fn field_row(field: &str, kind: &str) -> Option<(&'static str, &'static str)> {
-    let (field, kind) = (format!("`{field}`"), format!("`{kind}`"));
-    let documentation = include_str!("../../docs/records.md");
-    documentation.lines().find_map(|line| {
+    let field = format!("`{field}`");
+    let kind = format!("`{kind}`");
+    for line in include_str!("../../docs/records.md").lines() {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        let [_, name, kinds, attribute, role, _] = cells[..] else {
-            return None;
-        };
-        (name == field && kinds.contains(&kind)).then_some((attribute, role))
-    })
+        if let [_, name, kinds, attribute, role, _] = cells[..]
+            && name == field
+            && kinds.contains(&kind)
+        {
+            return Some((attribute, role));
+        }
+    }
+    None
 }
 
 #[tokio::test]
-async fn the_documentation_says_where_each_field_of_a_request_is_stored() {
+async fn the_documentation_says_in_which_attribute_each_field_is_stored() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
 
     for operation in Operation::ALL {
         let event = operation_event(*operation);
         app.send(event.clone()).await.assert_success();
-        let table = Sample::of(*operation, &Values::example()).records[0].table;
+        let table = Sample::example(*operation).records[0].table;
         let schema = schemas::schema(table);
         let kind = schema["$id"].as_str().unwrap().rsplit(':').next().unwrap();
         let mut stored = app.records(table).await;

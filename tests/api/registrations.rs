@@ -1,4 +1,4 @@
-//! Keys of an organization that was erased and registered again under the same id.
+//! API keys of an organization that was erased and then registered again with the same id.
 
 use std::{
     sync::{
@@ -9,38 +9,31 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use test_support::fixtures;
+use test_support::{
+    TestApp, TestClient, event_with_headers,
+    faults::{Fault, Phase},
+    fixtures, send,
+};
 use tokio::sync::Notify;
 use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
 use workspace_management::{operations::Operation, store::Table};
 
-use test_support::{
-    TestApp, event_with_headers,
-    faults::{Fault, Phase},
-    send,
-};
+use crate::lifecycle::{DATA_STORES, VOICE, body};
 
-const DATA_STORE: &str = "/api/v1/org/acme/dataStores/create";
-const VOICE: &str = "/api/v1/bot/playground/support/voice";
-const MEMBERS: &str = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
-
-/// Replaces the record of the organization by that of another registration.
+/// Replaces the record of the organization with the record of a different registration.
 async fn register(app: &TestApp, request_id: Value) {
     let mut record = fixtures::organization("acme");
     record["request_id"] = request_id;
-    app.insert_foreign(Table::ORGANIZATIONS, record).await;
+    app.insert_unchecked(Table::ORGANIZATIONS, record).await;
 }
 
-/// Issues a key for the second registration.
-async fn issue_second(app: &TestApp) -> String {
+/// A client with a new key of the second registration.
+async fn second_client(app: &TestApp) -> TestClient<'_> {
     let second = Some("second".to_owned());
-    app.issue_key("acme", |key| key.org_request_id = second)
-        .await
-}
-
-/// The body of a data store and of a voice.
-fn body() -> Value {
-    json!({ "dataStoreName": "Maps", "type": "male", "enabled": true })
+    let key = app
+        .issue_key("acme", |key| key.org_registration = second)
+        .await;
+    app.client(&key)
 }
 
 /// The event of an operation with the demo key.
@@ -64,16 +57,16 @@ async fn no_operation_accepts_a_key_of_an_earlier_registration() {
             register(&app, json!("second")).await;
             let before = app.all_records().await;
 
-            // The second time shows that nothing was cached that helps.
+            // The second request shows that the first request did not cache the key.
             for _ in 0..2 {
                 let response = app.send(event(*operation)).await;
                 response.assert_problem(401, "unauthenticated");
             }
 
             assert_eq!(app.all_records().await, before);
-            let new = app.with_key(&issue_second(&app).await);
-            for path in [VOICE, DATA_STORE] {
-                new.post(path, body()).await.assert_success();
+            let second = second_client(&app).await;
+            for path in [VOICE, DATA_STORES] {
+                second.post(path, body()).await.assert_success();
             }
         }
     }
@@ -81,23 +74,24 @@ async fn no_operation_accepts_a_key_of_an_earlier_registration() {
 
 /// While the function waits for the organization, the organization is erased and registered again.
 #[tokio::test]
-async fn a_key_that_was_read_before_another_registration_is_not_accepted() {
+async fn a_key_that_was_read_before_a_second_registration_is_not_accepted() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
-    let (delayed, reads) = (Arc::new(Notify::new()), AtomicUsize::new(0));
-    let is_delayed = delayed.clone();
+    let second_read = Arc::new(Notify::new());
+    let notifier = second_read.clone();
+    let reads = AtomicUsize::new(0);
     let service = app.faulty_service(move |request| {
-        let is_second = is_read(request) && reads.fetch_add(1, Ordering::Relaxed) == 1;
-        is_second.then(|| {
-            is_delayed.notify_one();
-            (Fault::Late, Phase::BeforeExecution)
-        })
+        if is_read(request) && reads.fetch_add(1, Ordering::Relaxed) == 1 {
+            notifier.notify_one();
+            return Some((Fault::Late, Phase::BeforeExecution));
+        }
+        None
     });
     let event = event(Operation::SetBotVoice);
     let request = send(&service, &event, Duration::from_secs(10));
 
     let (response, ()) = tokio::join!(request, async {
-        delayed.notified().await;
+        second_read.notified().await;
         register(&app, json!("second")).await;
     });
 
@@ -105,7 +99,7 @@ async fn a_key_that_was_read_before_another_registration_is_not_accepted() {
     assert!(app.records(Table::BOT_VOICES).await.is_empty());
 }
 
-/// Keys and teams that are cached belong to the registration of the key.
+/// The service caches keys and teams for the registration to which the key belongs.
 #[tokio::test]
 async fn a_key_of_the_current_registration_is_accepted_at_once_and_finds_no_earlier_team() {
     let app = TestApp::new().await;
@@ -116,14 +110,15 @@ async fn a_key_of_the_current_registration_is_accepted_at_once_and_finds_no_earl
         .assert_success();
     register(&app, json!("second")).await;
     let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
-    app.delete(Table::TEAMS, team).await;
+    app.remove(Table::TEAMS, team).await;
 
-    let second = app.with_key(&issue_second(&app).await);
-    for path in [VOICE, DATA_STORE] {
+    let second = second_client(&app).await;
+    for path in [VOICE, DATA_STORES] {
         second.post(path, body()).await.assert_success();
     }
     let users = json!({ "usersAddingToTeam": [{ "userid": "ada" }] });
-    let response = second.post(MEMBERS, users).await;
+    let members = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
+    let response = second.post(members, users).await;
     response.assert_problem(404, "no_such_team");
 }
 
@@ -141,22 +136,24 @@ async fn a_key_and_its_organization_must_have_the_same_request_id() {
     ] {
         let app = TestApp::new().await;
         register(&app, organization.clone()).await;
-        let key = app.issue_key("acme", |key| key.org_request_id = None).await;
+        let key = app
+            .issue_key("acme", |key| key.org_registration = None)
+            .await;
         if let Some(id) = &in_key {
             let mut record = app.only_record(Table::KEYS).await;
             record["org_request_id"] = id.clone();
             app.insert(Table::KEYS, record).await;
         }
-        for path in [VOICE, DATA_STORE] {
-            let response = app.with_key(&key).post(path, body()).await;
+        for path in [VOICE, DATA_STORES] {
+            let response = app.client(&key).post(path, body()).await;
             assert_eq!(response.status, status, "{organization} {in_key:?} {path}");
         }
     }
 }
 
-/// Only other programs write null attributes.
+/// The service and the operator's tool write no null attributes, but a different program could.
 #[tokio::test]
-async fn a_null_attribute_of_a_key_or_an_organization_counts_as_set() {
+async fn a_null_attribute_of_an_api_key_or_an_organization_counts_as_set() {
     for (attribute, status, code) in [
         ("revoked_at", 401, "unauthenticated"),
         ("expires_at", 401, "unauthenticated"),
@@ -167,7 +164,7 @@ async fn a_null_attribute_of_a_key_or_an_organization_counts_as_set() {
         let mut record = app.only_record(Table::KEYS).await;
         record[attribute] = json!(null);
         app.insert(Table::KEYS, record).await;
-        let response = app.with_key(&key).post(DATA_STORE, body()).await;
+        let response = app.client(&key).post(DATA_STORES, body()).await;
         response.assert_problem(status, code);
     }
 
@@ -175,9 +172,9 @@ async fn a_null_attribute_of_a_key_or_an_organization_counts_as_set() {
     let key = app.issue_key("acme", |_| {}).await;
     let mut record = fixtures::organization("acme");
     record["disabled_at"] = json!(null);
-    app.insert_foreign(Table::ORGANIZATIONS, record).await;
-    for path in [VOICE, DATA_STORE] {
-        let response = app.with_key(&key).post(path, body()).await;
+    app.insert_unchecked(Table::ORGANIZATIONS, record).await;
+    for path in [VOICE, DATA_STORES] {
+        let response = app.client(&key).post(path, body()).await;
         response.assert_problem(403, "organization_disabled");
     }
 }

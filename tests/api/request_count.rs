@@ -11,7 +11,7 @@ use test_support::{TestApp, event_with_headers, keys_with_same_id};
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
 
 #[tokio::test]
-async fn a_warm_request_with_a_key_only_writes_and_an_anonymous_one_reads_its_organization() {
+async fn a_second_request_with_a_key_only_writes_and_an_anonymous_request_reads_the_organization() {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
 
@@ -22,12 +22,13 @@ async fn a_warm_request_with_a_key_only_writes_and_an_anonymous_one_reads_its_or
                 continue;
             }
             let event = event_with_headers(*operation, header);
-            // The entries in the caches are too old.
+            // The cached values are too old.
             app.advance_clock(Duration::from_secs(60));
             for request in 0..3 {
                 app.send(event.clone()).await.assert_success();
                 let mut actions = app.dynamodb_requests.take_actions();
-                // A transaction costs twice as much, so it is sent only for several records.
+                // A transaction costs twice as much, so only operations that can write several
+                // records send one.
                 let write = match operation {
                     Operation::AddModels | Operation::AddTeamUsers => "TransactWriteItems",
                     Operation::SetBotVoice => "UpdateItem",
@@ -36,9 +37,10 @@ async fn a_warm_request_with_a_key_only_writes_and_an_anonymous_one_reads_its_or
                 assert_eq!(actions.pop().as_deref(), Some(write), "{operation:?}");
                 let reads = match (request, operation) {
                     (_, _) if is_anonymous => 1,
-                    // The API key, then its organization, which is not in the path of a voice. Or the
-                    // API key with the organization, then the team.
-                    (0, Operation::SetBotVoice | Operation::AddTeamUsers) => 2,
+                    // The API key, then its organization, because the path does not name it.
+                    (0, Operation::SetBotVoice) => 2,
+                    // The API key with the organization, then the team.
+                    (0, Operation::AddTeamUsers) => 2,
                     // The API key with the organization.
                     (0, _) => 1,
                     _ => 0,
@@ -52,9 +54,10 @@ async fn a_warm_request_with_a_key_only_writes_and_an_anonymous_one_reads_its_or
 #[tokio::test]
 async fn a_malformed_key_and_a_wrong_secret_of_a_cached_key_cause_no_read() {
     let app = TestApp::new().await;
-    let [key, key_with_other_secret] = keys_with_same_id();
+    let [key, wrong_secret] = keys_with_same_id();
     app.insert_key(&key, "acme", |_| {}).await;
-    let (malformed, client) = (&key[..key.len() - 1], app.with_key(&key));
+    let malformed = &key[..key.len() - 1];
+    let client = app.client(&key);
     let body = json!({ "dataStoreName": "Papers" });
     client
         .post(DATA_STORES, body.clone())
@@ -62,8 +65,8 @@ async fn a_malformed_key_and_a_wrong_secret_of_a_cached_key_cause_no_read() {
         .assert_success();
     app.dynamodb_requests.take();
 
-    for rejected in [malformed, &key_with_other_secret] {
-        let response = app.with_key(rejected).post(DATA_STORES, body.clone()).await;
+    for rejected in [malformed, &wrong_secret] {
+        let response = app.client(rejected).post(DATA_STORES, body.clone()).await;
         response.assert_problem(401, "unauthenticated");
     }
 

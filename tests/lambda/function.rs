@@ -3,6 +3,7 @@
 use std::{env, process::Stdio};
 
 use serde_json::{Value, json};
+use test_support::{TestApp, TestClient, TestResponse, aws_variables, event, secrets};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     process::{Child, Command},
@@ -11,27 +12,25 @@ use tokio::{
 use workspace_local::runtime_api::{RuntimeApi, environment};
 use workspace_management::store::Table;
 
-use test_support::{TestApp, TestClient, TestResponse, aws_variables, event, secrets};
-
 /// The path of `create_data_store`.
 pub const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
 /// The folder in which the function runs.
 pub const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
 
-/// The event of a client that creates the data store `Papers`.
+/// The event of a request that creates the data store `Papers`.
 pub fn create_papers(client: &TestClient<'_>) -> Value {
     create_data_store("Papers", client)
 }
 
-/// The event of a client that creates a data store.
+/// The event of a request that creates a data store.
 pub fn create_data_store(name: &str, client: &TestClient<'_>) -> Value {
     let body = json!({ "dataStoreName": name }).to_string();
     event("POST", PATH, &client.headers, Some(&body))
 }
 
-/// A command that runs the function on the tables of `app`. `variables` override its environment
-/// variables.
+/// A command that runs the function with the tables of `app`. `variables` overrides environment
+/// variables of the function.
 pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> Command {
     let binary = env::var("WORKSPACE_MANAGEMENT_BINARY")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_workspace-management").to_owned());
@@ -46,16 +45,14 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
         .envs(aws_variables())
         .env("AWS_ENDPOINT_URL_DYNAMODB", &app.endpoint)
         .env("ANONYMOUS_OPERATIONS", "allowed")
-        .envs(
-            Table::ALL
-                .iter()
-                .map(|table| (table.variable, app.tables.name(*table))),
-        )
-        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
+    for table in Table::ALL {
+        command.env(table.variable, app.tables.name(*table));
+    }
+    command.envs(variables.iter().copied());
     command
 }
 
@@ -63,10 +60,10 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
 pub struct Function {
     pub process: Child,
     pub runtime_api: RuntimeApi,
-    // Separate tasks read both streams. Otherwise a full pipe would block the function.
+    // Separate tasks read the streams. Otherwise, a full pipe would block the function.
     stdout: JoinHandle<String>,
     stderr: JoinHandle<String>,
-    /// The parts of the sent events that the log must not contain.
+    /// The parts of the events that the log must not contain.
     secrets: Vec<String>,
 }
 
@@ -85,13 +82,11 @@ impl Function {
         }
     }
 
-    /// Sends an event and waits for its response.
-    pub async fn invoke(&mut self, event: impl ToString) -> TestResponse {
-        let event = event.to_string();
-        let json = serde_json::from_str(&event).unwrap_or_default();
-        self.secrets.extend(secrets(&json));
-        self.runtime_api.send("invocation", event);
-        let result = self.runtime_api.result().await.unwrap();
+    /// Sends an event and waits for the response.
+    pub async fn invoke(&mut self, event: &Value) -> TestResponse {
+        self.secrets.extend(secrets(event));
+        self.runtime_api.send("invocation", event.to_string());
+        let result = self.runtime_api.next_result().await.unwrap();
         assert!(!result.is_error, "{result:?}");
         assert_eq!(result.request_id, "invocation");
         TestResponse::read(serde_json::from_slice(&result.body).unwrap())

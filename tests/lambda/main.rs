@@ -1,8 +1,9 @@
-//! Tests of the compiled function behind an emulated Lambda Runtime API. They check its responses,
-//! its log and the stored records.
+//! Tests of the compiled function behind an emulated Lambda Runtime API. They check the function's
+//! responses, its log and the stored records.
 //!
-//! By default they run the binary of this build. `WORKSPACE_MANAGEMENT_BINARY` selects another one.
-//! `WORKSPACE_MANAGEMENT_RUNNER` is a command that runs it, such as an emulator of its architecture.
+//! By default, the tests run the binary of this build. `WORKSPACE_MANAGEMENT_BINARY` selects a
+//! different binary. `WORKSPACE_MANAGEMENT_RUNNER` is a command that runs the binary, such as an
+//! emulator of a different architecture.
 
 #![allow(
     clippy::unwrap_used,

@@ -8,7 +8,7 @@ use workspace_management::store::Table;
 
 use crate::function::{Function, create_data_store, create_papers};
 
-/// Starts the function, and a proxy between it and DynamoDB.
+/// Starts a proxy in front of DynamoDB, and a function that uses the proxy.
 async fn start_behind_proxy(app: &TestApp) -> (Function, ChaosProxy) {
     let proxy = ChaosProxy::start(&app.endpoint).await;
     let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*proxy.endpoint)];
@@ -18,9 +18,9 @@ async fn start_behind_proxy(app: &TestApp) -> (Function, ChaosProxy) {
 #[tokio::test]
 async fn a_thawed_function_replaces_its_dead_connections() {
     let app = TestApp::new().await;
-    let anonymous = app.anonymous();
+    let anonymous = app.anonymous_client();
     let (mut function, proxy) = start_behind_proxy(&app).await;
-    let response = function.invoke(create_papers(&anonymous)).await;
+    let response = function.invoke(&create_papers(&anonymous)).await;
     response.assert_success();
     let id = function.process.id().unwrap().to_string();
     let send_signal = async |signal: &str| {
@@ -37,7 +37,7 @@ async fn a_thawed_function_replaces_its_dead_connections() {
         }
         send_signal("-CONT").await;
         let event = create_data_store(&format!("Papers {round}"), &anonymous);
-        function.invoke(event).await.assert_success();
+        function.invoke(&event).await.assert_success();
     }
 
     assert_eq!(app.records(Table::DATA_STORES).await.len(), 7);
@@ -47,7 +47,7 @@ async fn a_thawed_function_replaces_its_dead_connections() {
 async fn a_request_gets_a_503_while_dynamodb_stalls_and_the_next_one_succeeds() {
     let app = TestApp::new().await;
     let (mut function, proxy) = start_behind_proxy(&app).await;
-    let event = create_papers(&app.anonymous());
+    let event = create_papers(&app.anonymous_client());
     function.invoke(&event).await.assert_success();
     function.runtime_api.set_time_limit(Duration::from_secs(3));
     proxy.stall();

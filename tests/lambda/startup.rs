@@ -11,14 +11,14 @@ use crate::function::{Function, command, create_papers};
 #[tokio::test]
 async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variable() {
     let app = TestApp::new().await;
-    let rows = [
-        // An empty variable counts as unset.
+    let cases = [
+        // An empty variable counts as missing.
         (Table::TEAMS.variable, ""),
         ("KEY_CACHE_SECONDS", "a minute"),
         ("SSL_CERT_FILE", "/no/such/file"),
     ];
 
-    for (variable, value) in rows {
+    for (variable, value) in cases {
         let mut command = command(&app, "127.0.0.1:9", &[(variable, value)]);
         let output = timeout(Duration::from_secs(10), command.output())
             .await
@@ -27,12 +27,9 @@ async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variab
 
         assert!(!output.status.success(), "{variable}");
         let log = String::from_utf8(output.stdout).unwrap();
-        // The error about a missing file contains its path instead of the variable.
-        let name = if variable == "SSL_CERT_FILE" {
-            value
-        } else {
-            variable
-        };
+        // The error about a missing file names the file instead of the variable.
+        let is_file = variable == "SSL_CERT_FILE";
+        let name = if is_file { value } else { variable };
         assert!(log.contains(name), "{variable}: {log}");
         assert!(!log.contains("panicked"), "{variable}: {log}");
     }
@@ -47,21 +44,22 @@ async fn the_variables_that_the_template_sets_take_effect() {
     ];
     let mut function = Function::start(&app, &variables).await;
     let key = app.issue_key("acme", |_| {}).await;
-    let (acme, anonymous) = (app.with_key(&key), app.anonymous());
+    let acme = app.client(&key);
+    let anonymous = app.anonymous_client();
 
-    let response = function.invoke(create_papers(&anonymous)).await;
+    let response = function.invoke(&create_papers(&anonymous)).await;
     response.assert_problem(401, "unauthenticated");
-    let response = function.invoke(create_papers(&acme)).await;
+    let response = function.invoke(&create_papers(&acme)).await;
     response.assert_success();
     app.revoke_key(&key).await;
-    let response = function.invoke(create_papers(&acme)).await;
+    let response = function.invoke(&create_papers(&acme)).await;
     response.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test]
 async fn the_function_starts_even_if_dynamodb_is_unreachable() {
     let app = TestApp::new().await;
-    // The system accepts connections to a listener that no task reads from.
+    // The system accepts connections to this listener, but no task reads from them.
     let silent_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = silent_listener.local_addr().unwrap();
     let closed_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -74,7 +72,7 @@ async fn the_function_starts_even_if_dynamodb_is_unreachable() {
         let variables = [("AWS_ENDPOINT_URL_DYNAMODB", &*endpoint)];
         let mut function = Function::start(&app, &variables).await;
 
-        function.runtime_api.polled().await.unwrap();
+        function.runtime_api.next_poll().await.unwrap();
 
         let elapsed = started.elapsed();
         assert!(elapsed < Duration::from_secs(3), "{endpoint}: {elapsed:?}");

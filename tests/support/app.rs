@@ -1,4 +1,4 @@
-//! The service with a DynamoDB of its own, and the events that it handles.
+//! The service with its own DynamoDB, and the events that the tests send to the service.
 
 use std::{
     collections::BTreeMap,
@@ -42,20 +42,21 @@ use crate::{
     recorder::RequestRecorder,
 };
 
-/// The service, and a DynamoDB with tables of its own.
+/// The service, and a DynamoDB with tables that only this app uses.
 pub struct TestApp {
     pub service: Service,
-    pub dynamodb: Client,
+    dynamodb_client: Client,
+    /// The URL of DynamoDB.
     pub endpoint: String,
     pub tables: TableNames,
-    /// What `service` sends to DynamoDB.
+    /// The requests that `service` sent to DynamoDB.
     pub dynamodb_requests: RequestRecorder,
-    /// How far the clock is ahead of the machine's.
-    ahead: Mutex<Duration>,
-    /// The DynamoDB, unless it is `TEST_DYNAMODB_ENDPOINT`.
+    /// How far the app's clock is ahead of the machine's.
+    clock_offset: Mutex<Duration>,
+    /// The embedded DynamoDB. `None` with `TEST_DYNAMODB_ENDPOINT`.
     embedded: Option<DynamoDb>,
-    /// The keys of records that need not validate.
-    foreign: Mutex<Vec<(Table, Vec<String>)>>,
+    /// The primary keys of records that need not match their schema.
+    unchecked: Mutex<Vec<(Table, Vec<String>)>>,
 }
 
 impl TestApp {
@@ -65,54 +66,60 @@ impl TestApp {
     }
 
     pub async fn with_anonymous_operations(anonymous_operations: AnonymousOperations) -> Self {
-        let (endpoint, embedded) = dynamodb().await;
+        let (endpoint, embedded) = start_dynamodb().await;
         let tables = unique_table_names();
-        let dynamodb = Client::from_conf(config(&endpoint).build());
-        create_missing(&dynamodb, &tables)
+        let dynamodb_client = Client::from_conf(sdk_config_for(&endpoint).build());
+        create_missing(&dynamodb_client, &tables)
             .await
             .expect("DynamoDB creates the tables");
         if endpoint.starts_with("https:") {
             // AWS creates tables in the background.
             for table in Table::ALL {
-                let exists = dynamodb.wait_until_table_exists();
-                let exists = exists.table_name(tables.name(*table));
-                exists.wait(Duration::from_secs(120)).await.unwrap();
+                dynamodb_client
+                    .wait_until_table_exists()
+                    .table_name(tables.name(*table))
+                    .wait(Duration::from_secs(120))
+                    .await
+                    .unwrap();
             }
         }
         let dynamodb_requests = RequestRecorder::default();
-        let config = config(&endpoint).interceptor(dynamodb_requests.clone());
+        let sdk_config = sdk_config_for(&endpoint).interceptor(dynamodb_requests.clone());
         let app = Self {
-            service: service(config, tables.clone(), anonymous_operations),
-            dynamodb,
+            service: service(sdk_config, tables.clone(), anonymous_operations),
+            dynamodb_client,
             endpoint,
             tables,
             dynamodb_requests,
-            ahead: Mutex::default(),
+            clock_offset: Mutex::default(),
             embedded,
-            foreign: Mutex::default(),
+            unchecked: Mutex::default(),
         };
         app.register(DEMO_ORGANIZATION).await;
         app
     }
 
-    /// Another service on the same tables, with empty caches, whose requests fail as planned.
+    /// A second service on the same tables, with empty caches. `plan` chooses the faults of its
+    /// requests to DynamoDB.
     pub fn faulty_service(&self, plan: impl Plan) -> Service {
-        let config = config(&self.endpoint)
+        let sdk_config = sdk_config_for(&self.endpoint)
             .http_client(http_client(FaultInjector::new(plan)))
             // By default, all clients of a process share one budget for retries.
             .retry_partition(RetryPartition::new(unique_key()));
-        service(config, self.tables.clone(), AnonymousOperations::Allowed)
+        let tables = self.tables.clone();
+        service(sdk_config, tables, AnonymousOperations::Allowed)
     }
 
     /// Moves the clock of the app forward.
-    pub fn advance_clock(&self, time: Duration) {
-        *self.ahead.lock().unwrap() += time;
+    pub fn advance_clock(&self, by: Duration) {
+        *self.clock_offset.lock().unwrap() += by;
     }
 
     fn now(&self) -> SystemTime {
-        SystemTime::now() + *self.ahead.lock().unwrap()
+        SystemTime::now() + *self.clock_offset.lock().unwrap()
     }
 
+    /// Stores the record of an enabled organization.
     pub async fn register(&self, organization: &str) {
         let record = fixtures::organization(organization);
         self.insert(Table::ORGANIZATIONS, record).await;
@@ -130,15 +137,16 @@ impl TestApp {
         self.insert(Table::TEAMS, team).await;
     }
 
-    /// Stores a record that another program has written. It need not validate.
-    pub async fn insert_foreign(&self, table: Table, record: Value) {
+    /// Stores a record that need not match its schema, as a different program could write it.
+    pub async fn insert_unchecked(&self, table: Table, record: Value) {
         let key = (table, primary_key(table, &record));
-        self.foreign.lock().unwrap().push(key);
+        self.unchecked.lock().unwrap().push(key);
         self.insert(table, record).await;
     }
 
+    /// Stores a record, or replaces the record with the same primary key.
     pub async fn insert(&self, table: Table, record: Value) {
-        self.dynamodb
+        self.dynamodb_client
             .put_item()
             .table_name(self.tables.name(table))
             .set_item(Some(serde_dynamo::to_item(record).unwrap()))
@@ -147,9 +155,9 @@ impl TestApp {
             .unwrap();
     }
 
-    /// Deletes the record with a key.
-    pub async fn delete(&self, table: Table, key: Value) {
-        self.dynamodb
+    /// Removes the record with this primary key.
+    pub async fn remove(&self, table: Table, key: Value) {
+        self.dynamodb_client
             .delete_item()
             .table_name(self.tables.name(table))
             .set_key(Some(serde_dynamo::to_item(key).unwrap()))
@@ -158,23 +166,23 @@ impl TestApp {
             .unwrap();
     }
 
-    /// A caller without a credential.
-    pub fn anonymous(&self) -> TestClient<'_> {
+    /// A client that sends no API key.
+    pub fn anonymous_client(&self) -> TestClient<'_> {
         TestClient::new(self)
     }
 
-    /// A caller with a new API key that may call every operation.
+    /// A client with a new API key that may call every operation.
     pub async fn client_with_new_key(&self, organization: &str) -> TestClient<'_> {
-        self.with_key(&self.issue_key(organization, |_| {}).await)
+        self.client(&self.issue_key(organization, |_| {}).await)
     }
 
-    /// A caller with an API key.
-    pub fn with_key(&self, key: &str) -> TestClient<'_> {
-        self.anonymous()
+    /// A client with this API key.
+    pub fn client(&self, key: &str) -> TestClient<'_> {
+        self.anonymous_client()
             .header("authorization", &format!("Bearer {key}"))
     }
 
-    /// Issues an API key. `change` changes its record before it is stored.
+    /// Issues an API key. `change` changes the record of the key before the record is stored.
     pub async fn issue_key(
         &self,
         organization: &str,
@@ -185,7 +193,7 @@ impl TestApp {
         key
     }
 
-    /// Stores the record of an API key. `change` changes it before.
+    /// Stores the record of an API key, as changed by `change`.
     pub async fn insert_key(
         &self,
         key: &str,
@@ -203,28 +211,30 @@ impl TestApp {
         self.insert_key(key, "acme", revoke).await;
     }
 
-    /// The records of a table, sorted by their key.
+    /// The records of a table, sorted by their primary keys.
     pub async fn records(&self, table: Table) -> Vec<Value> {
         let items = self
-            .dynamodb
+            .dynamodb_client
             .scan()
             .consistent_read(true)
             .table_name(self.tables.name(table))
             .into_paginator()
             .items()
-            .send();
-        let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
+            .send()
+            .collect::<Result<Vec<_>, _>>()
+            .await
+            .unwrap();
         let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
         records.sort_by_cached_key(|record| primary_key(table, record));
         self.assert_valid(table, &records);
         records
     }
 
-    /// Checks records against their schema.
+    /// Checks that records match their schema.
     fn assert_valid(&self, table: Table, records: &[Value]) {
-        let foreign = self.foreign.lock().unwrap();
+        let unchecked = self.unchecked.lock().unwrap();
         for record in records {
-            if !foreign.contains(&(table, primary_key(table, record))) {
+            if !unchecked.contains(&(table, primary_key(table, record))) {
                 assert_eq!(schemas::errors(table, record), [""; 0]);
             }
         }
@@ -237,7 +247,7 @@ impl TestApp {
         records.remove(0)
     }
 
-    /// The records of every table that operations write to, by the table's name.
+    /// The records of every table that operations write to, by the table's noun.
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
         for table in kinds() {
@@ -246,8 +256,9 @@ impl TestApp {
         all
     }
 
-    /// Sends the events of the operations that precede one, whose records it may need.
-    pub async fn prepare(&self, operation: Operation) {
+    /// Sends the event of every operation before this one in `Operation::ALL`, because this
+    /// operation may need their records.
+    pub async fn send_events_before(&self, operation: Operation) {
         for preceding in Operation::ALL {
             if *preceding == operation {
                 return;
@@ -259,7 +270,7 @@ impl TestApp {
     }
 
     pub async fn delete_table(&self, table: Table) {
-        self.dynamodb
+        self.dynamodb_client
             .delete_table()
             .table_name(self.tables.name(table))
             .send()
@@ -271,7 +282,7 @@ impl TestApp {
         TestResponse::read(self.send_raw(event).await)
     }
 
-    /// Sends an event and returns the response as Lambda gets it.
+    /// Sends an event and returns the response that Lambda gets.
     pub async fn send_raw(&self, event: Value) -> Value {
         handle_checking_log(&self.service, &event, self.now(), TIMEOUT).await
     }
@@ -279,7 +290,7 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        let Some(dynamodb) = &self.embedded else {
+        let Some(embedded) = &self.embedded else {
             return;
         };
         if std::thread::panicking() {
@@ -287,29 +298,30 @@ impl Drop for TestApp {
         }
         for table in schemas::tables() {
             // A test may have deleted the table.
-            let records = dynamodb.records_of_table(self.tables.name(table));
-            self.assert_valid(table, &records.unwrap_or_default());
+            if let Some(records) = embedded.records_by_table_name(self.tables.name(table)) {
+                self.assert_valid(table, &records);
+            }
         }
     }
 }
 
-/// A service that caches for the longest time.
+/// A service that caches records for the maximum time.
 pub fn service(
-    config: Builder,
+    sdk_config: Builder,
     tables: TableNames,
     anonymous_operations: AnonymousOperations,
 ) -> Service {
-    let store = Store::new(config, tables, MAX_CACHE_TIME);
+    let store = Store::new(sdk_config, tables, MAX_CACHE_TIME);
     Service::new(store, anonymous_operations)
 }
 
-/// Sends an event to a service that has a limited time for it.
+/// Sends an event to a service, with a time limit.
 pub async fn send(service: &Service, event: &Value, time_limit: Duration) -> TestResponse {
     let now = SystemTime::now();
     TestResponse::read(handle_checking_log(service, event, now, time_limit).await)
 }
 
-/// What the Lambda runtime passes to the function.
+/// Wraps an event as the Lambda runtime does. The deadline is `now + time_limit`.
 pub fn invocation(
     event: &Value,
     now: SystemTime,
@@ -322,7 +334,7 @@ pub fn invocation(
     LambdaEvent::new(to_raw_value(event).unwrap(), context)
 }
 
-/// An event of an HTTP API, with a body of text, whatever its content type.
+/// An HTTP API event whose body is not encoded, even if the content type is not a text type.
 pub fn event(
     method: &str,
     path: &str,
@@ -336,70 +348,65 @@ pub fn event(
 
 /// The event of an operation in `events/`.
 pub fn operation_event(operation: Operation) -> Value {
-    parse(&events::get(operation).unwrap())
+    serde_json::from_str(&events::get(operation).unwrap()).unwrap()
 }
 
-/// The event of an operation with other headers.
+/// The event of an operation in `events/`, with these headers instead of its own.
 pub fn event_with_headers(operation: Operation, headers: Value) -> Value {
     let mut event = operation_event(operation);
     event["headers"] = headers;
     event
 }
 
-pub fn parse(json: &str) -> Value {
-    serde_json::from_str(json).unwrap()
-}
-
-/// The URL of `TEST_DYNAMODB_ENDPOINT`, or of an embedded DynamoDB for the calling test.
-async fn dynamodb() -> (String, Option<DynamoDb>) {
+/// The URL of a new embedded DynamoDB, or `TEST_DYNAMODB_ENDPOINT` if it is set.
+async fn start_dynamodb() -> (String, Option<DynamoDb>) {
     if let Ok(endpoint) = env::var("TEST_DYNAMODB_ENDPOINT") {
         return (endpoint, None);
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let dynamodb = DynamoDb::in_memory().unwrap();
-    let server = dynamodb.clone();
+    let embedded = DynamoDb::in_memory().unwrap();
+    let server = embedded.clone();
     tokio::spawn(server.serve(listener, Access::default()));
-    (format!("http://{address}"), Some(dynamodb))
+    (format!("http://{address}"), Some(embedded))
 }
 
-/// The region and the credentials for the DynamoDB, as environment variables.
+/// The environment variables with the region and the credentials for DynamoDB.
 pub fn aws_variables() -> BTreeMap<&'static str, String> {
-    let names = [
-        "AWS_REGION",
-        "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN",
-    ];
-    let local = ["us-east-1", "local", "local"];
-    if env::var("TEST_DYNAMODB_ENDPOINT").is_ok() && env::var(names[1]).is_ok() {
-        let present = |name| Some((name, env::var(name).ok()?));
-        names.into_iter().filter_map(present).collect()
-    } else {
-        names.into_iter().zip(local.map(str::to_owned)).collect()
+    let mut variables = BTreeMap::from([
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "local".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
+    ]);
+    if env::var("TEST_DYNAMODB_ENDPOINT").is_ok() && env::var("AWS_ACCESS_KEY_ID").is_ok() {
+        for (name, value) in &mut variables {
+            *value = env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+        }
+        if let Ok(token) = env::var("AWS_SESSION_TOKEN") {
+            variables.insert("AWS_SESSION_TOKEN", token);
+        }
     }
+    variables
 }
 
-/// The SDK configuration for the DynamoDB.
-pub fn config(endpoint: &str) -> Builder {
+/// The SDK configuration for the DynamoDB at this URL.
+fn sdk_config_for(endpoint: &str) -> Builder {
     let mut variables = aws_variables();
-    let mut take = |name| variables.remove(name);
-    let region = take("AWS_REGION").expect("AWS_REGION is set");
-    let id = take("AWS_ACCESS_KEY_ID").expect("AWS_ACCESS_KEY_ID is set");
-    let secret = take("AWS_SECRET_ACCESS_KEY").expect("AWS_SECRET_ACCESS_KEY is set");
-    let token = take("AWS_SESSION_TOKEN");
+    let token = variables.remove("AWS_SESSION_TOKEN");
+    let id = &variables["AWS_ACCESS_KEY_ID"];
+    let secret = &variables["AWS_SECRET_ACCESS_KEY"];
     sdk_config(endpoint)
-        .region(Region::new(region))
+        .region(Region::new(variables["AWS_REGION"].clone()))
         .credentials_provider(Credentials::new(id, secret, token, None, "test"))
 }
 
-/// Table names that no other test uses, so that tests can share a DynamoDB.
+/// Table names that no other app uses, so that tests can share a DynamoDB.
 pub fn unique_table_names() -> TableNames {
     let prefix = u64::from_be_bytes(unique_bytes());
     TableNames::new(|table| Ok::<_, ()>(format!("test-{prefix:x}-{}", table.logical_id))).unwrap()
 }
 
-/// Eight bytes that are different for each call, also in other processes.
+/// Eight bytes that no other call returns, in any process.
 pub fn unique_bytes() -> [u8; 8] {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -411,24 +418,24 @@ pub fn unique_bytes() -> [u8; 8] {
 
 /// A well-formed API key that has no record.
 pub fn unique_key() -> String {
-    ApiKey::generate(unique_bytes(), [[7; 16]; 2])
+    ApiKey::encode(unique_bytes(), [[7; 16]; 2])
 }
 
 /// Two well-formed API keys with the same id and different secrets.
 pub fn keys_with_same_id() -> [String; 2] {
     let id = unique_bytes();
-    [7, 8].map(|byte| ApiKey::generate(id, [[byte; 16]; 2]))
+    [7, 8].map(|byte| ApiKey::encode(id, [[byte; 16]; 2]))
 }
 
 pub fn key_id(key: &str) -> String {
     ApiKey::parse(key).unwrap().id.to_owned()
 }
 
-/// The number of iterations of a test: few by default, or all with `STRESS=full`.
+/// The number of iterations of a test: `default`, or `full` with `STRESS=full`.
 pub fn iterations(default: u32, full: u32) -> u32 {
     match env::var("STRESS").as_deref() {
         Err(_) => default,
         Ok("full") => full,
-        Ok(other) => panic!("STRESS must be `full` or not set, not {other:?}"),
+        Ok(value) => panic!("STRESS must be `full` or not set, not {value:?}"),
     }
 }

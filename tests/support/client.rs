@@ -1,4 +1,4 @@
-//! Requests and responses, as a client sends and sees them.
+//! Requests as a client sends them, and responses as a client sees them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{TestApp, event};
 
-/// A caller of a [`TestApp`].
+/// A client of a [`TestApp`]. The headers are those of every request.
 #[derive(Clone)]
 pub struct TestClient<'a> {
     pub app: &'a TestApp,
@@ -21,7 +21,7 @@ impl<'a> TestClient<'a> {
         }
     }
 
-    /// Adds a header to every request.
+    /// A client that also sends this header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());
         self
@@ -59,24 +59,25 @@ impl TestResponse {
                 .map(|body| serde_json::from_str(body).expect("a JSON body")),
         };
         let request_id = response.headers.get("x-request-id");
-        assert!(request_id.is_some(), "{response:?}");
+        let request_id = request_id.unwrap_or_else(|| panic!("no request id: {response:?}"));
+        let resource = ["preference-applied", "x-resource-id", "x-resource-state"];
         match &response.body {
             None => {
                 assert_eq!(response.status, 204, "{response:?}");
-                let names = response.headers.keys().map(String::as_str);
-                let further = ["preference-applied", "x-resource-id", "x-resource-state"];
-                let is_known = |name| name == "x-request-id" || further.contains(&name);
-                assert!({ names }.all(is_known), "{response:?}");
+                for name in response.headers.keys() {
+                    let is_known = name == "x-request-id" || resource.contains(&name.as_str());
+                    assert!(is_known, "{response:?}");
+                }
             }
             Some(problem) => {
                 assert_eq!(response.headers["content-type"], "application/problem+json");
-                for name in ["x-resource-id", "x-resource-state", "preference-applied"] {
+                for name in resource {
                     assert!(!response.headers.contains_key(name), "{response:?}");
                 }
                 assert_eq!(problem["status"], response.status);
-                assert_eq!(problem["request_id"].as_str(), request_id.map(|id| &**id));
-                for member in ["type", "title", "detail", "code"] {
-                    assert!(problem[member].is_string(), "{member} of {problem}");
+                assert_eq!(problem["request_id"], *request_id);
+                for field in ["type", "title", "detail", "code"] {
+                    assert!(problem[field].is_string(), "{field} of {problem}");
                 }
             }
         }
@@ -95,7 +96,9 @@ impl TestResponse {
 
     /// The code of the problem. Empty if the response has no body.
     pub fn code(&self) -> &str {
-        let problem = self.body.as_ref();
-        problem.map_or("", |problem| problem["code"].as_str().unwrap())
+        match &self.body {
+            Some(problem) => problem["code"].as_str().unwrap(),
+            None => "",
+        }
     }
 }

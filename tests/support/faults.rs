@@ -1,5 +1,5 @@
-//! A layer between the SDK and DynamoDB that makes chosen requests fail as DynamoDB or the network
-//! would.
+//! A layer between the SDK and DynamoDB that injects faults of DynamoDB and the network into chosen
+//! requests.
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -23,14 +23,13 @@ use tokio::{
 };
 use workspace_local::dynamodb::action;
 
-/// How a request to DynamoDB fails.
+/// What goes wrong with a request to DynamoDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// DynamoDB responds with a status and an error code.
     Status(u16, &'static str),
-    /// DynamoDB cancels a transaction for a reason. For a single write, it responds with the status
-    /// and the error code instead.
-    Cancelled(&'static str, (u16, &'static str)),
+    /// DynamoDB cancels a transaction for this reason. A single write gets the same kind of error.
+    Cancelled(&'static str),
     /// The connection is refused.
     Refused,
     /// The connection is closed before the request is read.
@@ -41,13 +40,12 @@ pub enum Fault {
     Reset,
     /// The connection is closed in the middle of the response.
     HalfResponse,
-    /// No more data arrives after the middle of the response.
+    /// After half of the response, no more data arrives.
     StalledResponse,
-    /// The TLS handshake fails.
-    NoTls,
+    FailedTlsHandshake,
     /// No response arrives.
     NoResponse,
-    /// The response is late, but within the timeout of an attempt.
+    /// The response is 300 ms late, which is within the time limit of an attempt.
     Late,
     /// The response is not HTTP.
     NotHttp,
@@ -55,19 +53,16 @@ pub enum Fault {
     Unprocessed(usize),
 }
 
-/// The faults of the matrix: every one but the last, which only reads can have.
+/// The faults of the matrix: all except `Unprocessed`, which only reads can have.
 pub const FAULTS: &[Fault] = &[
     Fault::Status(500, "InternalServerError"),
     Fault::Status(503, "ServiceUnavailable"),
     Fault::Status(400, "ThrottlingException"),
     Fault::Status(400, "ProvisionedThroughputExceededException"),
     Fault::Status(400, "RequestLimitExceeded"),
-    Fault::Cancelled("TransactionConflict", (400, "TransactionConflictException")),
-    Fault::Cancelled("ThrottlingError", (400, "ThrottlingException")),
-    Fault::Cancelled(
-        "ProvisionedThroughputExceeded",
-        (400, "ProvisionedThroughputExceededException"),
-    ),
+    Fault::Cancelled("TransactionConflict"),
+    Fault::Cancelled("ThrottlingError"),
+    Fault::Cancelled("ProvisionedThroughputExceeded"),
     Fault::Status(400, "TransactionInProgressException"),
     Fault::Status(400, "AccessDeniedException"),
     Fault::Status(400, "ResourceNotFoundException"),
@@ -79,25 +74,25 @@ pub const FAULTS: &[Fault] = &[
     Fault::Reset,
     Fault::HalfResponse,
     Fault::StalledResponse,
-    Fault::NoTls,
+    Fault::FailedTlsHandshake,
     Fault::NoResponse,
     Fault::Late,
     Fault::NotHttp,
 ];
 
-/// Whether DynamoDB executes the request before it fails.
+/// Whether the fault occurs before or after DynamoDB executes the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     BeforeExecution,
     AfterExecution,
 }
 
-/// Chooses the requests that fail.
+/// Chooses the fault of a request. `None` means that the request has no fault.
 pub trait Plan: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static {}
 
 impl<F: Fn(&HttpRequest) -> Option<(Fault, Phase)> + Send + Sync + 'static> Plan for F {}
 
-/// An HTTP client for the SDK that makes requests fail according to a plan.
+/// An HTTP client for the SDK that injects the faults that a plan chooses.
 #[derive(Clone)]
 pub struct FaultInjector {
     network: SharedHttpConnector,
@@ -115,30 +110,23 @@ impl FaultInjector {
         }
     }
 
-    /// The result of a request that fails.
-    async fn inject(
+    /// Makes a request fail. Returns the error of DynamoDB or of the connection.
+    async fn fail(
         &self,
         fault: Fault,
         mut request: HttpRequest,
     ) -> Result<HttpResponse, ConnectorError> {
+        if let Some(response) = error_response(fault, &request) {
+            return Ok(response);
+        }
         let scheme = match fault {
-            Fault::Cancelled(reason, _) if action(&request) == "TransactWriteItems" => {
-                return Ok(http_response(
-                    400,
-                    cancellation(&request, reason).to_string(),
-                ));
-            }
-            Fault::Status(status, code) | Fault::Cancelled(_, (status, code)) => {
-                let body = json!({ "__type": qualified(code) }).to_string();
-                return Ok(http_response(status, body));
-            }
-            Fault::Late | Fault::Unprocessed(_) => unreachable!("not a failure"),
-            Fault::NoTls => "https",
+            Fault::FailedTlsHandshake => "https",
             _ => "http",
         };
         let (socket, address) = bound_socket();
         request.set_uri(format!("{scheme}://{address}/")).unwrap();
         if fault == Fault::Refused {
+            // `socket` keeps its port, but does not listen.
             return self.network.call(request).await;
         }
         let listener = socket.listen(1).unwrap();
@@ -146,10 +134,10 @@ impl FaultInjector {
         self.network.call(request).await
     }
 
-    /// The response to a `BatchGetItem` that leaves the table at an index unprocessed.
+    /// Executes a `BatchGetItem`, and leaves the table at an index unprocessed.
     async fn withhold(
         &self,
-        unprocessed: usize,
+        index: usize,
         request: HttpRequest,
     ) -> Result<HttpResponse, ConnectorError> {
         let requested = json_body(&request);
@@ -157,12 +145,13 @@ impl FaultInjector {
         let body = ByteStream::new(response.into_body()).collect().await;
         let mut body: Value = serde_json::from_slice(&body.unwrap().to_vec()).unwrap();
         let reads = requested["RequestItems"].as_object().unwrap();
-        let (table, read) = reads.iter().nth(unprocessed).unwrap();
+        let (table, read) = reads.iter().nth(index).unwrap();
         body["Responses"].as_object_mut().unwrap().remove(table);
         body["UnprocessedKeys"][table] = read.clone();
         Ok(http_response(200, body.to_string()))
     }
 
+    /// Delays the request or the response.
     async fn delay(
         &self,
         request: HttpRequest,
@@ -192,36 +181,18 @@ impl HttpConnector for FaultInjector {
             let Some((fault, phase)) = (injector.plan)(&request) else {
                 return injector.network.call(request).await;
             };
-            match fault {
-                Fault::Late => return injector.delay(request, phase).await,
-                Fault::Unprocessed(index) => return injector.withhold(index, request).await,
-                _ => {}
+            match (fault, phase) {
+                (Fault::Late, _) => injector.delay(request, phase).await,
+                (Fault::Unprocessed(index), _) => injector.withhold(index, request).await,
+                (_, Phase::BeforeExecution) => injector.fail(fault, request).await,
+                (_, Phase::AfterExecution) => {
+                    let copy = request.try_clone().expect("the body is in memory");
+                    injector.network.call(copy).await?;
+                    injector.fail(fault, request).await
+                }
             }
-            if phase == Phase::AfterExecution {
-                let copy = request.try_clone().expect("the body is in memory");
-                injector.network.call(copy).await?;
-            }
-            injector.inject(fault, request).await
         })
     }
-}
-
-/// The tables that a request names, sorted.
-pub fn tables(request: &HttpRequest) -> Vec<String> {
-    let body = json_body(request);
-    let table_name = |request: &Value| request["TableName"].as_str().map(str::to_owned);
-    let actions = body["TransactItems"].as_array().into_iter().flatten();
-    let actions = actions.flat_map(|action| action.as_object().unwrap().values());
-    let reads = body["RequestItems"].as_object().into_iter();
-    let reads = reads.flat_map(|reads| reads.keys().cloned());
-    let mut tables: Vec<_> = table_name(&body)
-        .into_iter()
-        .chain(actions.filter_map(table_name))
-        .chain(reads)
-        .collect();
-    tables.sort();
-    tables.dedup();
-    tables
 }
 
 pub(crate) fn json_body(request: &HttpRequest) -> Value {
@@ -232,9 +203,25 @@ pub(crate) fn json_body(request: &HttpRequest) -> Value {
 pub(crate) fn is_consistent(request: &HttpRequest) -> bool {
     let body = json_body(request);
     match body["RequestItems"].as_object() {
-        Some(tables) => tables.values().all(|keys| keys["ConsistentRead"] == true),
+        Some(reads) => reads.values().all(|read| read["ConsistentRead"] == true),
         None => body["ConsistentRead"] == true,
     }
+}
+
+/// The error response of DynamoDB, if the fault has one.
+fn error_response(fault: Fault, request: &HttpRequest) -> Option<HttpResponse> {
+    let (status, body) = match fault {
+        Fault::Status(status, code) => (status, json!({ "__type": qualified(code) })),
+        Fault::Cancelled(reason) if action(request) == "TransactWriteItems" => {
+            (400, cancellation(request, reason))
+        }
+        Fault::Cancelled(reason) => {
+            let code = format!("{}Exception", reason.trim_end_matches("Error"));
+            (400, json!({ "__type": qualified(&code) }))
+        }
+        _ => return None,
+    };
+    Some(http_response(status, body.to_string()))
 }
 
 /// An error code as DynamoDB sends it.
@@ -242,7 +229,7 @@ fn qualified(code: &str) -> String {
     format!("com.amazonaws.dynamodb.v20120810#{code}")
 }
 
-/// A cancellation that gives a reason for the last action.
+/// The error of a transaction that is cancelled because of its last action.
 fn cancellation(request: &HttpRequest, reason: &str) -> Value {
     let body = json_body(request);
     let actions = body["TransactItems"].as_array().unwrap().len();
@@ -259,7 +246,7 @@ pub fn http_response(status: u16, body: String) -> HttpResponse {
     HttpResponse::new(StatusCode::try_from(status).unwrap(), SdkBody::from(body))
 }
 
-/// A socket on a free port. It refuses connections while it does not listen.
+/// A socket on a free port. The system refuses connections until the socket listens.
 fn bound_socket() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -267,7 +254,7 @@ fn bound_socket() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Accepts a connection, which fails.
+/// Accepts one connection, which then fails as the fault says.
 async fn fail_connection(listener: TcpListener, fault: Fault) {
     let (mut stream, _) = listener.accept().await.unwrap();
     if fault == Fault::ClosedBeforeRequest {
@@ -275,19 +262,21 @@ async fn fail_connection(listener: TcpListener, fault: Fault) {
     }
     let mut buffer = [0; 64 * 1024];
     let _ = stream.read(&mut buffer).await;
-    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri";
+    let response: &[u8] = match fault {
+        // This response also makes a TLS handshake fail.
+        Fault::HalfResponse | Fault::StalledResponse | Fault::FailedTlsHandshake => {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"Attri"
+        }
+        Fault::NotHttp => b"SSH-2.0-OpenSSH_9.2\r\n",
+        _ => b"",
+    };
+    let _ = stream.write_all(response).await;
     match fault {
-        Fault::Closed => {}
         Fault::Reset => stream.set_zero_linger().unwrap(),
-        // A response that is not TLS makes the handshake fail.
-        Fault::HalfResponse | Fault::NoTls => drop(stream.write_all(half).await),
-        Fault::NotHttp => drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await),
-        _ => {
-            if fault == Fault::StalledResponse {
-                let _ = stream.write_all(half).await;
-            }
-            // Keeps the connection open until the client closes it.
+        // Keeps the connection open until the client closes it.
+        Fault::StalledResponse | Fault::NoResponse => {
             while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
         }
+        _ => {}
     }
 }

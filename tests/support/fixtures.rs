@@ -10,7 +10,7 @@ pub const CREATED_AT: &str = "2026-01-01T00:00:00.000Z";
 /// The `request_id` of the records.
 pub const REQUEST_ID: &str = "setup";
 
-/// The id of a mark: 16 hexadecimal digits.
+/// A `removing_id` or an `erasing_id`: 16 hexadecimal digits.
 pub const RANDOM_ID: &str = "00000000000000a1";
 
 /// An enabled organization.
@@ -26,8 +26,8 @@ pub fn disabled_organization(org: &str) -> Value {
     record
 }
 
-/// The record of an API key that does not expire and may call every operation. It belongs to an
-/// organization of this module.
+/// The record of an API key that does not expire and may call every operation. The key belongs to
+/// the registration of the organization whose `request_id` is [`REQUEST_ID`].
 ///
 /// # Panics
 /// If the key is malformed.
@@ -36,7 +36,7 @@ pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
     item::key_record(key, organization, REQUEST_ID, label, CREATED_AT)
 }
 
-/// A team of a project. The name should be the one from which the id is derived.
+/// A team in a project. The id `team` should be derived from `name`.
 pub fn team(org: &str, project: &str, team: &str, name: &str) -> Value {
     created(json!({
         "project": format!("{org}#{project}"),
@@ -70,7 +70,7 @@ pub fn model(org: &str, model_type: &str, id: &str) -> Value {
     }))
 }
 
-/// The record with the audit attributes of its creation.
+/// Adds the audit attributes of a new record.
 fn created(mut record: Value) -> Value {
     record["created_at"] = json!(CREATED_AT);
     record["created_by"] = json!("setup");

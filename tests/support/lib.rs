@@ -1,21 +1,20 @@
 //! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
 //!
-//! - [`TestApp`] is the service with a DynamoDB of its own, in which the organization `acme` is
+//! - [`TestApp`] is the service with its own DynamoDB, in which the organization `acme` is
 //!   registered. It issues API keys, reads records, and moves its clock instead of waiting. A test
-//!   fails if a record does not validate against its schema, when it is read or at the end.
-//! - [`TestClient`] sends requests to a `TestApp` as one caller, with one set of headers.
-//! - [`TestResponse`] is a response as a client sees it. Reading one checks what all responses have
-//!   in common.
-//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB, and rejects reads that
-//!   are only eventually consistent.
-//! - [`handle_checking_log`] makes a test fail if the log of one of its requests contains an API key, a body
-//!   or a name.
-//! - [`server::Server`] is the service of `cargo serve`.
+//!   fails if a record does not match its schema when the test reads the record or ends.
+//! - [`TestClient`] sends requests to a `TestApp`, always with the same headers.
+//! - [`TestResponse`] is a response as a client sees it. `TestResponse::read` checks what all
+//!   responses have in common.
+//! - [`RequestRecorder`] lists the requests that the service sends to DynamoDB. It rejects
+//!   eventually consistent reads.
+//! - [`handle_checking_log`] fails if the log of a request contains an API key, a body or a name.
+//! - [`server::Server`] is `cargo serve` in the process of the test.
 //! - [`fixtures`] are records for tests that do not create them with a request.
 //!
-//! Faults, from the smallest to the largest:
+//! Ways to inject faults, from the smallest to the largest:
 //!
-//! - [`faults::FaultInjector`] makes chosen requests to DynamoDB fail, as DynamoDB or the network would.
+//! - [`faults::FaultInjector`] injects faults of DynamoDB and the network into chosen requests.
 //! - [`proxy::ChaosProxy`] closes or stalls the connections of a process.
 //! - [`simulation`] runs many processes at once, in an order that a seed determines.
 //!
@@ -29,9 +28,9 @@
 //! assert_eq!(app.only_record(Table::DATA_STORES).await["data_store_name"], "a");
 //! ```
 //!
-//! `TEST_DYNAMODB_ENDPOINT` runs the tests on another DynamoDB than the embedded one, with the
-//! region and credentials of the environment. `STRESS=full` runs the long version of the tests that
-//! have one.
+//! With `TEST_DYNAMODB_ENDPOINT`, the tests use that DynamoDB instead of the embedded one, and the
+//! region and credentials from the environment variables. With `STRESS=full`, tests that have a
+//! long version run it.
 
 #![allow(
     clippy::unwrap_used,

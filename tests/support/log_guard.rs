@@ -1,4 +1,4 @@
-//! Checks that the log contains no secrets.
+//! Checks that the log contains no part of an event that must stay secret.
 
 use std::{
     cell::RefCell,
@@ -21,34 +21,25 @@ tokio::task_local! {
     static GUARD: RefCell<Guard>;
 }
 
-/// What the log of the current request must not contain, and the lines that contain it.
+/// What the log of the current request must not contain, and the lines of the log that contain it.
 struct Guard {
     secrets: Vec<String>,
     leaks: Vec<String>,
 }
 
-/// Handles an event at a time, and with a time limit. Returns the response as Lambda gets it. The
-/// log of the request, at its most detailed level, must not contain a secret of the event.
+/// Handles an event as if it were received at `now`, with a time limit. Returns the response that
+/// Lambda gets.
 ///
-/// # Panics
-/// If it does.
+/// # Panics If the log of the request, at its most detailed level, contains one of the [`secrets`]
+/// of the event.
 pub async fn handle_checking_log(
     service: &Service,
     event: &Value,
     now: SystemTime,
     time_limit: Duration,
 ) -> Value {
-    static LOG: Once = Once::new();
-    LOG.call_once(|| {
-        let levels = Targets::new()
-            .with_default(LevelFilter::WARN)
-            .with_target("workspace_management", LevelFilter::TRACE);
-        let lines = tracing_subscriber::fmt::layer()
-            .json()
-            .with_writer(|| LogWriter);
-        let log = tracing_subscriber::registry().with(lines.with_filter(levels));
-        tracing::subscriber::set_global_default(log).unwrap();
-    });
+    static SUBSCRIBER: Once = Once::new();
+    SUBSCRIBER.call_once(install_subscriber);
     let guard = Guard {
         secrets: secrets(event),
         leaks: vec![],
@@ -66,14 +57,26 @@ pub async fn handle_checking_log(
     GUARD.scope(RefCell::new(guard), request).await
 }
 
-/// The API key, the body, and the names and descriptions of an event. Texts of up to four
-/// characters are not included, because other parts of a line can contain them.
+/// Sends the log of the test process to [`LogWriter`].
+fn install_subscriber() {
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("workspace_management", LevelFilter::TRACE);
+    let lines = tracing_subscriber::fmt::layer()
+        .json()
+        .with_writer(|| LogWriter);
+    let log = tracing_subscriber::registry().with(lines.with_filter(levels));
+    tracing::subscriber::set_global_default(log).unwrap();
+}
+
+/// The prefix of API keys, and the body, the names and the descriptions in an event. Strings of up
+/// to four bytes are left out, because a log line can contain them by chance.
 pub fn secrets(event: &Value) -> Vec<String> {
-    let text = event["body"].as_str().unwrap_or_default();
-    let decoded = STANDARD.decode(text).unwrap_or_default();
-    let mut secrets = vec!["wsk_".to_owned(), text.to_owned()];
-    for text in [text.as_bytes(), &decoded] {
-        let body: Value = serde_json::from_slice(text).unwrap_or_default();
+    let body = event["body"].as_str().unwrap_or_default();
+    let decoded = STANDARD.decode(body).unwrap_or_default();
+    let mut secrets = vec!["wsk_".to_owned(), body.to_owned()];
+    for bytes in [body.as_bytes(), &decoded] {
+        let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
         for (name, value) in body.as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default();
             if name != "type" {
@@ -88,16 +91,16 @@ pub fn secrets(event: &Value) -> Vec<String> {
 struct LogWriter;
 
 impl io::Write for LogWriter {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
-        // Ignores lines that no request causes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let line = String::from_utf8_lossy(bytes);
+        // Ignores lines that are logged outside a request.
         let _ = GUARD.try_with(|guard| {
             let mut guard = guard.borrow_mut();
-            if guard.secrets.iter().any(|secret| text.contains(secret)) {
-                guard.leaks.push(text.into_owned());
+            if guard.secrets.iter().any(|secret| line.contains(secret)) {
+                guard.leaks.push(line.into_owned());
             }
         });
-        Ok(line.len())
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -105,7 +108,7 @@ impl io::Write for LogWriter {
     }
 }
 
-/// Without this test, a guard that finds nothing would go unnoticed.
+/// Without this test, nobody would notice a guard that finds nothing.
 #[tokio::test]
 #[should_panic(expected = "the log contains secrets")]
 async fn the_guard_finds_a_secret_in_the_log() {
@@ -113,5 +116,5 @@ async fn the_guard_finds_a_secret_in_the_log() {
     // The log contains the request id, which the body repeats here.
     let body = json!({ "dataStoreName": "gateway-request" });
     let path = "/api/v1/org/acme/dataStores/create";
-    app.anonymous().post(path, body).await;
+    app.anonymous_client().post(path, body).await;
 }

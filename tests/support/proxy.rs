@@ -1,4 +1,4 @@
-//! A proxy between the function and DynamoDB.
+//! A proxy between a process and DynamoDB.
 
 use std::sync::{
     Arc, Mutex,
@@ -11,13 +11,14 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// A TCP proxy in front of DynamoDB that closes or stalls its connections, as networks do while
-/// Lambda freezes a function.
+/// A TCP proxy in front of DynamoDB that closes or stalls connections, as networks do while Lambda
+/// freezes a function.
 pub struct ChaosProxy {
+    /// The URL of the proxy.
     pub endpoint: String,
     connections: Arc<Mutex<Vec<Connection>>>,
     /// Whether new connections are stalled.
-    stalls: Arc<AtomicBool>,
+    stalls_new: Arc<AtomicBool>,
 }
 
 struct Connection {
@@ -32,14 +33,15 @@ impl ChaosProxy {
         let proxy = Self {
             endpoint: format!("http://{}", listener.local_addr().unwrap()),
             connections: Arc::default(),
-            stalls: Arc::default(),
+            stalls_new: Arc::default(),
         };
-        let (connections, stalls) = (proxy.connections.clone(), proxy.stalls.clone());
+        let connections = proxy.connections.clone();
+        let stalls_new = proxy.stalls_new.clone();
         tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(&dynamodb).await.unwrap();
-                let is_stalled = Arc::new(AtomicBool::new(stalls.load(Ordering::Relaxed)));
+                let is_stalled = Arc::new(AtomicBool::new(stalls_new.load(Ordering::Relaxed)));
                 let relay = tokio::spawn(relay(client, server, is_stalled.clone()));
                 connections.lock().unwrap().push(Connection {
                     relay: relay.abort_handle(),
@@ -57,7 +59,7 @@ impl ChaosProxy {
         }
     }
 
-    /// Stalls every connection: it stays open, but its requests are not forwarded.
+    /// Stalls every connection: connections stay open, but their requests are not forwarded.
     pub fn stall(&self) {
         for connection in self.connections.lock().unwrap().iter() {
             connection.is_stalled.store(true, Ordering::Relaxed);
@@ -66,12 +68,14 @@ impl ChaosProxy {
 
     /// Sets whether new connections are stalled.
     pub fn stall_new(&self, stalls: bool) {
-        self.stalls.store(stalls, Ordering::Relaxed);
+        self.stalls_new.store(stalls, Ordering::Relaxed);
     }
 }
 
+/// Forwards what the client and the server send, until one of them closes its connection.
 async fn relay(mut client: TcpStream, mut server: TcpStream, is_stalled: Arc<AtomicBool>) {
-    let (mut from_client, mut from_server) = ([0; 16 * 1024], [0; 16 * 1024]);
+    let mut from_client = [0; 16 * 1024];
+    let mut from_server = [0; 16 * 1024];
     loop {
         tokio::select! {
             read = client.read(&mut from_client) => match read {

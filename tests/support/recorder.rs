@@ -1,22 +1,27 @@
-//! The requests that the service sends to DynamoDB.
+//! Records the requests that the service sends to DynamoDB.
 
 use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::{
     config::{
-        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
+        ConfigBag, Intercept, RuntimeComponents, http::HttpRequest,
+        interceptors::BeforeTransmitInterceptorContextRef,
     },
     error::BoxError,
 };
 use workspace_local::dynamodb::{action, is_read};
 
-use crate::faults::{is_consistent, tables};
+use crate::faults::{is_consistent, json_body};
 
-/// The action of a request, and the names of its tables.
-pub type RecordedRequest = (String, Vec<String>);
+/// A request that was sent to DynamoDB.
+#[derive(Debug)]
+pub struct RecordedRequest {
+    pub action: String,
+    pub table_names: Vec<String>,
+}
 
-/// Records each request of an SDK client. Panics at a read without strong consistency, because a key,
-/// an organization and a team can be used as soon as they exist.
+/// Records each request of an SDK client. Panics if a read is only eventually consistent, because
+/// API keys, organizations and teams can be used as soon as they exist.
 #[derive(Debug, Clone, Default)]
 pub struct RequestRecorder(Arc<Mutex<Vec<RecordedRequest>>>);
 
@@ -28,8 +33,8 @@ impl RequestRecorder {
 
     /// Returns the actions of the requests since the last call.
     pub fn take_actions(&self) -> Vec<String> {
-        let requests = self.take().into_iter();
-        requests.map(|(action, _)| action).collect()
+        let requests = self.take();
+        requests.into_iter().map(|it| it.action).collect()
     }
 }
 
@@ -47,8 +52,28 @@ impl Intercept for RequestRecorder {
         let request = context.request();
         let is_allowed = !is_read(request) || is_consistent(request);
         assert!(is_allowed, "a read is only eventually consistent");
-        let recorded = (action(request).to_owned(), tables(request));
-        self.0.lock().unwrap().push(recorded);
+        self.0.lock().unwrap().push(RecordedRequest {
+            action: action(request).to_owned(),
+            table_names: table_names(request),
+        });
         Ok(())
     }
+}
+
+/// The names of the tables in a request. A name can occur several times.
+fn table_names(request: &HttpRequest) -> Vec<String> {
+    let body = json_body(request);
+    let mut names = Vec::new();
+    if let Some(name) = body["TableName"].as_str() {
+        names.push(name.to_owned());
+    }
+    for action in body["TransactItems"].as_array().into_iter().flatten() {
+        for write in action.as_object().unwrap().values() {
+            names.push(write["TableName"].as_str().unwrap().to_owned());
+        }
+    }
+    if let Some(reads) = body["RequestItems"].as_object() {
+        names.extend(reads.keys().cloned());
+    }
+    names
 }

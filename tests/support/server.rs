@@ -16,15 +16,15 @@ use crate::operation_event;
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A service on free ports.
+/// `cargo serve` on free ports.
 pub struct Server {
     pub url: String,
-    /// The address of DynamoDB.
+    /// The URL of DynamoDB.
     pub dynamodb_url: String,
     /// The `curl` commands that `cargo serve` prints.
     pub curls: Vec<String>,
     agent: Agent,
-    /// Ends the service when it is dropped.
+    /// Runs the service, which ends when the runtime is dropped.
     _runtime: Runtime,
 }
 
@@ -36,7 +36,7 @@ pub struct Response {
 }
 
 impl Server {
-    /// Starts the service with options of `cargo serve`.
+    /// Starts the service with these options of `cargo serve`.
     pub fn start(arguments: &[&str]) -> Self {
         let ports = ["serve", "--port", "0", "--dynamodb-port", "0"];
         let options = Options::parse_from(ports.iter().chain(arguments));
@@ -57,7 +57,7 @@ impl Server {
         read(response.unwrap())
     }
 
-    /// Sends a POST request, with this `authorization` header if there is one.
+    /// Sends a POST request. `authorization` is the value of that header.
     pub fn post(&self, path: &str, authorization: Option<&str>, body: &str) -> Response {
         let mut request = self.agent.post(format!("{}{path}", self.url));
         if let Some(authorization) = authorization {
@@ -71,46 +71,49 @@ impl Server {
         create_data_store(&self.agent, &self.url, org, key, name).unwrap()
     }
 
-    /// Sends the requests of `events/`, one for each operation.
-    pub fn respond_to_events(&self) -> impl Iterator<Item = Response> {
-        Operation::ALL.iter().map(|operation| {
+    /// Sends the requests of `events/`, one for each operation. Returns the responses.
+    pub fn responses_to_events(&self) -> Vec<Response> {
+        let mut responses = Vec::new();
+        for operation in Operation::ALL {
             let event = operation_event(*operation);
-            let member = |value: &'static str| event.pointer(value).and_then(Value::as_str);
-            let body = STANDARD.decode(member("/body").unwrap()).unwrap();
+            let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
             let body = String::from_utf8(body).unwrap();
-            let authorization = member("/headers/authorization");
-            self.post(member("/rawPath").unwrap(), authorization, &body)
-        })
+            let path = event["rawPath"].as_str().unwrap();
+            let authorization = event["headers"]["authorization"].as_str();
+            responses.push(self.post(path, authorization, &body));
+        }
+        responses
     }
 
     /// Sends the requests of `events/`, which must succeed.
     #[track_caller]
     pub fn send_events(&self) {
-        for response in self.respond_to_events() {
+        for response in self.responses_to_events() {
             assert_eq!(response.status, 204, "{}", response.body);
         }
     }
 
-    /// Sends a request to DynamoDB. It must succeed.
+    /// Sends a request to DynamoDB. The request must succeed.
     #[track_caller]
     pub fn dynamodb(&self, action: &str, request: &Value) -> Value {
         dynamodb(&self.agent, &self.dynamodb_url, action, request)
     }
 
-    /// Creates a table with the records of another one, as a restore of a backup does.
+    /// Copies the records of a table to a new table without indexes.
     pub fn copy_table(&self, from: &str, to: &str) {
         let table = &self.dynamodb("DescribeTable", &json!({ "TableName": from }))["Table"];
         let key = table["KeySchema"].as_array().unwrap();
-        let is_key = |attribute: &&Value| {
-            let mut key = key.iter();
-            key.any(|key| key["AttributeName"] == attribute["AttributeName"])
-        };
-        let attributes = table["AttributeDefinitions"].as_array().unwrap().iter();
-        let attributes: Vec<_> = attributes.filter(is_key).collect();
+        let mut definitions = Vec::new();
+        for definition in table["AttributeDefinitions"].as_array().unwrap() {
+            let name = &definition["AttributeName"];
+            if key.iter().any(|part| part["AttributeName"] == *name) {
+                definitions.push(definition);
+            }
+        }
         self.dynamodb(
             "CreateTable",
             &json!({
-                "TableName": to, "KeySchema": key, "AttributeDefinitions": attributes,
+                "TableName": to, "KeySchema": key, "AttributeDefinitions": definitions,
                 "BillingMode": "PAY_PER_REQUEST",
             }),
         );
@@ -120,7 +123,8 @@ impl Server {
         }
     }
 
-    /// The records of every table that has a schema: the first megabyte of each. They must validate.
+    /// The records of every table that has a schema: the first megabyte of each table. The records
+    /// must match their schema.
     pub fn valid_records(&self) -> Vec<(Table, Value)> {
         let mut records = Vec::new();
         for table in schemas::tables() {
@@ -134,24 +138,24 @@ impl Server {
 
     /// The records of a table: the first megabyte.
     pub fn records_of(&self, table: Table) -> Vec<Value> {
-        let found = self.dynamodb("Scan", &json!({ "TableName": table.logical_id }));
-        let items: Vec<serde_dynamo::Item> =
-            serde_json::from_value(found["Items"].clone()).unwrap();
+        let mut scan = self.dynamodb("Scan", &json!({ "TableName": table.logical_id }));
+        let items: Vec<serde_dynamo::Item> = serde_json::from_value(scan["Items"].take()).unwrap();
         let records = items.into_iter().map(serde_dynamo::from_item);
         records.collect::<Result<_, _>>().unwrap()
     }
 
-    /// The number of records in a table.
+    /// The number of records in the first megabyte of a table.
     pub fn count(&self, table: &str) -> u64 {
-        let items = self.dynamodb("Scan", &json!({ "TableName": table }));
-        items["Count"].as_u64().unwrap()
+        let scan = self.dynamodb("Scan", &json!({ "TableName": table }));
+        scan["Count"].as_u64().unwrap()
     }
 
     pub fn delete_item(&self, table: &str, key: Value) {
         self.dynamodb("DeleteItem", &json!({ "TableName": table, "Key": key }));
     }
 
-    /// Changes an item as another program does. The expression can use `:value`, unless it is null.
+    /// Changes an item as a different program could. `expression` can contain `:value` if the value
+    /// is not null.
     pub fn update_item(&self, table: &str, key: Value, expression: &str, value: Value) {
         let mut update = json!({ "TableName": table, "Key": key, "UpdateExpression": expression });
         if !value.is_null() {
@@ -161,7 +165,7 @@ impl Server {
     }
 }
 
-/// Sends a request to a DynamoDB. It must succeed.
+/// Sends a request to the DynamoDB at this URL. The request must succeed.
 #[track_caller]
 pub fn dynamodb(agent: &Agent, url: &str, action: &str, request: &Value) -> Value {
     let response = agent

@@ -1,8 +1,9 @@
-//! Schedules that a seed determines. The real service, SDK, commands and DynamoDB engine run on one
-//! thread with a paused clock, which skips every wait. Between them is a [`Network`] with faults.
+//! Schedules that a seed determines. The real service, commands, SDK and DynamoDB engine run on one
+//! thread with a paused clock, which skips every wait. Requests to the engine pass a [`Network`]
+//! with faults.
 //!
-//! Tests run a simulation for several seeds, and check its rules. A failure prints the seed, which
-//! replays the schedule: `SIMULATION_SEED=... cargo test simulation`.
+//! Tests run a simulation for several seeds, and check that no rule is violated. A failed test
+//! prints the seed. `SIMULATION_SEED=... cargo test simulation` replays the schedule.
 
 mod network;
 mod tables;
@@ -28,28 +29,28 @@ pub use self::{
 };
 use crate::{iterations, unique_bytes};
 
-/// An SDK configuration whose requests pass a network.
+/// An SDK configuration that sends requests through a network.
 pub fn config(network: Network) -> Builder {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    // A budget for retries that no other client has. By default, all clients of a process share one.
+    // By default, all clients of a process share one budget for retries.
     let partition = RetryPartition::new(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
     sdk_config("http://dynamodb")
         .http_client(http_client(network))
         .retry_partition(partition)
 }
 
-/// The source of randomness of a schedule, also for the waits of the SDK.
+/// The random numbers of a schedule. Also seeds the random waits of the SDK.
 pub fn rng(seed: u64) -> Rng {
     fastrand::seed(seed);
     Rng::with_seed(seed)
 }
 
-/// Some milliseconds, below a limit.
+/// A random duration of fewer milliseconds than `limit`.
 fn milliseconds(rng: &mut Rng, limit: u64) -> Duration {
     Duration::from_millis(rng.u64(0..limit))
 }
 
-/// Runs a simulation for a number of seeds, on all processors, and returns the results by seed.
+/// Runs a simulation for each of these seeds, on all processors. Returns each seed with its result.
 pub fn run<T: Send, F: Future<Output = T>>(
     seeds: Range<u64>,
     simulation: impl Fn(u64) -> F + Sync,
@@ -58,7 +59,9 @@ pub fn run<T: Send, F: Future<Output = T>>(
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for thread in 0..threads {
-            let (results, simulation, seeds) = (&results, &simulation, seeds.clone());
+            let results = &results;
+            let simulation = &simulation;
+            let seeds = seeds.clone();
             scope.spawn(move || {
                 for seed in (seeds.start + thread..seeds.end).step_by(threads as usize) {
                     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -75,16 +78,16 @@ pub fn run<T: Send, F: Future<Output = T>>(
     results.into_inner().unwrap()
 }
 
-/// Asserts that no seed violates a rule: a few seeds, or many with `STRESS=full`. `SIMULATION_SEED` is the
-/// first one.
+/// Asserts that a simulation violates no rule: for `few` seeds, or `many` with `STRESS=full`.
+/// `SIMULATION_SEED` is the first seed.
 pub fn assert_holds<F: Future<Output = Vec<String>>>(
     (few, many): (u32, u32),
     simulation: impl Fn(u64) -> F + Sync,
 ) {
-    let first = env::var("SIMULATION_SEED").map_or_else(
-        |_| u64::from_be_bytes(unique_bytes()) >> 16,
-        |seed| seed.parse().expect("SIMULATION_SEED must be a number"),
-    );
+    let first = match env::var("SIMULATION_SEED") {
+        Ok(seed) => seed.parse().expect("SIMULATION_SEED must be a number"),
+        Err(_) => u64::from_be_bytes(unique_bytes()) >> 16,
+    };
     let count = u64::from(iterations(few, many));
     println!("{count} schedules from SIMULATION_SEED={first}");
     for (seed, violations) in run(first..first + count, simulation) {
@@ -96,18 +99,20 @@ pub fn assert_holds<F: Future<Output = Vec<String>>>(
     }
 }
 
-/// Asserts that a simulation violates a rule for one of the seeds from the given one, which probably does.
+/// Asserts that a simulation violates a rule for at least one of 600 seeds. `first` is a seed that
+/// probably violates a rule, so that the search is short. `what` describes the simulation.
 pub fn assert_breaks<F: Future<Output = Vec<String>>>(
     what: &str,
     first: u64,
     simulation: impl Fn(u64) -> F + Sync,
 ) {
-    let mut pairs = (first..first + 600).step_by(2);
-    let violated = pairs.find_map(|seed| {
-        let mut results = run(seed..seed + 2, &simulation).into_iter();
-        results.find(|(_, violations)| !violations.is_empty())
-    });
-    let (seed, violations) =
-        violated.unwrap_or_else(|| panic!("{what} breaks no rule in 600 schedules from {first}"));
-    println!("{what}: seed {seed}: {}", violations[0]);
+    for pair in (first..first + 600).step_by(2) {
+        for (seed, violations) in run(pair..pair + 2, &simulation) {
+            if !violations.is_empty() {
+                println!("{what}: seed {seed}: {}", violations[0]);
+                return;
+            }
+        }
+    }
+    panic!("{what} breaks no rule in 600 schedules from {first}");
 }

@@ -1,5 +1,6 @@
-//! `create_logging_instance` with the SDK's default settings. For each request, the handler reads
-//! the record of the API key and writes the logging instance. It does not verify the key's secret.
+//! A handler for `create_logging_instance` with the SDK's default settings. For each request, the
+//! handler reads the record of the API key and writes the logging instance. The handler does not
+//! verify the secret of the key.
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
@@ -17,8 +18,8 @@ async fn create(client: &Client, request: Request) -> Result<Response<Body>, Err
     let key = request.headers().get("authorization").ok_or("no API key")?;
     let id = key.to_str()?.split('_').nth(1).ok_or("malformed API key")?;
     let keys = std::env::var("KEYS_TABLE")?;
-    let found = client.get_item().table_name(keys).key("key_id", text(id));
-    found.send().await?.item.ok_or("unknown API key")?;
+    let read = client.get_item().table_name(keys).key("key_id", text(id));
+    read.send().await?.item.ok_or("unknown API key")?;
     let path = request.raw_http_path().to_owned();
     let mut segments = path.split('/').skip(4);
     let org = segments.next().ok_or("no organization")?;

@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. It writes only with an API key, and then always the same records.
+//! `doctor`: checks a deployment. With an API key, always writes the same records.
 
 mod api;
 mod stack;
@@ -9,11 +9,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context as _, Error, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
-use serde_json::{Value, json};
+use serde_json::json;
 use workspace_management::{
-    api_key::ApiKey, config::variable, operations::Operation, store::Table,
+    api_key::ApiKey, config::read_variable, operations::Operation, store::Table,
 };
 use workspace_records::{item::text, local, tables::Declaration};
 
@@ -24,7 +24,7 @@ use crate::{
         orgs::organization::{Organization, State},
     },
     deployment::Deployment,
-    errors::{self, Response as _},
+    errors::{self, RequestResult as _},
     output::print_records,
     query::{Query, Scope, get},
     session::Session,
@@ -39,38 +39,43 @@ Examples:
   workspacectl --stack workspace-management-prod doctor --strict --key-file doctor.key
   workspacectl doctor --url https://api.example.com --json";
 
-/// The environment variable with the API key.
+/// The environment variable that can contain the API key.
 const KEY_VARIABLE: &str = "WORKSPACECTL_DOCTOR_KEY";
 
-/// The time before the end of a key at which its replacement becomes urgent.
+/// How long before its expiry a key must be replaced.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
 
-/// Which API to check, and what is a failure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The URL of the API [default: the stack's output ApiUrl, or that of `cargo serve` if DynamoDB is at
-    /// its default address]
+    /// The URL of the API [default: the stack's output ApiUrl, or the default URL of `cargo serve`
+    /// if DynamoDB is at its default URL]
     #[arg(long)]
     url: Option<String>,
-    /// Fail for skipped checks too, and exit with 3 for warnings
+    /// Also fail on skipped checks, and exit with 3 if there are only warnings
     #[arg(long)]
     strict: bool,
-    /// Also send a request for each operation with the API key in this file or in
-    /// WORKSPACECTL_DOCTOR_KEY. The organization of the key gets a few records
+    /// Also send a request for each operation, with the API key in this file or in
+    /// WORKSPACECTL_DOCTOR_KEY. This stores a few records in the organization of the key
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// How long to repeat requests to the API after a 429, a 5xx or no response [default: 60, and 0 on a
-    /// local service]
+    /// How long to retry requests to the API after a 429, a 5xx or no response [default: 60, or 0
+    /// for a local service]
     #[arg(long, value_name = "SECONDS")]
     retry: Option<u64>,
 }
 
-/// With `--strict`, only warnings remain. The process exits with 3.
+/// The error if `--strict` was given and there are only warnings. The process exits with 3.
 #[derive(Debug, thiserror::Error)]
 #[error("no check failed, but there are warnings")]
 pub(crate) struct OnlyWarnings;
 
-/// The result of a check, with what to show.
+/// A check and its outcome.
+struct Check {
+    name: String,
+    outcome: Outcome,
+}
+
+/// The outcome of a check: what to show, or an error.
 enum Outcome {
     Ok(String),
     Warning(String),
@@ -88,29 +93,16 @@ impl From<Result<String>> for Outcome {
     }
 }
 
-impl Outcome {
-    /// The row that is printed.
-    fn row(&self, check: &str) -> Value {
-        let (status, detail) = match self {
-            Self::Ok(detail) => ("ok", detail.clone()),
-            Self::Warning(detail) => ("warning", detail.clone()),
-            Self::Skipped(error) => ("skipped", errors::describe(error, false)),
-            Self::Failed(error) => ("failed", errors::describe(error, false)),
-        };
-        json!({ "status": status, "check": check, "detail": detail })
-    }
-
-    /// Why `doctor` fails, if it does. With `--strict`, it also fails if it could not check.
-    fn failure(self, strict: bool) -> Option<Error> {
-        match self {
-            Self::Failed(error) => Some(error),
-            Self::Skipped(error) if strict => Some(error.context("was skipped")),
-            Self::Ok(_) | Self::Warning(_) | Self::Skipped(_) => None,
+impl Check {
+    fn new(name: impl Into<String>, outcome: impl Into<Outcome>) -> Self {
+        Self {
+            name: name.into(),
+            outcome: outcome.into(),
         }
     }
 }
 
-/// Checks the tables and the API, and prints a line for each.
+/// Checks the tables, the stack, the API and the API keys.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let key = api_key(options.key_file)?;
     let deployment = session.deployment().await?;
@@ -119,93 +111,108 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         url = Some(local_api(endpoint)?);
     }
     eprintln!("checking {}", deployment.name);
-    let mut checks: Vec<(String, Outcome)> = Vec::new();
+    let mut checks = Vec::new();
     for table in Table::ALL {
-        let mut check = table.logical_id.to_owned();
-        let name = deployment.tables.name(*table);
-        if name != check {
-            check += &format!(" {name}");
+        let mut name = table.logical_id.to_owned();
+        let actual_name = deployment.tables.name(*table);
+        if actual_name != name {
+            name += &format!(" {actual_name}");
         }
-        checks.push((check, check_table(*table, deployment).await.into()));
+        checks.push(Check::new(name, check_table(*table, deployment).await));
     }
     if let Some(stack) = &deployment.stack {
-        let checked = stack::check_function(stack, &deployment.tables).await;
-        checks.push(("Function".to_owned(), checked.into()));
+        let function = stack::check_function(stack, &deployment.tables).await;
+        checks.push(Check::new("Function", function));
         match stack.describe().await {
             Ok(description) => {
                 url = url.or_else(|| stack::output(&description, "ApiUrl"));
                 let protection = stack::check_protection(&description);
-                checks.push(("Termination protection".to_owned(), protection));
+                checks.push(Check::new("Termination protection", protection));
                 let recipients = stack::check_recipients(stack, &description).await;
-                checks.push(("Recipients of alarms".to_owned(), recipients));
+                checks.push(Check::new("Recipients of alarms", recipients));
             }
-            Err(error) => checks.push(("stack".to_owned(), Outcome::Failed(error))),
+            Err(error) => checks.push(Check::new("stack", Outcome::Failed(error))),
         }
     }
-    match url {
-        Some(url) => {
-            let default = if deployment.is_on_aws() { 60 } else { 0 };
-            let retries = Duration::from_secs(options.retry.unwrap_or(default));
-            let api = Api::new(&url, retries);
-            checks.push((format!("API {url}"), api.check_reads().await.into()));
-            if let Some(key) = &key {
-                checks.extend(check_writes(&api, key, deployment).await);
-            }
+    if let Some(url) = url {
+        let default = if deployment.is_on_aws() { 60 } else { 0 };
+        let retry_time = Duration::from_secs(options.retry.unwrap_or(default));
+        let api = Api::new(&url, retry_time);
+        checks.push(Check::new(format!("API {url}"), api.check_reads().await));
+        if let Some(key) = &key {
+            checks.extend(check_writes(&api, key, deployment).await);
         }
-        None => {
-            let error = anyhow!("its URL is unknown: name it with --url");
-            let outcome = match deployment.stack {
-                Some(_) => Outcome::Failed(error),
-                None => Outcome::Skipped(error),
-            };
-            checks.push(("API".to_owned(), outcome));
-        }
+    } else {
+        let error = anyhow!("its URL is unknown: pass it with --url");
+        let outcome = match deployment.stack {
+            Some(_) => Outcome::Failed(error),
+            None => Outcome::Skipped(error),
+        };
+        checks.push(Check::new("API", outcome));
     }
     if key.is_none() {
         eprintln!(
-            "the API was not asked to write: for that, give an API key with --key-file or {KEY_VARIABLE}"
+            "the writes of the API were not checked: for that, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    checks.push(("API keys".to_owned(), check_keys(deployment).await));
-    let rows: Vec<_> = checks
-        .iter()
-        .map(|(check, outcome)| outcome.row(check))
-        .collect();
+    checks.push(Check::new("API keys", check_keys(deployment).await));
+    report(checks, options.strict, session)
+}
+
+/// Prints a row per check.
+///
+/// # Errors
+/// The first failure. With `strict`, also a skipped check or, as [`OnlyWarnings`], a warning.
+fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
+    let mut rows = Vec::new();
+    let mut failures = Vec::new();
+    let mut has_warnings = false;
+    for Check { name, outcome } in checks {
+        let (status, detail) = match &outcome {
+            Outcome::Ok(detail) => ("ok", detail.clone()),
+            Outcome::Warning(detail) => ("warning", detail.clone()),
+            Outcome::Skipped(error) => ("skipped", errors::describe(error, false)),
+            Outcome::Failed(error) => ("failed", errors::describe(error, false)),
+        };
+        rows.push(json!({ "status": status, "check": name, "detail": detail }));
+        match outcome {
+            Outcome::Failed(error) => failures.push(error.context(name)),
+            Outcome::Skipped(error) if strict => {
+                failures.push(error.context("was skipped").context(name));
+            }
+            Outcome::Warning(_) => has_warnings = true,
+            Outcome::Ok(_) | Outcome::Skipped(_) => {}
+        }
+    }
     print_records(&rows, &["status", "check", "detail"], session)?;
-    let has_warnings = rows.iter().any(|row| row["status"] == "warning");
-    let failures = checks.into_iter().filter_map(|(check, outcome)| {
-        let error = outcome.failure(options.strict)?;
-        Some(error.context(check))
-    });
-    let failures: Vec<_> = failures.collect();
     let count = failures.len();
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
-        None if options.strict && has_warnings => Err(OnlyWarnings.into()),
+        None if strict && has_warnings => Err(OnlyWarnings.into()),
         None => Ok(()),
     }
 }
 
-/// Reads the API key with which the API is asked to write, if there is one.
+/// Reads the API key for the checks of writes, if there is one.
 fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
     let Some(file) = file else {
-        return Ok(variable(KEY_VARIABLE));
+        return Ok(read_variable(KEY_VARIABLE));
     };
     let text = fs::read_to_string(&file);
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Some(text.trim().to_owned()))
 }
 
-/// Checks that each operation writes, in the organization of an API key.
-async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Vec<(String, Outcome)> {
+/// Checks that each operation writes to the organization of an API key.
+async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Vec<Check> {
     let org = match organization_of(key, deployment).await {
         Ok(org) => org,
-        Err(error) => return vec![("API writes".to_owned(), Outcome::Failed(error))],
+        Err(error) => return vec![Check::new("API writes", Outcome::Failed(error))],
     };
     let mut checks = Vec::new();
     for operation in Operation::ALL {
         let written = api.check_writes(*operation, &org, key).await;
-        checks.push((format!("API {}", operation.name()), written.into()));
+        checks.push(Check::new(format!("API {}", operation.name()), written));
     }
     checks
 }
@@ -218,21 +225,19 @@ async fn organization_of(key: &str, deployment: &Deployment) -> Result<String> {
     Ok(text(&record, "org_id").to_owned())
 }
 
-/// The URL of the API of a local service, from that of its DynamoDB.
-///
-/// # Errors
-/// If DynamoDB is not at its default address. The API at its default address is then another one's.
+/// The URL of the API of the local service whose DynamoDB is at a URL.
+/// Fails unless DynamoDB has its default URL: the API at its default URL may not belong to it.
 fn local_api(endpoint: &str) -> Result<String, UsageError> {
     if endpoint.trim_end_matches('/') == local::DYNAMODB {
         return Ok(local::API.to_owned());
     }
-    Err(UsageError(format!(
-        "the URL of the API is unknown, because DynamoDB is at {endpoint}: name it with --url. `cargo serve` prints it after `listening on`"
+    Err(UsageError::new(format!(
+        "the URL of the API is unknown, because DynamoDB is at {endpoint}: pass it with --url. `cargo serve` prints it after `listening on`"
     )))
 }
 
-/// Warns about API keys that expire soon and have no replacement. The identity that runs `doctor` may
-/// be unable to read keys.
+/// Warns about API keys that expire soon and have no replacement. Skips the check if the keys
+/// cannot be read, because the identity that runs `doctor` may lack the permission.
 async fn check_keys(deployment: &Deployment) -> Outcome {
     let time = humanize(SOON);
     match expiring_keys(deployment).await {
@@ -244,21 +249,23 @@ async fn check_keys(deployment: &Deployment) -> Outcome {
     }
 }
 
-/// Counts the API keys of enabled organizations that expire soon and have no replacement. Does not count
-/// keys that were issued for a shorter time, which are meant to end.
+/// Counts the API keys of enabled organizations that expire soon and have no replacement. Does not
+/// count keys that were issued for less time, which are meant to expire.
 async fn expiring_keys(deployment: &Deployment) -> Result<usize> {
     let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count = 0;
     for key in keys.records.into_iter().map(to_display) {
-        let is_short = key["issued_for"]
-            .as_u64()
-            .is_some_and(|time| time <= SOON.as_secs());
-        if is_short || !key["replaced_at"].is_null() || !expires_within(&key, SOON, now) {
+        let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
+        let is_replaced = !key["replaced_at"].is_null();
+        if lifetime <= SOON.as_secs() || is_replaced || !expires_within(&key, SOON, now) {
             continue;
         }
-        let organization = Organization::get(deployment, text(&key, "org_id")).await?;
-        count += usize::from(organization.is_some_and(|it| it.state() == State::Enabled));
+        if let Some(organization) = Organization::get(deployment, text(&key, "org_id")).await?
+            && organization.state() == State::Enabled
+        {
+            count += 1;
+        }
     }
     Ok(count)
 }
@@ -272,7 +279,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .table_name(name)
         .send()
         .await;
-    let response = response.or_fail(|| "cannot describe the table".to_owned())?;
+    let response = response.or_fail("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
     if deployment.is_on_aws() {
@@ -284,8 +291,8 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
             .describe_continuous_backups()
             .table_name(name)
             .send()
-            .await;
-        let backups = backups.or_fail(|| "cannot describe the backups".to_owned())?;
+            .await
+            .or_fail("cannot describe the backups")?;
         let recovery = backups
             .continuous_backups_description
             .and_then(|backups| backups.point_in_time_recovery_description)
@@ -294,9 +301,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
             problems.push("point-in-time recovery is off".to_owned());
         }
     }
-    if !problems.is_empty() {
-        bail!(problems.join("; "));
-    }
+    ensure!(problems.is_empty(), problems.join("; "));
     let count = description.item_count.unwrap_or_default();
     Ok(format!("about {}", counted(count, "record")))
 }
@@ -304,30 +309,24 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
 /// How a table differs from its declaration.
 fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
-    let mut check = |is_equal: bool, difference: String| {
-        if !is_equal {
-            differences.push(difference);
-        }
-    };
     let status = table.table_status.as_ref();
     let status = status.map_or("unknown", TableStatus::as_str);
-    check(status == "ACTIVE", format!("its status is {status}"));
-    check(
-        table.key_schema() == declared.key_schema,
-        "its primary key differs from the template".to_owned(),
-    );
+    if status != "ACTIVE" {
+        differences.push(format!("its status is {status}"));
+    }
+    if table.key_schema() != declared.key_schema {
+        differences.push("its primary key differs from the template".to_owned());
+    }
     let types = table.attribute_definitions();
     let mut declared_types = declared.attribute_definitions.iter();
-    check(
-        declared_types.all(|declared| types.contains(declared)),
-        "the type of a key differs from the template".to_owned(),
-    );
+    if declared_types.any(|declared| !types.contains(declared)) {
+        differences.push("the type of a key attribute differs from the template".to_owned());
+    }
     let billing = table.billing_mode_summary();
     let billing_mode = billing.and_then(|billing| billing.billing_mode.as_ref());
-    check(
-        billing_mode == Some(&BillingMode::PayPerRequest),
-        "its billing mode is not PAY_PER_REQUEST".to_owned(),
-    );
+    if billing_mode != Some(&BillingMode::PayPerRequest) {
+        differences.push("its billing mode is not PAY_PER_REQUEST".to_owned());
+    }
     for declared in &declared.global_secondary_indexes {
         let name = declared.index_name();
         let mut indexes = table.global_secondary_indexes().iter();
@@ -336,17 +335,18 @@ fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> 
                 && index.key_schema() == declared.key_schema()
                 && index.projection() == declared.projection()
         });
-        let difference = format!("its index {name} is missing or differs from the template");
-        check(has_index, difference);
+        if !has_index {
+            differences.push(format!(
+                "its index {name} is missing or differs from the template"
+            ));
+        }
     }
-    let [actual, declared] = [
-        table.stream_specification(),
-        declared.stream_specification.as_ref(),
-    ]
-    .map(|stream| stream.and_then(StreamSpecification::stream_view_type));
-    check(
-        actual == declared,
-        "its change stream differs from the template".to_owned(),
-    );
+    let stream = table.stream_specification();
+    let declared_stream = declared.stream_specification.as_ref();
+    if stream.and_then(StreamSpecification::stream_view_type)
+        != declared_stream.and_then(StreamSpecification::stream_view_type)
+    {
+        differences.push("its change stream differs from the template".to_owned());
+    }
     differences
 }

@@ -1,25 +1,21 @@
-//! `edit`: corrects the name or the description of a record. Its id stays, and so do the members of a
-//! team. The update has the condition that the record has not changed since it was read.
+//! `edit`: corrects the name or the description of a record. Its id stays, and so do the members of
+//! a team. The update has the condition that the record was not written since it was read.
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
-use workspace_management::{
-    store::{Table, timestamp},
-    values::parse_attribute,
-};
+use workspace_management::{store::timestamp, values::parse_attribute};
 use workspace_records::item::text;
 
-use super::remove::{Organization, Project};
+use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
     deployment::Deployment,
     output::print_record,
-    query::{Query, Scope, get},
+    query::{Query, Scope},
     session::{Operator, Session},
     text::escape,
     usage::{UsageError, identifier},
-    write::{Condition, WRITE},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -28,14 +24,13 @@ Examples:
   workspacectl edit data-store --org globex papers --name Maps
   workspacectl edit logging-instance --org globex --project apollo --project-name Apollo";
 
-/// Corrects records.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Change the name or the description of a team. Its id and its members stay
     #[command(after_help = EXAMPLES)]
     Team {
         #[command(flatten)]
-        project: Project,
+        project: ProjectArgs,
         /// The id of the team
         #[arg(value_parser = identifier)]
         team: String,
@@ -46,10 +41,7 @@ pub(crate) enum Command {
     #[command(after_help = EXAMPLES)]
     DataStore {
         #[command(flatten)]
-        org: Organization,
-        /// The id of the data store
-        #[arg(value_parser = identifier)]
-        id: String,
+        data_store: DataStoreArgs,
         #[command(flatten)]
         change: Change,
     },
@@ -57,14 +49,14 @@ pub(crate) enum Command {
     #[command(after_help = EXAMPLES)]
     LoggingInstance {
         #[command(flatten)]
-        project: Project,
+        project: ProjectArgs,
         /// The new project name
         #[arg(long, value_name = "NAME")]
         project_name: String,
     },
 }
 
-/// What changes.
+/// The options that change the name and the description.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Change {
@@ -76,12 +68,9 @@ pub(crate) struct Change {
     description: Option<String>,
 }
 
-/// A record to change.
+/// A change of a record.
 struct Edit {
-    table: Table,
-    /// What messages call it.
-    noun: String,
-    key: [String; 2],
+    target: Target,
     values: Vec<NewValue>,
 }
 
@@ -89,135 +78,135 @@ struct Edit {
 struct NewValue {
     attribute: &'static str,
     text: String,
-    /// The id that a new record gets if this is its name.
+    /// The id that a new record with this name gets. `None` if the attribute is not such a name.
     id: Option<String>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (table, noun, key, values) = match command {
+    let edit = match command {
         Command::Team {
-            project: Project { org, project },
+            project,
             team,
             change,
-        } => (
-            Table::TEAMS,
-            format!("the team {team}"),
-            [format!("{org}#{project}"), team],
-            vec![
-                ("--name", "team_name", change.name),
-                ("--description", "team_description", change.description),
-            ],
-        ),
-        Command::DataStore { org, id, change } => (
-            Table::DATA_STORES,
-            format!("the data store {id}"),
-            [org.org, id],
-            vec![
-                ("--name", "data_store_name", change.name),
-                (
-                    "--description",
-                    "data_store_description",
-                    change.description,
-                ),
-            ],
-        ),
+        } => {
+            let mut edit = Edit::new(Target::team(&project.partition(), &team));
+            edit.set("--name", "team_name", change.name)?;
+            edit.set("--description", "team_description", change.description)?;
+            edit
+        }
+        Command::DataStore { data_store, change } => {
+            let mut edit = Edit::new(data_store.target());
+            edit.set("--name", "data_store_name", change.name)?;
+            edit.set(
+                "--description",
+                "data_store_description",
+                change.description,
+            )?;
+            edit
+        }
         Command::LoggingInstance {
-            project: Project { org, project },
+            project,
             project_name,
-        } => (
-            Table::LOGGING_INSTANCES,
-            format!("the logging instance of the project {project}"),
-            [org, project],
-            vec![("--project-name", "project_name", Some(project_name))],
-        ),
+        } => {
+            let mut edit = Edit::new(project.logging_instance());
+            edit.set("--project-name", "project_name", Some(project_name))?;
+            edit
+        }
     };
-    let mut edit = Edit {
-        table,
-        noun,
-        key,
-        values: Vec::new(),
-    };
-    for (option, attribute, text) in values {
-        let Some(text) = text else { continue };
-        let parsed = parse_attribute(attribute, &text);
-        let (text, id) = parsed.map_err(|rules| UsageError(format!("{option} {rules}")))?;
-        edit.values.push(NewValue {
-            attribute,
-            text,
-            id,
-        });
-    }
     edit.run(session).await
 }
 
 impl Edit {
+    fn new(target: Target) -> Self {
+        Self {
+            target,
+            values: Vec::new(),
+        }
+    }
+
+    /// Adds the new value of an attribute, if the operator gave the option.
+    fn set(
+        &mut self,
+        option: &str,
+        attribute: &'static str,
+        text: Option<String>,
+    ) -> Result<(), UsageError> {
+        let Some(text) = text else { return Ok(()) };
+        let (text, id) = parse_attribute(attribute, &text)
+            .map_err(|rules| UsageError::new(format!("{option} {rules}")))?;
+        self.values.push(NewValue {
+            attribute,
+            text,
+            id,
+        });
+        Ok(())
+    }
+
     async fn run(mut self, session: &Session) -> Result<()> {
         session.check_confirmation()?;
         let (deployment, operator) = session.start().await?;
-        let noun = &self.noun;
-        let record = get(deployment, self.table, &self.key).await?;
-        let record = record.with_context(|| format!("{noun} does not exist"))?;
-        if record.get("removing_id").is_some() {
-            bail!("{noun} is being removed");
-        }
+        let Target { name, key, .. } = &self.target;
+        let record = self.target.read(deployment).await?;
+        let record = record.with_context(|| format!("{name} does not exist"))?;
+        ensure!(
+            record.get("removing_id").is_none(),
+            "{name} is being removed"
+        );
         self.values
             .retain(|new| text(&record, new.attribute) != new.text);
         let (edited, done) = if self.values.is_empty() {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
-            session.confirm(&self.describe(&record), &self.key[1])?;
+            session.confirm(&self.describe(&record), &key[1])?;
             let edited = self.update(deployment, operator, &record).await?;
             (edited, "was changed")
         };
-        session.say(&format!("{noun} {done}"));
-        print_record(&edited, &escape(&self.key[1]), session.json)
+        session.say(&format!("{name} {done}"));
+        print_record(&edited, &escape(&key[1]), session.json)
     }
 
-    /// Fails if a different record has the new name, or the id of the new name.
+    /// Fails if a different record has the new name, or the id that the new name gives.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
-        let mut values = self.values.iter();
-        let Some(name) = values.find(|new| new.id.is_some()) else {
+        let Some(name) = self.values.iter().find(|new| new.id.is_some()) else {
             return Ok(());
         };
-        let scope = Scope::partition(self.table.primary_key[0], &self.key[0]);
-        let records = Query::new(self.table, scope).run(deployment).await?.records;
-        for record in &records {
-            let id = text(record, self.table.primary_key[1]);
+        let Target { table, key, .. } = &self.target;
+        let query = Query::new(*table, Scope::partition(&key[0]));
+        for record in &query.run(deployment).await?.records {
+            let id = text(record, table.primary_key[1]);
             let has_name = text(record, name.attribute) == name.text;
-            if id != self.key[1] && (has_name || Some(id) == name.id.as_deref()) {
+            if id != key[1] && (has_name || Some(id) == name.id.as_deref()) {
                 bail!(
-                    "{id} has this name already, or the id that the name gives: choose another name"
+                    "{id} has this name already, or the id that the name gives: choose a different name"
                 );
             }
         }
         Ok(())
     }
 
-    /// What changes, and what clients get then.
+    /// Describes the changes, and which responses clients then get.
     fn describe(&self, record: &Value) -> String {
-        let changes = self.values.iter().map(
-            |NewValue {
-                 attribute,
-                 text: new,
-                 ..
-             }| {
-                let old = text(record, attribute);
-                format!("{attribute} changes from \"{old}\" to \"{new}\"")
-            },
-        );
-        let (noun, changes) = (&self.noun, Vec::from_iter(changes).join(", and "));
-        let mut ids = self.values.iter().filter_map(|new| new.id.as_ref());
-        let new = match ids.find(|id| **id != self.key[1]) {
-            Some(id) => {
-                format!(", and a request with the new name creates a record with the id {id}")
+        let mut changes = Vec::new();
+        let mut creates = String::new();
+        for new in &self.values {
+            let (attribute, old) = (new.attribute, text(record, new.attribute));
+            changes.push(format!(
+                "{attribute} changes from \"{old}\" to \"{}\"",
+                new.text
+            ));
+            if let Some(id) = &new.id
+                && *id != self.target.key[1]
+            {
+                creates =
+                    format!(", and a request with the new name creates a record with the id {id}");
             }
-            None => String::new(),
-        };
-        format!("{noun}: {changes}. A repeated request with the old values then gets a 409{new}.")
+        }
+        let (name, changes) = (&self.target.name, changes.join(", and "));
+        format!("{name}: {changes}. A retry with the old values then gets a 409{creates}.")
     }
 
-    /// Updates the record as it was read. Returns its new attributes.
+    /// Updates the record unless it was written since it was read. Returns the updated record.
     async fn update(
         &self,
         deployment: &Deployment,
@@ -236,22 +225,16 @@ impl Edit {
             update += &format!(", {} = {placeholder}", new.attribute);
             values.push((placeholder, &*new.text));
         }
-        // The update would create a missing record without the first part.
+        // Without `attribute_exists`, the update would create a missing record.
         let exists = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
-        let key = self.key.each_ref().map(String::as_str);
-        let condition = Condition::new(self.table, &key).and(exists, &[]);
-        let condition = condition.and_unchanged(record, &WRITE);
+        let condition = self.target.unchanged(record).and(exists, &[]);
         if let Some(updated) = condition.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
-        // An attempt whose response was lost can have changed it.
-        let current = get(deployment, self.table, &self.key).await?;
-        let own = current.filter(|current| current["updated_request_id"] == operator.run_id);
-        own.with_context(|| {
-            format!(
-                "{} has changed since it was read: run the command again",
-                self.noun
-            )
-        })
+        // An attempt of this run whose response was lost can have changed it.
+        match self.target.read(deployment).await? {
+            Some(current) if current["updated_request_id"] == operator.run_id => Ok(current),
+            _ => bail!(self.target.change_error()),
+        }
     }
 }

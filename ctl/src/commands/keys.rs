@@ -1,5 +1,4 @@
-//! `keys`: the API keys. A key is printed only when it is created; only the SHA-256 hash of its
-//! secret is stored.
+//! `keys`: API keys. A key is printed only once, because only the hash of its secret is stored.
 
 mod arguments;
 mod create;
@@ -23,7 +22,6 @@ Examples:
   workspacectl keys revoke - < leaked-keys.txt
   workspacectl keys check - < keys.txt";
 
-/// Creates, lists, checks, rotates or revokes API keys.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Create an API key and print it. It cannot be printed again
@@ -32,13 +30,13 @@ pub(crate) enum Command {
     /// List API keys with their state and last four characters
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Show what API keys may do and until when, without printing the keys
-    #[command(after_help = list::CHECK_EXAMPLES)]
+    /// Show what API keys may do and when they expire, without printing the keys
+    #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
     Check(arguments::Keys),
-    /// Replace API keys with others for the same operations. The old keys expire after --overlap
+    /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),
-    /// Revoke API keys. Functions that have cached them accept them for up to a minute
+    /// Revoke API keys. For up to a minute, the function can still accept them from its cache
     #[command(after_help = revoke::EXAMPLES)]
     Revoke(revoke::Options),
 }

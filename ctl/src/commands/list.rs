@@ -1,4 +1,4 @@
-//! `list`: the records that the operations store.
+//! `list`: lists the records that the operations store.
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
@@ -24,51 +24,43 @@ Examples:
   workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed
   workspacectl list models --limit 100 --json | jq -r .next";
 
-/// Which records to list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The kind of records
     #[arg(value_parser = kind_parser(kinds()))]
     kind: Table,
-    #[arg(long, help = scope_help("organization", "org"), value_parser = identifier)]
+    /// Only records of this organization
+    #[arg(long, value_parser = identifier)]
     org: Option<String>,
-    #[arg(long, requires = "org", help = scope_help("project", "project"), value_parser = identifier)]
+    /// Only records of this project (teams, members)
+    #[arg(long, requires = "org", value_parser = identifier)]
     project: Option<String>,
-    #[arg(long, requires = "project", help = scope_help("team", "team"), value_parser = identifier)]
+    /// Only records of this team (members)
+    #[arg(long, requires = "project", value_parser = identifier)]
     team: Option<String>,
-    /// Only memberships of this user in the organization (members)
+    /// Only memberships of this user (members)
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
     page: PageOptions,
 }
 
-/// The help of an option that selects records by an identifier of their partition key.
-fn scope_help(noun: &str, identifier: &str) -> String {
-    let kinds: Vec<_> = kinds()
-        .filter(|table| table.partition.contains(&identifier))
-        .map(|table| table.noun)
-        .collect();
-    format!("Only records of this {noun} ({})", kinds.join(", "))
-}
-
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();
-    let values = identifiers(table, [options.org, options.project, options.team])?;
+    let ids = ids(table, [options.org, options.project, options.team])?;
     if options.user.is_some() && table != Table::TEAM_MEMBERS {
-        return Err(UsageError("only members can be filtered by --user".to_owned()).into());
+        return Err(UsageError::new("only members can be filtered by --user").into());
     }
-    if !values.is_empty() {
-        options
-            .page
-            .check(table.primary_key[0], &values.join("#"))?;
+    if !ids.is_empty() {
+        let page = &options.page;
+        page.check(table.primary_key[0], &ids.join("#"))?;
     }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
-            let scope = scope(deployment, table, &values).await?;
+            let scope = scope(deployment, table, &ids).await?;
             let query = Query::new(table, scope).page(options.page);
             query.run(deployment).await?
         }
@@ -77,7 +69,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         if let Some(org) = &org {
             Organization::find(deployment, org).await?;
         }
-        eprintln!("there are no such {}", table.noun);
+        eprintln!("no {} match the options", table.noun);
     }
     let columns = columns(table, &page.records);
     print_page(&page, &columns, session)
@@ -96,33 +88,27 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<P
     })
 }
 
-/// The values of `--org`, `--project` and `--team` that select records. Each requires the one before
-/// it.
-fn identifiers(table: Table, values: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
-    let values: Vec<_> = values.into_iter().flatten().collect();
-    if values.len() > table.partition.len() {
-        let options: Vec<_> = table.partition.iter().map(|id| format!("--{id}")).collect();
-        return Err(UsageError(format!(
-            "{} can only be filtered by {}",
-            table.noun,
-            options.join(", ")
-        )));
+/// The ids in `--org`, `--project` and `--team`, each of which requires the option before it.
+fn ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
+    let ids: Vec<_> = options.into_iter().flatten().collect();
+    if ids.len() > table.partition.len() {
+        let (noun, options) = (table.noun, table.partition.join(", --"));
+        let message = format!("{noun} can only be filtered by --{options}");
+        return Err(UsageError::new(message));
     }
-    Ok(values)
+    Ok(ids)
 }
 
-/// The scope that identifiers select. The teams of an organization or a project, and their members, are
+/// The scope that ids select. The teams of an organization or a project, and their members, are
 /// found in an index.
-async fn scope(deployment: &Deployment, table: Table, values: &[String]) -> Result<Scope> {
-    Ok(match values {
+async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
+    Ok(match ids {
         [] => Scope::All,
-        _ if values.len() == table.partition.len() => {
-            Scope::partition(table.primary_key[0], &values.join("#"))
-        }
+        _ if ids.len() == table.partition.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             let partitions = partitions_of(deployment, table, org, project).await?;
-            Scope::Partitions(table.primary_key[0], partitions)
+            Scope::Partitions(partitions)
         }
     })
 }

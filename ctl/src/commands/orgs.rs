@@ -2,9 +2,10 @@
 
 mod create;
 pub mod erase;
-mod export;
 pub mod organization;
 pub mod state;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -13,11 +14,14 @@ use workspace_management::store::Table;
 pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
 use self::organization::{Organization, State};
 use crate::{
+    commands::target::ORG_HELP,
     deployment::Deployment,
+    export::Export,
     index::queries_of,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
+    text::counted,
     usage::identifier,
     wait::Wait,
 };
@@ -30,65 +34,63 @@ Examples:
   workspacectl orgs export globex --out globex.jsonl
   workspacectl orgs erase globex --export globex.jsonl";
 
-/// Registers, disables and erases organizations.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Register an organization
-    #[command(after_help = create::EXAMPLES)]
+    #[command(after_help = "Example:\n  workspacectl orgs create globex --if-absent --json")]
     Create(create::Options),
     /// List the registered organizations
-    #[command(after_help = LIST_EXAMPLES)]
+    #[command(after_help = "Example:\n  workspacectl orgs list --limit 100 --json")]
     List(PageOptions),
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
-    /// To count the records, reads all of them, and the whole table of keys. Teams are found in an index,
-    /// which can lack those of the last seconds. The counts include teams that are being removed.
-    #[command(after_help = SHOW_EXAMPLES)]
+    /// Counting reads all of its records, and the API keys of all organizations. Teams that were
+    /// created in the last seconds may be missing. Teams that are being removed are counted.
+    #[command(after_help = "Example:\n  workspacectl orgs show globex --json")]
     Show {
         #[arg(value_parser = identifier, help = ORG_HELP)]
         org: String,
     },
-    /// Reject every request for an organization, with any key or without one
-    #[command(after_help = state::DISABLE_EXAMPLES)]
+    /// Reject every request for an organization, with or without an API key
+    #[command(after_help = "Example:\n  workspacectl orgs disable globex --no-wait")]
     Disable {
         #[arg(value_parser = identifier, help = ORG_HELP)]
         org: String,
-        /// Exit as soon as the organization is marked, while functions still accept requests
+        /// Exit as soon as the organization is disabled, while caches still let requests succeed
         #[arg(long)]
         no_wait: bool,
         #[command(flatten)]
         wait: Wait,
     },
     /// Accept requests for a disabled organization again
-    #[command(after_help = state::ENABLE_EXAMPLES)]
+    #[command(after_help = "Example:\n  workspacectl orgs enable globex")]
     Enable {
         #[arg(value_parser = identifier, help = ORG_HELP)]
         org: String,
     },
     /// Write all records of an organization to a file, as JSON Lines
     ///
-    /// Teams are found in an index, which can lack those of the last seconds. Before `orgs erase` deletes
-    /// anything, it exports all records completely.
-    #[command(after_help = export::EXAMPLES)]
-    Export(export::Options),
+    /// Teams that were created in the last seconds may be missing. The export of `orgs erase`
+    /// always has all records.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export {
+        #[arg(value_parser = identifier, help = ORG_HELP)]
+        org: String,
+        /// The new file, called FILE.partial until it is complete; `-` is standard output
+        #[arg(long, value_name = "FILE", default_value = "-")]
+        out: PathBuf,
+    },
     /// Delete all records of a disabled organization
     #[command(after_help = erase::EXAMPLES)]
     Erase(erase::Options),
 }
 
-const ORG_HELP: &str = "The id of the organization";
-
-const LIST_EXAMPLES: &str = "\
+const EXPORT_EXAMPLES: &str = "\
 Examples:
-  workspacectl orgs list
-  workspacectl orgs list --limit 100 --json";
+  workspacectl orgs export globex --out globex.jsonl
+  workspacectl orgs export globex | jq -c 'select(.table == \"teams\") | .record'";
 
-const SHOW_EXAMPLES: &str = "\
-Examples:
-  workspacectl orgs show globex
-  workspacectl orgs show globex --json";
-
-/// The columns of an organization.
+/// The columns of a table of organizations.
 #[rustfmt::skip] // keeps a table short
 const COLUMNS: [&str; 8] = [
     "org_id", "state", "created_at", "created_by",
@@ -120,16 +122,29 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             Ok(())
         }
         Command::Disable { org, no_wait, wait } => {
-            let wait = (!no_wait).then_some(wait);
+            let wait = if no_wait { None } else { Some(wait) };
             state::run(&org, State::Disabled, wait, session).await
         }
         Command::Enable { org } => state::run(&org, State::Enabled, None, session).await,
-        Command::Export(options) => export::run(options, session).await,
+        Command::Export { org, out } => {
+            let mut export = if out == Path::new("-") {
+                Export::to_stdout()
+            } else {
+                Export::create_partial(&out)?
+            };
+            let deployment = session.deployment().await?;
+            Organization::find(deployment, &org).await?;
+            let queries = queries_of(deployment, &org).await?;
+            let count = export.write_all(deployment, queries).await?;
+            export.keep()?;
+            eprintln!("exported {} of {org}", counted(count, "record"));
+            Ok(())
+        }
         Command::Erase(options) => erase::run(options, session).await,
     }
 }
 
-/// The numbers of records that an organization has, by their kind.
+/// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
     for query in queries_of(deployment, org).await? {

@@ -1,15 +1,12 @@
-//! `restore`: copies missing records back from a restored table or an export. It never overwrites a
-//! record.
+//! `restore`: copies missing records from a restored table or an export. Overwrites nothing.
 //!
-//! 1. Read the source once, and check every record in the scope. If one is invalid, nothing is written.
-//! 2. Copy organizations, then teams, then the rest, each record on the condition that none exists with
-//!    its primary key.
+//! 1. Read the source once. Check every record in the scope. If one is invalid, write nothing.
+//! 2. Copy organizations, then teams, then the rest. Each write has the condition that there is no
+//!    record with the primary key.
 
 mod copy;
 mod parents;
 mod source;
-
-use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -38,9 +35,9 @@ pub(crate) struct Options {
     from: String,
     #[command(flatten)]
     scope: Scope,
-    /// Write nothing. Print a line for each record: its kind, its key, and `copied`, `exists`,
-    /// `differs` or `skipped`, separated by tabs. Without this option, the command prints the lines
-    /// of the records that it skips or that differ
+    /// Write nothing, and print each record's kind, key and result (`copied`, `exists`, `differs`
+    /// or `skipped`), separated by tabs. Without this option, prints only records that differ or
+    /// are skipped
     #[arg(long)]
     dry_run: bool,
 }
@@ -48,11 +45,11 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct Scope {
-    /// The kind of the records. Required for a table; each line of a file names its kind
+    /// The kind of the records. Required for a table, while each line of a file names a kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     to: Option<Table>,
-    /// Only records of this organization. A table requires this option or --all-orgs, and so does a
-    /// file with records of more than one organization
+    /// Only records of this organization. Tables, and files with several organizations, need this
+    /// or --all-orgs
     #[arg(long, value_parser = identifier)]
     org: Option<String>,
     /// The records of all organizations
@@ -67,15 +64,14 @@ struct Scope {
 }
 
 impl Scope {
+    /// Whether a record is in the scope.
     fn contains(&self, table: Table, record: &Value) -> bool {
-        let has = |name: &str, wanted: &Option<String>| {
-            let is_wanted = |wanted: &String| text(record, name) == wanted;
-            wanted.as_ref().is_none_or(is_wanted)
-        };
-        self.to.is_none_or(|kind| kind == table)
-            && has("org_id", &self.org)
-            && has("project_id", &self.project)
-            && has("team_id", &self.team)
+        let [org, project, team] =
+            ["org_id", "project_id", "team_id"].map(|name| text(record, name));
+        self.to.is_none_or(|wanted| wanted == table)
+            && self.org.as_ref().is_none_or(|wanted| wanted == org)
+            && self.project.as_ref().is_none_or(|wanted| wanted == project)
+            && self.team.as_ref().is_none_or(|wanted| wanted == team)
     }
 }
 
@@ -91,10 +87,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     source.check_organizations(from, scope)?;
     if source.keys_without_hash > 0 {
         let keys = counted(source.keys_without_hash, "key");
-        eprintln!("{keys} left out, because exports omit the hashes of keys: create new keys");
+        eprintln!("{keys} left out, because exports lack the hashes of keys: create new keys");
     }
     if source.records.is_empty() {
-        bail!("nothing was restored: {from} has no such records");
+        bail!("nothing was restored: {from} has no records that match the options");
     }
     let mut records = source.records.values();
     if records.any(|(table, _)| *table == Table::KEYS) {
@@ -111,18 +107,21 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 impl Source {
-    /// Checks that the records in the scope belong to one organization, unless the scope says otherwise.
+    /// Checks that the records belong to one organization, unless an option chooses organizations.
     fn check_organizations(&self, from: &str, scope: &Scope) -> Result<(), UsageError> {
         if scope.org.is_some() || scope.all_orgs {
             return Ok(());
         }
-        let orgs = self.records.values();
-        let orgs: BTreeSet<_> = orgs.map(|(_, record)| text(record, "org_id")).collect();
-        match Vec::from_iter(orgs)[..] {
-            [first, second, ..] => Err(UsageError(format!(
-                "{from} has records of {first} and {second}: choose one with --org, or use --all-orgs"
-            ))),
-            _ => Ok(()),
+        let mut first = None;
+        for (_, record) in self.records.values() {
+            let org = text(record, "org_id");
+            let first = *first.get_or_insert(org);
+            if org != first {
+                return Err(UsageError::new(format!(
+                    "{from} has records of {first} and {org}: choose one with --org, or use --all-orgs"
+                )));
+            }
         }
+        Ok(())
     }
 }

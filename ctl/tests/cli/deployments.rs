@@ -1,5 +1,5 @@
-//! Which deployment a command works on, what `env` prints of it, and what an operator reads if there
-//! is none.
+//! Which deployment a command works on, what `env` prints of it, and what an operator reads if
+//! there is none.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -54,12 +54,12 @@ fn a_deployment_that_cannot_be_used_is_named_with_a_hint() {
     check(2, &[(DYNAMODB, "nonsense")], error);
     for variable in [DYNAMODB, "AWS_ENDPOINT_URL"] {
         let other_service = [(variable, &*server.url)];
-        check(1, &other_service, "the response is not one of");
+        check(1, &other_service, "the response did not come from");
         check(1, &other_service, "hint: Check the endpoint");
     }
 }
 
-/// Also on a system without root certificates, as in small containers.
+/// Even on a system without root certificates, such as a small container.
 #[test]
 fn requests_to_aws_use_the_proxy_of_the_environment() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();

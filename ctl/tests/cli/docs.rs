@@ -26,8 +26,8 @@ struct Document {
 struct Block {
     /// The document and the line.
     place: String,
-    /// `sh` if the test can run the commands, or `sh needs=TOOL` if they need something that it does
-    /// not have, such as an AWS account.
+    /// `sh` if the test can run the commands, or `sh needs=TOOL` if they need something that it
+    /// does not have, such as an AWS account.
     info: String,
     text: String,
 }
@@ -131,9 +131,9 @@ fn anchors(markdown: &str) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
-/// Runs commands in bash, after those of `docs.sh`, in a folder with links to the folders and YAML files
-/// in the root of the repository. What a reader has exported there stays out of the way. Describes the
-/// failure if there is one.
+/// Runs commands in bash, after those of `docs.sh`, in a folder with links to the folders and YAML
+/// files in the root of the repository. What a reader has exported there stays out of the way.
+/// Describes the failure if there is one.
 fn bash(mode: &str, commands: &str, variable: (&str, &str)) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let [work, failures, serves] =

@@ -49,16 +49,10 @@ fn a_stack_passes_every_check() {
     let network = Network::with_api();
     let put = |table, record| network.dynamodb.put(table, record);
     put(Table::ORGANIZATIONS, fixtures::organization("acme"));
-    put(
-        Table::ORGANIZATIONS,
-        fixtures::disabled_organization("globex"),
-    );
+    let globex = fixtures::disabled_organization("globex");
+    put(Table::ORGANIZATIONS, globex);
     for (id, attribute, value) in [
-        (
-            "replaced0001",
-            "replaced_at",
-            json!("2026-01-01T00:00:00.000Z"),
-        ),
+        ("replaced0001", "replaced_at", json!(fixtures::CREATED_AT)),
         ("for7days0001", "issued_for", json!(7 * 86_400)),
         ("disabled0001", "org_id", json!("globex")),
     ] {
@@ -88,17 +82,17 @@ fn a_local_service_passes_every_check() {
     find(&checks, &format!("API {}", server.url));
     let notes = String::from_utf8(output.stderr).unwrap();
     let dynamodb = &server.dynamodb_url;
-    let reads_only = "the API was not asked to write: for that, give an API key";
+    let reads_only = "the writes of the API were not checked: for that, pass an API key";
     let expected = format!("checking local DynamoDB at {dynamodb}\n{reads_only}");
     assert!(notes.starts_with(&expected), "{notes}");
 
-    // The API at the default address is another one's.
+    // The API at the default URL belongs to a different service.
     let error =
-        format!("because DynamoDB is at {dynamodb}: name it with --url. `cargo serve` prints it");
+        format!("because DynamoDB is at {dynamodb}: pass it with --url. `cargo serve` prints it");
     assert_usage_error(&server.output("doctor"), &error);
 }
 
-/// Each check of the tables succeeds, because the operator's own requests reach DynamoDB.
+/// The checks of the tables succeed, because the operator's own requests reach DynamoDB.
 #[test]
 fn an_api_that_does_not_read_its_tables_fails() {
     let server = Server::start();
@@ -120,7 +114,7 @@ fn an_api_that_does_not_read_its_tables_fails() {
 
 /// Only the 401 for an unknown key shows that the function reads its tables.
 #[test]
-fn another_response_of_the_api_is_a_failure_that_says_what_to_check() {
+fn any_different_response_of_the_api_is_a_failure_that_says_what_to_check() {
     let server = Server::start();
     let network = Network::new();
     let unauthenticated = |detail| json!({ "code": "unauthenticated", "detail": detail });
@@ -129,9 +123,9 @@ fn another_response_of_the_api_is_a_failure_that_says_what_to_check() {
     let cases = [
         (401, "x-request-id", unauthenticated(none), "responds as if no API key was sent"),
         (401, "x-other", unauthenticated(unknown), "responds with 401, but not as this"),
-        (500, "x-request-id", json!({ "code": "internal" }), "responds with 500, such as"),
+        (500, "x-request-id", json!({ "code": "internal" }), "responds with 500, for example"),
         (503, "x-request-id", json!({ "code": "unavailable" }), "responds with 503, because"),
-        (500, "x-other", json!({}), "responds with 500, but the function does not"),
+        (500, "x-other", json!({}), "responds with 500, but the response is not from"),
         (204, "x-request-id", Value::Null, "responds with 204, but not as this"),
         (429, "x-other", json!({}), "responds with 429, but not as this"),
     ];
@@ -146,14 +140,14 @@ fn another_response_of_the_api_is_a_failure_that_says_what_to_check() {
     }
 }
 
-/// How a problem of a stack comes about.
+/// Causes a problem of a stack.
 type Change = fn(&mut Network);
 
 #[test]
 fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict() {
     let wrong_tables =
         "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of";
-    let rows: [(&str, &str, &str, Change); 6] = [
+    let cases: [(&str, &str, &str, Change); 6] = [
         ("API", "failed", "its URL is unknown", |network| {
             network.stack.outputs.remove("ApiUrl");
         }),
@@ -168,16 +162,21 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
         ("Recipients", "warning", "none, because", |network| {
             network.stack.outputs.remove("AlarmTopicArn");
         }),
-        ("Recipients", "warning", "none has confirmed", |network| {
-            network.stack.subscriptions = vec!["PendingConfirmation"];
-        }),
+        (
+            "Recipients",
+            "warning",
+            "no subscription is confirmed",
+            |network| {
+                network.stack.subscriptions = vec!["PendingConfirmation"];
+            },
+        ),
         ("API keys", "warning", "1 without a", |network| {
             let acme = fixtures::organization("acme");
             network.dynamodb.put(Table::ORGANIZATIONS, acme);
             network.dynamodb.put(Table::KEYS, expiring_key());
         }),
     ];
-    for (check, expected, text, change) in rows {
+    for (check, expected, text, change) in cases {
         let mut network = Network::with_api();
         change(&mut network);
         let is_failure = i32::from(expected == "failed");
@@ -271,7 +270,7 @@ fn a_key_that_cannot_be_used_is_named_and_never_printed() {
     assert!(!text.contains(&unknown), "{text}");
 }
 
-/// `permissions.rs` tests that it is not a failure without `--strict`.
+/// `permissions.rs` tests that a skipped check is no failure without `--strict`.
 #[test]
 fn a_check_that_was_skipped_is_a_failure_with_strict() {
     let network = Network::with_api();
@@ -300,7 +299,7 @@ fn a_table_that_differs_from_the_template_fails() {
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     for (check, status, detail) in [
         ("OrganizationsTable", "ok", "about "),
-        ("API", "skipped", "its URL is unknown: name it"),
+        ("API", "skipped", "its URL is unknown: pass it"),
         ("KeysTable NoTable", "failed", "ResourceNotFoundException"),
         ("TeamsTable", "failed", "primary key differs from the"),
     ] {

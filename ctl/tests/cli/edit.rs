@@ -7,17 +7,22 @@ use test_support::{fixtures, simulation::new_request};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
-use crate::{assert_fails, assert_usage_error, network::Network, server::Server, text};
+use crate::{
+    assert_fails, assert_usage_error, interference, network::Network, server::Server, text,
+};
 
 const TEAM: &str = "edit team --org acme --project apollo research-team";
 
+/// Renames the team of [`Network::with_team`].
+const RENAME: &str = "edit team --org acme --project apollo docs --name Manuals --yes";
+
 #[test]
-fn a_renamed_team_keeps_its_id_and_members_and_its_old_name_is_a_409() {
+fn a_renamed_team_keeps_its_id_and_members_and_its_old_name_gets_a_409() {
     let server = Server::with_records();
     let members = server.records("list members");
     let rename = format!("{TEAM} --name Manuals --description Rewritten");
 
-    assert_usage_error(&server.output(&rename), "confirm it with --yes");
+    assert_usage_error(&server.output(&rename), "pass --yes");
     let output = server.output(&format!("{rename} --yes --json"));
 
     let message = text(&output.stderr);
@@ -45,7 +50,7 @@ fn a_renamed_team_keeps_its_id_and_members_and_its_old_name_is_a_409() {
     assert_eq!(server.create_team("acme", DEMO_KEY, "Research Team"), 409);
     assert_eq!(server.create_team("acme", DEMO_KEY, "Manuals"), 204);
     assert_eq!(server.records("list teams").len(), 2);
-    // The same command again finds nothing to change, but the other team has the name now.
+    // A second rename finds nothing to change, although a different team has the name now.
     server.run(&format!("{rename} --yes"));
     let back =
         server.output("edit team --org acme --project apollo manuals --name Research-Team --yes");
@@ -93,27 +98,12 @@ fn values_have_the_rules_of_the_api_and_a_record_must_exist() {
     assert_eq!(server.valid_records(), before);
 }
 
-/// Runs a command, and stores a record before its update. Returns the error.
-fn with_change(record: &Value) -> (Network, std::process::Output) {
-    let network = Network::with_team(&["ada"]);
-    let (dynamodb, change, record) = (network.dynamodb.clone(), Once::new(), record.clone());
-    let edit = "edit team --org acme --project apollo docs --name Manuals --yes";
-    let output = network.output_if(edit, move |action, _| {
-        if action == "dynamodb:UpdateItem" {
-            change.call_once(|| dynamodb.put(Table::TEAMS, &record));
-        }
-        true
-    });
-    (network, output)
-}
-
-/// The first attempt is executed, and the second one finds its result.
+/// DynamoDB executes the first attempt, and the retry finds the result.
 #[test]
 fn a_lost_response_is_no_failure() {
     let network = Network::with_team(&["ada"]);
     let (dynamodb, first) = (network.dynamodb.clone(), Once::new());
-    let edit = "edit team --org acme --project apollo docs --name Manuals --yes";
-    let output = network.output_if(edit, move |action, body| {
+    let output = network.output_if(RENAME, move |action, body| {
         if action == "dynamodb:UpdateItem" {
             first.call_once(|| {
                 dynamodb.handle(&new_request("UpdateItem", body.to_owned()));
@@ -129,21 +119,21 @@ fn a_lost_response_is_no_failure() {
 }
 
 #[test]
-fn a_team_that_changes_or_is_being_removed_stays_as_it_is() {
+fn a_team_that_changes_or_is_being_removed_is_not_edited() {
     let team = || fixtures::team("acme", "apollo", "docs", "Docs");
     for (name, value) in [
         ("removing_id", fixtures::RANDOM_ID),
-        ("request_id", "another"),
+        ("request_id", "different"),
         ("updated_at", fixtures::CREATED_AT),
     ] {
         let mut changed = team();
         changed[name] = json!(value);
-        let (network, output) = with_change(&changed);
+        let network = Network::with_team(&["ada"]);
+        let output = interference::run(&network, RENAME, Table::TEAMS, changed.clone());
         assert_fails(&output, "the team docs has changed since it was read");
         assert_eq!(network.dynamodb.records(Table::TEAMS), [changed.clone()]);
         if name == "removing_id" {
-            let edit = "edit team --org acme --project apollo docs --name Manuals --yes";
-            assert_fails(&network.output(edit), "the team docs is being removed");
+            assert_fails(&network.output(RENAME), "the team docs is being removed");
         }
     }
 }

@@ -24,12 +24,12 @@ fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
     let again = network.output(&format!("orgs erase acme --yes --wait 0 --export {file}"));
     assert_usage_error(
         &again,
-        "export.jsonl.partial exists: choose another file, or delete it if no",
+        "export.jsonl.partial exists: choose a different file, or delete it if no",
     );
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }
 
-/// The other run may have deleted records before this run could export them.
+/// The run that finished may have deleted records before the second run could export them.
 #[test]
 fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
     let network = Network::with_team(&["ada"]);
@@ -94,12 +94,11 @@ fn each_removal_is_undone_from_its_file() {
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(before.contains(text.trim_end()), "{text}");
-        // Another undo must not restore what this file has.
-        assert_usage_error(&server.output(&line), "exists: choose another file");
+        // The file of a later removal must not restore this record too.
+        assert_usage_error(&server.output(&line), "exists: choose a different file");
         files.push(file);
     }
     assert_eq!(all().len() + files.len(), before.len());
-    // Every kind can be removed, and is in the list.
     // The team comes before its members.
     for file in files.iter().rev() {
         server.run(&format!("restore --from {file}"));

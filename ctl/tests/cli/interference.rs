@@ -1,4 +1,5 @@
-//! What another operator changes after a command has read it, and before the command writes.
+//! A different operator changes a record after a command has read it, and before the command
+//! writes.
 
 use std::{process::Output, sync::Once};
 
@@ -9,8 +10,8 @@ use workspace_management::store::Table;
 
 use crate::{assert_fails, network::Network};
 
-/// Runs a command, and stores a record before its first write.
-fn run(network: &Network, line: &str, table: Table, record: Value) -> Output {
+/// Runs a command, and stores a record before the first write of the command.
+pub(crate) fn run(network: &Network, line: &str, table: Table, record: Value) -> Output {
     let (dynamodb, change) = (network.dynamodb.clone(), Once::new());
     let output = network.output_if(line, move |action, _| {
         let mut reads = ["GetItem", "Query", "Scan"].iter();
@@ -23,8 +24,8 @@ fn run(network: &Network, line: &str, table: Table, record: Value) -> Output {
     output
 }
 
-/// A key that is created just before its organization is disabled is stored before, or not at all. It
-/// does not belong to an organization that was registered after the command had read the erased one.
+/// A new key is not stored after its organization was disabled, or for a registration that the
+/// command has not read.
 #[test]
 fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     let acme = fixtures::organization("acme");
@@ -49,13 +50,13 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
     }
 }
 
-/// The command deletes the record that it has read, and no other.
+/// The command deletes only the record that it has read.
 #[test]
 fn a_record_that_changes_before_it_is_removed_stays() {
     let network = Network::with_team(&[""; 0]);
     let mut model = fixtures::model("acme", "chat", "gpt-4o");
     network.dynamodb.put(Table::MODELS, &model);
-    model["request_id"] = json!("another");
+    model["request_id"] = json!("different");
     let remove = "remove model --org acme --type chat gpt-4o";
     let output = run(&network, remove, Table::MODELS, model);
     assert_fails(&output, "has changed since it was read");

@@ -127,7 +127,7 @@ fn keys_are_read_from_arguments_and_standard_input_and_never_printed_again() {
 }
 
 #[test]
-fn no_key_changes_if_another_is_mistyped_or_cannot_be_changed() {
+fn no_key_changes_if_a_different_key_is_mistyped_or_cannot_be_changed() {
     let server = Server::start();
     let [key, revoked] = ["", ""].map(|options| create(&server, options));
     server.run(&format!("keys revoke {revoked}"));
@@ -139,7 +139,7 @@ fn no_key_changes_if_another_is_mistyped_or_cannot_be_changed() {
         assert_usage_error(&output, error);
         assert!(!text(&output.stderr).contains(mistyped), "{output:?}");
         let unknown = run(&format!("{key}\nunknownKey12\n"));
-        let error = "there is no key unknownKey12: run `workspacectl keys list`";
+        let error = "there is no key unknownKey12: list them with";
         assert_fails(&unknown, error);
         assert_usage_error(&run("\n"), "standard input contains no key");
 
@@ -150,7 +150,7 @@ fn no_key_changes_if_another_is_mistyped_or_cannot_be_changed() {
         }
     }
     let rotated = server.output_with_input("keys rotate -", &format!("{key}\n{revoked}"));
-    assert_fails(&rotated, "is revoked or expired: create a new one");
+    assert_fails(&rotated, "is revoked or expired: create a new key");
     assert_eq!(active(&server, "acme").len(), 2);
 }
 
@@ -222,7 +222,7 @@ fn keys_are_listed_by_state_and_expiry() {
     assert_eq!(labels("--state active"), ["demo", "later", "soon"]);
 }
 
-/// Also those that are expired, because the local clock may be wrong.
+/// Even expired keys, because the local clock may be wrong.
 #[test]
 fn all_keys_of_an_organization_are_revoked_after_a_confirmation() {
     let server = Server::start();
@@ -236,7 +236,7 @@ fn all_keys_of_an_organization_are_revoked_after_a_confirmation() {
     let revoke = "keys revoke --all --org acme";
     let confirmed = format!("{revoke} --yes");
 
-    assert_usage_error(&server.output(revoke), "confirm it with --yes");
+    assert_usage_error(&server.output(revoke), "pass --yes");
     assert_eq!(active(&server, "acme"), ["acmeDemoKey1"]);
     let revoked = server.records(&confirmed);
 
@@ -250,7 +250,7 @@ fn all_keys_of_an_organization_are_revoked_after_a_confirmation() {
     assert!(server.records(&confirmed).is_empty());
 }
 
-/// Such as one that another program has written. The function does not accept it.
+/// A different program has written the key. The function does not accept it.
 #[test]
 fn a_key_without_a_registration_is_malformed_and_can_only_be_revoked() {
     let server = Server::start();
@@ -268,9 +268,9 @@ fn a_key_without_a_registration_is_malformed_and_can_only_be_revoked() {
     assert_eq!(revoked.len(), 2);
 }
 
-/// The old key never expires later than before, and the new ones are valid for as long as it was.
+/// The old key never expires later than before. The new keys have the lifetime of the old key.
 #[test]
-fn a_key_is_replaced_again_once_its_replacement_is_revoked() {
+fn a_key_can_be_rotated_again_after_its_replacement_is_revoked() {
     let server = Server::start();
     for expires in ["never", "30d", "1h"] {
         let options = format!("--label ci --allow create_data_store --expires {expires}");
@@ -282,7 +282,7 @@ fn a_key_is_replaced_again_once_its_replacement_is_revoked() {
         for name in ["org_id", "label", "operations"] {
             assert_eq!(first[name], old[name], "{name}");
         }
-        // The new key can repeat what the old one has sent.
+        // The new key can retry the requests of the old key.
         for key in [&key, first["key"].as_str().unwrap()] {
             assert_eq!(server.create_data_store("acme", key, "Papers"), 204);
         }

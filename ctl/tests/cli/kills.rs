@@ -1,5 +1,6 @@
-//! A command that is killed at any request loses nothing and revives nothing: the next run finishes its
-//! work. Every request is the last one of a run, and DynamoDB handles it or not.
+//! A command that is killed at any request loses nothing and revives nothing: the next run finishes
+//! its work. Each test kills a command at each of its requests, before and after DynamoDB handles
+//! the request.
 
 use std::{fs, process::Output};
 
@@ -19,8 +20,8 @@ struct Runs {
 }
 
 impl Runs {
-    /// Asserts that the second run has finished the work, unless the first one had: then it fails
-    /// with this error.
+    /// Asserts that the second run has finished the work. If the first run had finished it, the
+    /// second run may fail with this error.
     #[track_caller]
     fn assert_done(&self, error_if_done: Option<&str>) {
         let error = text(&self.second.stderr);
@@ -42,8 +43,8 @@ impl Runs {
     }
 }
 
-/// Kills a command at each of its requests, runs it again, and checks the result of both runs. `line` has
-/// `FILE` instead of a new file, which is another one for the second run.
+/// Kills a command at each of its requests, runs it again, and checks the result of both runs. In
+/// `line`, `FILE` stands for a new file. Each run has a different file.
 fn kill_everywhere(line: &str, prepare: fn() -> Network, check: impl Fn(&Network, &Runs)) {
     let mut requests = 0;
     loop {
@@ -132,7 +133,7 @@ fn a_restore() {
     });
 }
 
-/// Each key is an old one, or was printed, or is named by the next run.
+/// Each new key was printed, or the next run names it.
 #[test]
 fn a_rotation() {
     let prepare = || {
@@ -158,5 +159,5 @@ fn a_rotation() {
 }
 
 fn keys() -> [String; 2] {
-    [1, 2].map(|id| ApiKey::generate([id; 8], [[7; 16]; 2]))
+    [1, 2].map(|id| ApiKey::encode([id; 8], [[7; 16]; 2]))
 }

@@ -75,7 +75,7 @@ fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
     assert_eq!(team["project"], "acme#apollo");
 }
 
-/// DynamoDB returns at most a megabyte at once, which a page of the keys exceeds.
+/// A page of the keys exceeds the megabyte that DynamoDB returns per request.
 #[test]
 fn pages_together_contain_every_record_once() {
     let server = Server::start();
@@ -117,9 +117,9 @@ fn pages_together_contain_every_record_once() {
     }
 }
 
-/// The members of an organization are read team by team.
+/// The command reads the members of an organization team by team.
 #[test]
-fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
+fn a_page_continues_after_a_team_that_was_deleted_since_the_previous_page() {
     let network = Network::with_team(&["Zoë \"7\""]);
     let put = |table, record| network.dynamodb.put(table, record);
     put(Table::TEAMS, fixtures::team("acme", "apollo", "ops", "Ops"));
@@ -138,5 +138,5 @@ fn a_page_continues_after_a_team_that_was_deleted_meanwhile() {
 
     assert_eq!(second["records"][0]["team_id"], "ops");
     let foreign = network.output(&format!("{list} globex --after {cursor}"));
-    assert_usage_error(&foreign, "the cursor is of another list");
+    assert_usage_error(&foreign, "the cursor belongs to a different list");
 }

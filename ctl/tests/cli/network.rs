@@ -163,8 +163,8 @@ impl Network {
         command.output().unwrap()
     }
 
-    /// Runs a command, and kills it at a request, unless it sends fewer. `is_handled` is whether DynamoDB
-    /// handles this request before.
+    /// Runs a command, and kills it at a request, unless it sends fewer. `is_handled` is whether
+    /// DynamoDB handles this request before.
     pub(crate) fn kill_at(&self, request: usize, is_handled: bool, line: &str) -> Output {
         let (dynamodb, stack) = (self.dynamodb.clone(), self.stack.clone());
         let (id, count) = (Arc::new(OnceLock::new()), AtomicUsize::new(0));

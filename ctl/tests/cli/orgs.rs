@@ -30,9 +30,12 @@ fn an_organization_is_registered_only_once() {
     assert_eq!(server.run("orgs create globex"), "globex\n");
     let organizations = server.records("orgs list");
     let again = server.output("orgs create globex");
-    assert_fails(&again, "globex is already registered: choose another id");
+    assert_fails(
+        &again,
+        "globex is already registered: choose a different id",
+    );
     let invalid = server.output("orgs create .");
-    assert_usage_error(&invalid, "use 1 to 128 of A-Z a-z 0-9");
+    assert_usage_error(&invalid, "use 1 to 128 characters of A-Z a-z 0-9");
     let if_absent = "orgs create globex --if-absent";
     assert_eq!(server.run(if_absent), "globex\n");
     assert_eq!(server.json(if_absent)["created"], false);
@@ -60,7 +63,7 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     let disabled: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(disabled["disabled_by"], server.operator());
     assert_eq!(state()["state"], "disabled");
-    for response in server.respond_to_events() {
+    for response in server.responses_to_events() {
         let code = match response.status {
             403 => "organization_disabled",
             404 => "no_such_organization",
@@ -69,7 +72,10 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
         assert!(response.body.contains(code), "{}", response.body);
     }
     let key = "keys create --org acme";
-    assert_fails(&server.output(key), "is disabled: it cannot get new keys");
+    assert_fails(
+        &server.output(key),
+        "because the organization acme is disabled",
+    );
     let rotate = server.output("keys rotate acmeDemoKey1");
     assert_fails(&rotate, "is disabled");
     let before = state();
@@ -139,12 +145,12 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     let (folder, file) = new_file();
     let write = format!("orgs export acme --out {file}");
     server.run(&write);
-    assert_usage_error(&server.output(&write), "exists: choose another file");
+    assert_usage_error(&server.output(&write), "exists: choose a different file");
     assert_eq!(json_lines(&fs::read_to_string(&file).unwrap()), export);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     for path in ["/dev/stdout", folder.path().to_str().unwrap()] {
         let output = server.output(&format!("orgs export acme --out {path}"));
-        assert_usage_error(&output, "exists: choose another file");
+        assert_usage_error(&output, "exists: choose a different file");
     }
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = server.command("orgs export acme");

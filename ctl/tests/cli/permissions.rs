@@ -1,5 +1,5 @@
-//! `deploy/operators.yaml` has two policies: one that reads, and one that operates. The statements that
-//! begin with `Workspacectl` contain exactly the permissions that the commands need.
+//! `deploy/operators.yaml` has two policies: one that reads, and one that operates. The statements
+//! that begin with `Workspacectl` contain exactly the permissions that the commands need.
 //!
 //! The commands run with `--stack`, as on AWS. The network records the permissions that their
 //! requests need, and denies what the policies lack.
@@ -103,20 +103,11 @@ fn policy(name: &str) -> BTreeSet<String> {
     let policy = &template["Resources"][name]["Properties"]["PolicyDocument"];
     let mut permissions = BTreeSet::new();
     for statement in policy["Statement"].as_array().unwrap() {
-        if !statement["Sid"]
-            .as_str()
-            .unwrap()
-            .starts_with("Workspacectl")
-        {
+        let text = |name: &str| statement[name].as_str().unwrap();
+        if !text("Sid").starts_with("Workspacectl") {
             continue;
         }
-        let resource = match statement["Resource"]
-            .as_str()
-            .unwrap()
-            .rsplit_once(':')
-            .unwrap()
-            .1
-        {
+        let resource = match text("Resource").rsplit(':').next().unwrap() {
             "stack/${OperatedStack}/*" => "STACK",
             "table/${OperatedStack}-*" => "TABLES",
             "table/${OperatedStack}-*/index/*" => "INDEXES",
@@ -133,14 +124,11 @@ fn policy(name: &str) -> BTreeSet<String> {
     permissions
 }
 
-/// The permission of a policy that includes one that a request needs, such as `dynamodb:GetItem
-/// KeysTable`.
+/// The permission of a policy that grants a needed permission such as `dynamodb:GetItem KeysTable`.
 fn granting<'a>(policy: &'a BTreeSet<String>, needed: &str) -> Option<&'a String> {
     let (action, resource) = needed.split_once(' ').unwrap();
-    let group = match resource.contains("/index/") {
-        true => "INDEXES",
-        false => "TABLES",
-    };
+    let is_index = resource.contains("/index/");
+    let group = if is_index { "INDEXES" } else { "TABLES" };
     let mut tables = Table::ALL.iter();
     // The name of a restored table begins with that of the stack too.
     let is_table =
@@ -185,7 +173,7 @@ fn the_policies_have_exactly_the_permissions_that_commands_need() {
     network.assert_valid_records();
 }
 
-/// Runs a command with the permissions of a policy. Returns those that it used.
+/// Runs a command with the permissions of a policy. Returns the permissions that the command used.
 #[track_caller]
 fn check(network: &Network, line: &str, state: State, policy: &BTreeSet<String>) -> Vec<String> {
     let (code, text, needed) = run(network, line, state, policy.clone());

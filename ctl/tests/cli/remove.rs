@@ -23,7 +23,7 @@ fn a_team_is_removed_with_its_members_and_can_be_created_again() {
     assert_eq!(create("Research Team 2"), 204);
     let remove = "remove team --org acme --project apollo research-team --wait 0";
 
-    assert_usage_error(&server.output(remove), "confirm it with --yes");
+    assert_usage_error(&server.output(remove), "pass --yes");
     assert_eq!(server.records("list teams").len(), 2);
     let removed = server.json(&format!("{remove} --yes"));
 
@@ -53,7 +53,7 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
     assert_eq!(listed.as_array().unwrap().len(), 2);
     let remove = "remove member --all-teams zoe --org acme";
 
-    assert_usage_error(&network.output(remove), "confirm it with --yes");
+    assert_usage_error(&network.output(remove), "pass --yes");
     let output = network.output(&format!("{remove} --yes --json"));
     assert!(output.status.success(), "{output:?}");
     let removed: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -87,8 +87,8 @@ fn several_teams_are_removed_after_one_wait_and_one_that_does_not_exist_is_named
     assert_eq!(output.status.code(), Some(1), "{message}");
     for part in [
         "acme#apollo will be removed with their members",
-        "the team docs was removed, with 1 member\n",
-        "the team ops was removed, with 1 member\n",
+        "the team docs was removed with 1 member\n",
+        "the team ops was removed with 1 member\n",
         "error: the team nobody does not exist in this project\n",
     ] {
         assert!(message.contains(part), "{part}: {message}");

@@ -122,7 +122,7 @@ fn an_erased_organization_is_restored_from_its_export() {
     assert_eq!(server.create_data_store("acme", key.trim(), "New"), 204);
 }
 
-/// Also if members come before their teams, and teams before their organization.
+/// Even if the file has members before their teams, and teams before their organization.
 #[test]
 fn a_dry_run_prints_what_a_restore_does_with_each_record() {
     let server = Server::with_records();
@@ -134,7 +134,7 @@ fn a_dry_run_prints_what_a_restore_does_with_each_record() {
     let count = lines.len();
     let orphan = fixtures::member("acme", "apollo", "gone", "ada");
     lines.push(json!({ "table": "members", "record": orphan }));
-    // An export can have been appended to another one.
+    // A file can contain several exports, and so the same line twice.
     input.write(&[&lines[..], &lines[..1]].concat());
     server.run("orgs disable acme --wait 0");
     server.run("orgs erase acme --without-export --yes --wait 0");
@@ -150,7 +150,7 @@ fn a_dry_run_prints_what_a_restore_does_with_each_record() {
     assert!(planned.lines.contains(&skipped), "{:?}", planned.lines);
     let done = restore(&server, from);
     assert_eq!((done.code, done.counts), (1, planned.counts));
-    // Only what needs attention.
+    // Without `--dry-run`, only the record that was skipped is printed.
     assert_eq!(done.lines, [skipped]);
 
     // A restore overwrites nothing.
@@ -192,12 +192,12 @@ fn records_are_skipped_that_belong_to_an_earlier_organization() {
     let reason = restored.lines[0]["reason"].as_str().unwrap();
     assert!(reason.contains("an earlier organization"), "{reason}");
 
-    // The same file has another registration of the organization, and then this one.
+    // The source has a different registration of the organization, and then the existing one.
     let registered = |request_id: &Value| {
         let record = json!({ "org_id": "acme", "created_at": created, "request_id": request_id });
         (Table::ORGANIZATIONS, record)
     };
-    let other = Input::new(&[registered(&json!("another")), data_store("acme", "new")]);
+    let other = Input::new(&[registered(&json!("different")), data_store("acme", "new")]);
     assert_eq!(counts(&server, &other.from), [0, 0, 1, 1]);
     let same = Input::new(&[registered(&organization["request_id"]), old]);
     let of_stores = format!("{} --to data-stores", same.from);
@@ -267,12 +267,12 @@ fn only_the_records_in_the_scope_are_restored() {
     assert_usage_error(&output(from), error);
     let neither = output(&format!("{from} --org glbex"));
     assert_fails(&neither, "nothing was restored");
-    assert_usage_error(&output(from_table), "choose its records with --org");
+    assert_usage_error(&output(from_table), "pass --to KIND, and --org ORG");
     let missing = output("--from no/file --to teams --org acme");
     assert_fails(&missing, "there is no file no/file, and the table no/file");
 }
 
-/// Each is found before the valid line above it is copied.
+/// The command finds the invalid line before it copies the valid line above.
 #[test]
 fn an_invalid_line_stops_the_command_and_is_named() {
     let server = Server::start();
@@ -306,7 +306,10 @@ fn an_invalid_line_stops_the_command_and_is_named() {
     check(r#"{"table":"nothing","record":{}}"#, "has no known table");
     check(r#"{"table":"teams"}"#, "has no record");
     let other = good.replace("2099", "2098");
-    check(&other, "an earlier line has this record with other values");
+    check(
+        &other,
+        "an earlier line has this record with different values",
+    );
     assert_eq!(server.count("DataStoresTable"), 0);
 
     let table = "restore --from OrganizationsTable --to data-stores --org acme";

@@ -1,7 +1,7 @@
-//! Text of records cannot control the terminal, whatever program has stored it.
+//! The text of records cannot control the terminal, even if a different program has stored it.
 
 use serde_json::{Value, json};
-use workspace_management::{store::Table, values::is_visible};
+use workspace_management::{store::Table, text::is_visible};
 use workspace_records::columns::kinds;
 
 use crate::server::Server;
@@ -9,7 +9,7 @@ use crate::server::Server;
 /// Colors, a cleared screen, reordered and hidden text, and a second line.
 const HOSTILE: &str = "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{2069}\u{200b}\u{61c}\u{feff}\u{2028}\u{e0041}\u{2800}";
 
-/// Stores a copy of a record whose key has these values. All other attributes of it are hostile.
+/// Stores a copy of a record with this primary key. All further strings of the copy are hostile.
 fn put_hostile(server: &Server, table: Table, record: &Value, key: &[&str]) {
     let is_id = |name: &str| name == "org_id" || name == "project_id";
     let mut item = record.as_object().unwrap().clone();
@@ -72,7 +72,7 @@ fn no_command_prints_text_of_records_unescaped() {
     let lists = kinds().map(|table| format!("list {}", table.noun));
     let doctor = format!("doctor --url {}", server.url);
     let reads = lists.chain(reads.map(str::to_owned)).chain([doctor]);
-    // Also as JSON, before what is removed is missing.
+    // Also as JSON. The writes come last, because they remove what the reads show.
     let reads = reads.flat_map(|line| [line.clone(), format!("{line} --json")]);
     for line in reads.chain(writes.map(str::to_owned)) {
         let output = server.command(&line).output().unwrap();

@@ -1,8 +1,8 @@
 //! Simulations of what operators do while clients send requests: two function processes with
 //! caches, slow and late writes, and two operators whose commands are killed and run again.
 //!
-//! A [`Weakness`] removes one part of a protocol from the requests on their way to DynamoDB. For
-//! each, some seeds must break a rule: otherwise the part would not be needed, or not be tested.
+//! A [`Weakness`] removes a part of a protocol from the requests on their way to DynamoDB. For each
+//! weakness, a seed must break a rule. Otherwise the part would not be needed, or not be tested.
 
 mod organizations;
 mod registrations;
@@ -56,7 +56,7 @@ const MAX_LAG_OF_INDEXES: Duration = all_teams::PAUSE;
 /// The time after which no write that was sent is still late.
 const LATE_WRITES: Duration = Duration::from_secs(60);
 
-/// The processes of a simulation.
+/// The processes and the tables of a simulation.
 struct World {
     tables: Tables,
     weakness: Option<Weakness>,
@@ -70,7 +70,7 @@ struct World {
 struct Request {
     path: String,
     body: Value,
-    /// What it adds, such as a user.
+    /// What the request adds, such as a user.
     content: String,
     is_anonymous: bool,
 }
@@ -86,7 +86,7 @@ impl Request {
     }
 }
 
-/// A request as its caller saw it.
+/// A request and its response, as the client saw them.
 #[derive(Debug)]
 struct Attempt {
     content: String,
@@ -117,7 +117,8 @@ impl World {
         (Arc::new(world), rng)
     }
 
-    /// What is wrong with the records. A weakness may leave incomplete ones.
+    /// What is wrong with the records. Nothing if there is a weakness, which may leave incomplete
+    /// records.
     fn invalid_records(&self) -> Vec<String> {
         if self.weakness.is_some() {
             return vec![];
@@ -130,7 +131,7 @@ impl World {
         self.started.elapsed()
     }
 
-    /// The same as a time.
+    /// The simulated clock as a time.
     fn time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600) + self.now()
     }
@@ -160,8 +161,8 @@ impl World {
         })
     }
 
-    /// Lets the clients stop after a while, and returns what some of them sent. The last late writes
-    /// have ended then.
+    /// Lets the clients stop after a while. Waits until the last late writes have ended. Returns
+    /// the requests of the given clients.
     async fn finish(
         &self,
         clients: impl IntoIterator<Item = JoinHandle<Vec<Attempt>>>,
@@ -179,8 +180,8 @@ impl World {
         Table::ALL.iter().flat_map(of_table).collect()
     }
 
-    /// The deployment as one operator reaches it. Attempts time out early, so that late ones are
-    /// repeated.
+    /// The deployment as an operator reaches it. Attempts time out early, so that late requests are
+    /// retried.
     fn deployment(&self, rng: &mut Rng) -> Deployment {
         self.observed_deployment(rng).0
     }
@@ -200,7 +201,7 @@ impl World {
         (deployment, index_reads)
     }
 
-    /// How long a run of a command waits.
+    /// The wait of a run of a command.
     fn wait(&self, is_rerun: bool) -> Wait {
         match self.weakness {
             Some(Weakness::NoWaitInRerun) if is_rerun => Wait { wait: 0 },
@@ -256,7 +257,7 @@ fn operator(number: usize) -> Operator {
     }
 }
 
-/// When a run of a command is killed: the last one, the fourth, after a time that no run needs.
+/// The time after which a run of a command is killed. The fourth run gets more time than it needs.
 fn time_until_kill(run: usize, rng: &mut Rng) -> Duration {
     let is_killed = run < 3 && rng.bool();
     Duration::from_secs(if is_killed { rng.u64(0..140) } else { 600 })
@@ -281,8 +282,8 @@ fn assert_holds<F: Future<Output = Vec<String>>>(simulation: impl Fn(u64) -> F +
     simulation::assert_holds((8, 100), simulation);
 }
 
-/// Asserts that a simulation violates a rule with each weakness, for one of the seeds from the given
-/// one, which probably does.
+/// Asserts that a simulation violates a rule with each weakness. Begins with the given seed, which
+/// probably does.
 fn assert_breaks<F: Future<Output = Vec<String>>>(
     simulation: impl Fn(u64, Option<Weakness>) -> F + Sync,
     weaknesses: &[(Weakness, u64)],

@@ -1,5 +1,5 @@
-//! The records that the page shows. They are read again only after a request that may have written, so
-//! that a page that polls every second costs little.
+//! The records that the local page shows. Reads them again only after a request that may have
+//! written, because an open page polls about every second.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use workspace_management::store::Table;
 use workspace_records::{
-    columns::{columns, key_columns, kinds},
+    columns::{self, columns, key_columns},
     item::{primary_key, text, to_json},
     local::table_names,
 };
@@ -27,13 +27,13 @@ pub(crate) struct Records {
 #[derive(Default)]
 struct State {
     kinds: Vec<Kind>,
-    /// The version of the data when the records were read.
+    /// The version of the data when the records were read. `None` before the first read.
     version: Option<u64>,
-    /// The newest records.
-    newest: Value,
+    /// The newest records of every kind.
+    newest: Vec<Value>,
 }
 
-/// The records of a table, sorted by their keys.
+/// The records of a table, sorted by their primary keys.
 struct Kind {
     table: Table,
     records: Vec<Value>,
@@ -41,39 +41,39 @@ struct Kind {
 
 impl Records {
     pub(crate) fn new(dynamodb: DynamoDb) -> Self {
-        Self {
-            dynamodb,
-            state: Mutex::default(),
-        }
+        let state = Mutex::default();
+        Self { dynamodb, state }
     }
 
     /// The newest records of every kind.
-    pub(crate) async fn newest(&self) -> Result<Value> {
+    pub(crate) async fn newest(&self) -> Result<Vec<Value>> {
         Ok(self.state().await?.newest.clone())
     }
 
     /// The records of a kind, or `None` if there is no such kind.
     pub(crate) async fn of_kind(&self, name: &str) -> Result<Option<Value>> {
         let state = self.state().await?;
-        let mut kinds = state.kinds.iter();
-        let kind = kinds.find(|kind| kind.table.noun == name);
-        Ok(kind.map(|kind| kind.view(kind.records.iter(), usize::MAX)))
+        let kind = state.kinds.iter().find(|kind| kind.table.noun == name);
+        Ok(kind.map(|kind| kind.view(kind.records.iter().collect(), usize::MAX)))
     }
 
-    /// The records that a request has created or changed, of each kind that has some.
+    /// The records that a request created or changed. Leaves out kinds without such records.
     pub(crate) async fn stored_by(&self, request_id: &str) -> Result<Vec<Value>> {
         let state = self.state().await?;
-        let is_by_request = |record: &&Value| {
-            ["request_id", "updated_request_id"]
-                .map(|name| text(record, name))
-                .contains(&request_id)
-        };
-        let kinds = state.kinds.iter();
-        let views = kinds.map(|kind| {
-            let records = kind.records.iter().filter(is_by_request);
-            kind.view(records, usize::MAX)
-        });
-        Ok(views.filter(|view| view["total"] != 0).collect())
+        let mut views = Vec::new();
+        for kind in &state.kinds {
+            let mut records = Vec::new();
+            for record in &kind.records {
+                let ids = ["request_id", "updated_request_id"].map(|name| text(record, name));
+                if ids.contains(&request_id) {
+                    records.push(record);
+                }
+            }
+            if !records.is_empty() {
+                views.push(kind.view(records, usize::MAX));
+            }
+        }
+        Ok(views)
     }
 
     /// All records. Reads them if they may have changed.
@@ -81,14 +81,15 @@ impl Records {
         let mut state = self.state.lock().await;
         let version = Some(self.dynamodb.version());
         if state.version != version {
-            state.kinds.clear();
-            for table in kinds() {
-                state.kinds.push(Kind::read(table, &self.dynamodb).await?);
+            let mut kinds = Vec::new();
+            let mut newest = Vec::new();
+            for table in columns::kinds() {
+                let kind = Kind::read(table, &self.dynamodb).await?;
+                newest.push(kind.view(kind.records.iter().collect(), NEWEST));
+                kinds.push(kind);
             }
-            let kinds = state.kinds.iter();
-            state.newest = kinds
-                .map(|kind| kind.view(kind.records.iter(), NEWEST))
-                .collect();
+            state.kinds = kinds;
+            state.newest = newest;
             state.version = version;
         }
         Ok(state)
@@ -98,9 +99,13 @@ impl Records {
 impl Kind {
     /// Reads all records of a table.
     async fn read(table: Table, dynamodb: &DynamoDb) -> Result<Self> {
-        let scan = dynamodb.client().scan();
-        let scan = scan.table_name(table_names().name(table)).into_paginator();
-        let mut items = scan.items().send();
+        let mut items = dynamodb
+            .client()
+            .scan()
+            .table_name(table_names().name(table))
+            .into_paginator()
+            .items()
+            .send();
         let mut records = Vec::new();
         while let Some(item) = items.next().await {
             records.push(to_json(item?));
@@ -109,11 +114,10 @@ impl Kind {
         Ok(Self { table, records })
     }
 
-    /// The newest of these records, with their number and columns.
-    fn view<'a>(&self, records: impl Iterator<Item = &'a Value>, limit: usize) -> Value {
-        let mut records: Vec<&Value> = records.collect();
+    /// The newest `limit` of these records, their columns, and the number of all these records.
+    fn view(&self, mut records: Vec<&Value>, limit: usize) -> Value {
         let total = records.len();
-        // Records of one request stay in the order of their keys.
+        // The sort is stable: records of one request stay in the order of their primary keys.
         records.sort_by_key(|record| Reverse(changed_at(record)));
         records.truncate(limit);
         json!({
@@ -126,7 +130,7 @@ impl Kind {
     }
 }
 
-/// When a record was last changed. Timestamps of one format are sorted like times.
+/// When a record was last changed. The format of timestamps sorts them by time.
 fn changed_at(record: &Value) -> &str {
     match text(record, "updated_at") {
         "" => text(record, "created_at"),

@@ -1,4 +1,4 @@
-//! `cargo serve`: the page, and the process.
+//! `cargo serve`: the local page, the process, and the data file.
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
 
 mod durability;
@@ -18,38 +18,42 @@ fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// `cargo serve` on free ports.
-fn serve(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_serve"));
-    command.args(["--port", "0", "--dynamodb-port", "0"]);
-    command.args(arguments).env_clear().stdin(Stdio::null());
-    command
+/// Starts `cargo serve` on free ports.
+fn spawn(arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_serve"))
+        .args(["--port", "0", "--dynamodb-port", "0"])
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .unwrap()
 }
 
-/// A running process, which is killed in the end.
+/// A running `cargo serve`. The process is killed when this value is dropped.
 struct Process {
     child: Child,
     url: String,
     dynamodb_url: String,
-    /// Stays open, because a process that prints to a closed output fails.
+    /// Stays open, because the process fails when it prints to a closed output.
     _stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
     /// Starts the process, and waits until it has printed its addresses.
     fn start(arguments: &[&str]) -> Self {
-        let mut command = serve(&[&["--json"], arguments].concat());
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        let arguments = [&["--json"], arguments].concat();
+        let mut child = spawn(&arguments, Stdio::piped(), Stdio::null());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let printed: Value = serde_json::from_str(&line).unwrap();
-        let owned = |name: &str| printed[name].as_str().unwrap().to_owned();
+        let field = |name: &str| printed[name].as_str().unwrap().to_owned();
         Self {
             child,
-            url: owned("url"),
-            dynamodb_url: owned("dynamodb"),
+            url: field("url"),
+            dynamodb_url: field("dynamodb"),
             _stdout: stdout,
         }
     }
@@ -57,8 +61,8 @@ impl Process {
     /// Sends a signal, and waits until the process exits with 0.
     fn stop(mut self, signal: &str) {
         let id = self.child.id().to_string();
-        let status = Command::new("kill").args([signal, &id]).status();
-        assert!(status.unwrap().success());
+        let kill = Command::new("kill").args([signal, &id]).status();
+        assert!(kill.unwrap().success());
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}");
     }

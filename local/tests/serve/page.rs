@@ -1,10 +1,10 @@
-//! The page of `cargo serve`.
+//! The local page of `cargo serve`.
 
 use serde_json::{Value, json};
 
 use test_support::server::Server;
 use workspace_local::demo::DEMO_KEY;
-use workspace_records::columns::kinds;
+use workspace_records::columns;
 
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -24,8 +24,8 @@ fn the_page_and_its_files_come_from_the_server_itself() {
     assert_eq!(page.status, 200);
     assert!(page.body.contains(DEMO_KEY), "{}", page.body);
     assert!(!page.body.contains("//"), "{}", page.body);
-    let links = page.body.split('"').filter(|part| part.starts_with('/'));
-    let files: Vec<_> = links.collect();
+    let mut files: Vec<_> = page.body.split('"').collect();
+    files.retain(|part| part.starts_with('/'));
     assert!(files.contains(&"/page.js"), "{files:?}");
     for file in files {
         let response = server.get(file);
@@ -34,7 +34,7 @@ fn the_page_and_its_files_come_from_the_server_itself() {
         assert_eq!(header("content-security-policy"), POLICY, "{file}");
         assert_eq!(header("x-content-type-options"), "nosniff", "{file}");
     }
-    // The contract names the server itself.
+    // The server in the contract is the one that serves the page.
     for (path, url) in [
         ("/openapi.yaml", "- url: /\n"),
         ("/openapi.json", r#"{"url":"/","#),
@@ -51,8 +51,8 @@ fn the_page_shows_every_record() {
 
     let stored = json(&server, "/stored");
 
-    assert_eq!(stored.as_array().unwrap().len(), kinds().count());
-    for (kind, table) in stored.as_array().unwrap().iter().zip(kinds()) {
+    assert_eq!(stored.as_array().unwrap().len(), columns::kinds().count());
+    for (kind, table) in stored.as_array().unwrap().iter().zip(columns::kinds()) {
         assert_eq!(kind["kind"], table.noun);
         let records = kind["records"].as_array().unwrap();
         let expected = server.records_of(table);
@@ -73,20 +73,15 @@ fn the_page_shows_the_newest_records_first_and_at_most_four_of_a_kind() {
     }
 
     let stored = json(&server, "/stored");
-    let kinds = stored.as_array().unwrap();
-    let kind = kinds.iter().find(|kind| kind["kind"] == "data-stores");
     let all = json(&server, "/stored/data-stores");
 
-    let ids = |kind: &Value| -> Vec<Value> {
-        let records = kind["records"].as_array().unwrap().iter();
-        records
-            .map(|record| record["data_store_id"].clone())
-            .collect()
-    };
-    let newest_first = (0..25).rev();
-    let expected = newest_first.map(|number| json!(format!("store-{number}")));
-    let expected: Vec<_> = expected.collect();
-    assert_eq!(ids(&all), expected);
-    assert_eq!(ids(kind.unwrap()), expected[..4]);
-    assert_eq!(kind.unwrap()["total"], 25);
+    let records = all["records"].as_array().unwrap();
+    assert_eq!(records.len(), 25);
+    for (record, number) in records.iter().zip((0..25).rev()) {
+        assert_eq!(record["data_store_id"], format!("store-{number}"));
+    }
+    let mut kinds = stored.as_array().unwrap().iter();
+    let kind = kinds.find(|kind| kind["kind"] == "data-stores").unwrap();
+    assert_eq!(kind["records"], json!(records[..4]));
+    assert_eq!(kind["total"], 25);
 }

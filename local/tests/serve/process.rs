@@ -1,4 +1,4 @@
-//! What `cargo serve` prints, how it stops, how it fails to start, and whose requests it accepts.
+//! What `cargo serve` prints, how it stops, why it does not start, and which requests it accepts.
 
 use std::{
     fs,
@@ -13,13 +13,13 @@ use serde_json::json;
 use test_support::server::{Server, agent, create_data_store, dynamodb};
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{Process, path, serve};
+use crate::{Process, path, spawn};
 
 const CREATE: &str = "/api/v1/org/acme/dataStores/create";
 const PAPERS: &str = r#"{"dataStoreName":"Papers"}"#;
 
 #[test]
-fn the_printed_requests_succeed_also_without_anonymous_callers() {
+fn the_printed_requests_succeed_even_without_anonymous_callers() {
     let server = Server::start(&["--anonymous", "denied"]);
     for curl in &server.curls {
         let output = Command::new("sh").args(["-c", curl]).output().unwrap();
@@ -34,7 +34,7 @@ fn serve_stops_at_once_while_a_request_is_incomplete() {
     let process = Process::start(&[]);
     let address = process.url.strip_prefix("http://").unwrap();
     let mut request = TcpStream::connect(address).unwrap();
-    // The server sends a status once it waits for the body.
+    // The server sends a 100 as soon as it waits for the body.
     let head = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
     write!(request, "POST {CREATE} HTTP/1.1\r\n{head}").unwrap();
     request.read_exact(&mut [0]).unwrap();
@@ -50,28 +50,29 @@ fn serve_explains_why_it_cannot_start() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let folder = tempfile::tempdir().unwrap();
-    let names = ["no/data.sqlite", "other", "moved", "used"];
-    let [missing, other, moved, used] = names.map(|name| path(&folder, name));
-    fs::write(&other, "A text that is long enough for an SQLite header.").unwrap();
-    // Kills it.
+    let names = ["no/data.sqlite", "foreign", "moved", "used"];
+    let [missing, foreign, moved, used] = names.map(|name| path(&folder, name));
+    fs::write(&foreign, "This is text, and not an SQLite header.").unwrap();
+    // Kills the process, which leaves `moved-wal`.
     drop(Process::start(&["--data", &moved]));
     fs::remove_file(&moved).unwrap();
-    let _user = Process::start(&["--data", &used]);
+    let _process = Process::start(&["--data", &used]);
     #[rustfmt::skip] // keeps a table short
     let cases = [
-        ("--port", &port, "is in use: choose another port with --port"),
-        ("--dynamodb-port", &port, "is in use: choose another port with --dynamodb-port"),
+        ("--port", &port, "is in use: choose a different port with --port"),
+        ("--dynamodb-port", &port, "is in use: choose a different port with --dynamodb-port"),
         ("--data", &missing, "cannot open the data file"),
-        ("--data", &other, "was not created by `cargo serve`"),
+        ("--data", &foreign, "was not created by `cargo serve`"),
         ("--data", &moved, "the file is missing, but"),
-        ("--data", &used, "another `cargo serve` uses it"),
+        ("--data", &used, "another `cargo serve` uses the file"),
     ];
 
     for (option, value, message) in cases {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serve"));
-        let ports = ["--port", "--dynamodb-port"].into_iter();
-        for free in ports.filter(|port| *port != option) {
-            command.args([free, "0"]);
+        for port in ["--port", "--dynamodb-port"] {
+            if port != option {
+                command.args([port, "0"]);
+            }
         }
         let output = command.args([option, value]).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
@@ -114,7 +115,7 @@ fn a_data_file_keeps_its_records_and_gets_missing_tables() {
 }
 
 #[test]
-fn requests_of_other_origins_and_host_names_are_rejected() {
+fn requests_with_an_unknown_origin_or_host_name_are_rejected() {
     let server = Server::start(&["--allow-host", "devbox.example"]);
     for (name, value, expected) in [
         ("host", "evil.example", [403, 403]),
@@ -138,8 +139,7 @@ fn requests_of_other_origins_and_host_names_are_rejected() {
 fn requests_above_the_rate_limit_get_the_429_of_api_gateway() {
     let server = Server::start(&["--rate-limit", "2"]);
     let send = || server.post(CREATE, None, PAPERS);
-    let statuses = [send().status, send().status];
-    assert_eq!(statuses, [204, 204]);
+    assert_eq!([send().status, send().status], [204, 204]);
 
     let response = send();
     assert_eq!(response.status, 429);
@@ -161,7 +161,7 @@ fn pages_of_the_origin_in_cors_may_call_the_api_and_nothing_else() {
         agent().run(request.body(PAPERS).unwrap()).unwrap()
     };
     let create = format!("{}{CREATE}", server.url);
-    // The headers are those of the template, which `tests/api/openapi.rs` compares with the contract.
+    // `tests/api/openapi.rs` compares all headers in the template with the contract.
     for (method, status, kind, name) in [
         ("OPTIONS", 200, "allow", "authorization"),
         ("POST", 204, "expose", "x-resource-id"),
@@ -186,7 +186,7 @@ fn requests_are_limited_as_on_aws() {
         let request = request.header("x-filler", "a".repeat(length));
         assert_eq!(request.send(PAPERS).unwrap().status(), status);
     }
-    // The function accepts less than API Gateway, and responds with another message.
+    // The function accepts less than API Gateway, and responds with a different message.
     const GATEWAY: usize = 10 * 1024 * 1024;
     for (length, is_forwarded) in [(GATEWAY, true), (GATEWAY + 1, false)] {
         let response = server.post(CREATE, None, &" ".repeat(length));
@@ -197,13 +197,12 @@ fn requests_are_limited_as_on_aws() {
 
 /// What the process prints on standard error until it listens.
 fn notes(arguments: &[&str]) -> String {
-    let mut command = serve(arguments);
-    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut process = command.spawn().unwrap();
-    let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-    let lines = lines.map(Result::unwrap);
-    let lines = lines.take_while(|line| !line.starts_with("paste these requests"));
-    let notes = lines.map(|line| line + "\n").collect();
+    let mut process = spawn(arguments, Stdio::null(), Stdio::piped());
+    let notes = BufReader::new(process.stderr.take().unwrap())
+        .lines()
+        .map(|line| line.unwrap() + "\n")
+        .take_while(|line| !line.starts_with("paste these requests"))
+        .collect();
     process.kill().unwrap();
     process.wait().unwrap();
     notes
@@ -238,7 +237,7 @@ fn serve_prints_settings_that_are_not_the_default() {
         dynamodb(&agent(), &process.dynamodb_url, "UpdateItem", &update);
     }
     process.stop("-TERM");
-    let notes = notes(&["--data", &file]);
-    assert!(notes.contains("the demo key is revoked"), "{notes}");
-    assert!(notes.contains("organization acme is disabled"), "{notes}");
+    let stored = notes(&["--data", &file]);
+    assert!(stored.contains("the demo key is revoked"), "{stored}");
+    assert!(stored.contains("organization acme is disabled"), "{stored}");
 }

@@ -4,45 +4,45 @@ use serde_json::{Value, json};
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{Sample, Stored, Values, Write};
+use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
 /// A body that adds these users.
-fn users<T: AsRef<str>>(users: &[T]) -> Value {
-    let users: Vec<_> = users
+fn users<T: AsRef<str>>(ids: &[T]) -> Value {
+    let entries: Vec<_> = ids
         .iter()
-        .map(|userid| json!({ "userid": userid.as_ref() }))
+        .map(|id| json!({ "userid": id.as_ref() }))
         .collect();
-    json!({ "usersAddingToTeam": users })
+    json!({ "usersAddingToTeam": entries })
 }
 
 /// A sample for the tests that cover every operation.
-pub(super) fn sample(values: &Values) -> Sample {
-    let names: Vec<_> = values.entries.iter().map(|(name, _)| name).collect();
+pub(super) fn sample(values: &SampleValues) -> Sample {
     let team = &values.team;
-    let key = json!({ "project": "acme#apollo", "team_id": team });
+    let mut ids = Vec::new();
+    let mut records = Vec::new();
+    for (id, _) in &values.entries {
+        ids.push(id);
+        let key = json!({ "team": format!("acme#apollo#{team}"), "user_id": id });
+        records.push(ExpectedRecord::new(Table::TEAM_MEMBERS, key, json!({})));
+    }
+    let team_key = json!({ "project": "acme#apollo", "team_id": team });
     Sample {
         path: format!("/api/v1/project/acme/apollo/{team}/addUsersToTheTeam"),
-        body: users(&names),
-        records: names
-            .iter()
-            .map(|name| {
-                let key = json!({ "team": format!("acme#apollo#{team}"), "user_id": name });
-                Stored::new(Table::TEAM_MEMBERS, key, json!({}))
-            })
-            .collect(),
-        write: Write::Add,
-        requires: Some(Stored::new(Table::TEAMS, key, json!({}))),
+        body: users(&ids),
+        records,
+        write: WriteKind::Add,
+        requires: Some(ExpectedRecord::new(Table::TEAMS, team_key, json!({}))),
     }
 }
 
 #[tokio::test]
-async fn returns_404_or_400_when_the_team_does_not_exist() {
+async fn returns_404_when_the_team_does_not_exist_and_400_when_its_id_is_a_name() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
     app.register("globex").await;
     let globex = app.client_with_new_key("globex").await;
     app.insert_demo_team().await;
-    // The team is now cached.
+    // A success, after which the team is cached.
     let path = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
     acme.post(path, users(&["grace"])).await.assert_success();
 

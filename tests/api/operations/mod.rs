@@ -1,14 +1,16 @@
 //! One file for each operation: a [`Sample`], and tests of what only this operation does.
 //!
-//! The tests that cover every operation need nothing else to cover a new one: those below of what
-//! operations store, `bodies.rs` of what they reject, the fault matrix, the simulation and others.
+//! A new operation with a sample is covered by every test that runs all operations: the test below
+//! of stored records, `bodies.rs`, the fault matrix, the simulation and others.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use test_support::{TestApp, TestClient, TestResponse, event, key_id};
 use workspace_management::{operations::Operation, store::Table};
-
-use test_support::{TestApp, key_id};
 
 mod add_models;
 mod add_team_users;
@@ -17,25 +19,25 @@ mod create_logging_instance;
 mod create_team;
 mod set_bot_voice;
 
-/// For each example of a problem in the contract that only this operation has, the bodies to send to
-/// the path of the sample. The response to the last one is the example.
-pub type Problems = Vec<(&'static str, Vec<Value>)>;
+/// The problem examples in the contract that only one operation can cause. Each has a name, and
+/// the bodies to send in order to the path of the sample. The last response is the example.
+pub type ProblemExamples = Vec<(&'static str, Vec<Value>)>;
 
 /// The values from which a [`Sample`] is made.
 #[derive(Debug, Clone)]
-pub struct Values {
+pub struct SampleValues {
     /// A name with an ASCII letter.
     pub name: String,
     pub description: String,
     pub flag: bool,
-    /// The entries of an array: a name and a number.
+    /// The entries of an array: each has a name and a number.
     pub entries: Vec<(String, i64)>,
     /// The id of a team in the project `apollo` of `acme`.
     pub team: String,
 }
 
-impl Values {
-    /// Values for tests that need only one sample. The demo team is `team`.
+impl SampleValues {
+    /// Values for tests that need only one sample. `team` is the demo team.
     pub fn example() -> Self {
         Self {
             name: "Papers".to_owned(),
@@ -47,43 +49,62 @@ impl Values {
     }
 }
 
-/// A valid request of the organization `acme`, and what it stores.
+/// A valid request for the organization `acme`, and the records that it stores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     pub path: String,
     pub body: Value,
-    pub records: Vec<Stored>,
-    pub write: Write,
-    /// The record without which the response is 404.
-    pub requires: Option<Stored>,
+    pub records: Vec<ExpectedRecord>,
+    pub write: WriteKind,
+    /// The record that must exist. Without it, the request gets a 404.
+    pub requires: Option<ExpectedRecord>,
 }
 
-/// A record, without its audit attributes.
+/// A record that a sample stores, without the audit attributes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
+pub struct ExpectedRecord {
     pub table: Table,
-    /// The attributes of the key. An id that is derived from a name is in lower case, which is right
-    /// only if the name is a single word of ASCII letters and digits.
+    /// The attributes of the primary key. A sample derives an id by lower-casing the name, which is
+    /// right only for a single word of ASCII letters and digits.
     pub key: Value,
     pub content: Value,
 }
 
-/// What a request does if its records exist.
+/// How a request writes its records, and what it does if they exist.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Write {
-    /// Creates one record, whose id can be derived from a name. Succeeds if it exists with the same
-    /// content. Otherwise it is a 409.
+pub enum WriteKind {
+    /// Creates one record, whose id can be derived from a name. Succeeds if an existing record has
+    /// the same content. Otherwise the request gets a 409.
     Create,
-    /// Adds all of its records. Succeeds if each that exists has the same content. Otherwise it is
-    /// a 409.
+    /// Adds all records. Succeeds if the existing ones have the same content. Otherwise the request
+    /// gets a 409.
     Add,
-    /// Replaces the content.
+    /// Stores one record. Replaces the content of an existing record.
     Replace,
 }
 
 impl Sample {
-    /// A sample of an operation.
-    pub fn of(operation: Operation, values: &Values) -> Self {
+    /// The sample for tests that need only one.
+    pub fn example(operation: Operation) -> Self {
+        Self::of(operation, &SampleValues::example())
+    }
+
+    /// The event of a request with this sample.
+    pub fn event(&self, headers: &BTreeMap<String, String>, request_id: &str) -> Value {
+        let body = self.body.to_string();
+        let mut event = event("POST", &self.path, headers, Some(&body));
+        event["requestContext"]["requestId"] = json!(request_id);
+        event
+    }
+
+    /// Sends the sample with this request id.
+    pub async fn send(&self, client: &TestClient<'_>, request_id: &str) -> TestResponse {
+        let event = self.event(&client.headers, request_id);
+        client.app.send(event).await
+    }
+
+    /// A sample with these values.
+    pub fn of(operation: Operation, values: &SampleValues) -> Self {
         match operation {
             Operation::AddModels => add_models::sample(values),
             Operation::AddTeamUsers => add_team_users::sample(values),
@@ -95,8 +116,8 @@ impl Sample {
     }
 }
 
-/// The problems of an operation that no other operation has.
-pub fn problems(operation: Operation) -> Problems {
+/// The problem examples that only this operation can cause.
+pub fn problems(operation: Operation) -> ProblemExamples {
     match operation {
         Operation::AddModels => add_models::problems(),
         Operation::CreateDataStore => create_data_store::problems(),
@@ -106,7 +127,7 @@ pub fn problems(operation: Operation) -> Problems {
     }
 }
 
-impl Stored {
+impl ExpectedRecord {
     pub fn new(table: Table, key: Value, content: Value) -> Self {
         Self {
             table,
@@ -115,18 +136,18 @@ impl Stored {
         }
     }
 
-    /// Whether a record has this key.
-    pub fn is_key_of(&self, record: &Value) -> bool {
+    /// Whether a record has the primary key of this one.
+    pub fn matches_key(&self, record: &Value) -> bool {
         contains(record, &self.key)
     }
 
-    /// Whether a record has this content.
-    pub fn is_content_of(&self, record: &Value) -> bool {
+    /// Whether a record has the content of this one.
+    pub fn matches_content(&self, record: &Value) -> bool {
         contains(record, &self.content)
     }
 }
 
-/// A name or description as it is stored.
+/// A name or a description without the white space that the service removes.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
@@ -136,52 +157,48 @@ fn contains(record: &Value, attributes: &Value) -> bool {
     attributes.all(|(name, value)| record[name] == *value)
 }
 
-/// The requests of callers with a key, and without one if the operation allows that.
 #[tokio::test]
 async fn every_sample_stores_its_records() {
-    let values = Values::example();
-    let cases = Operation::ALL.iter().flat_map(|operation| {
-        let is_anonymous = [false, true].into_iter();
-        is_anonymous.map(move |is_anonymous| (*operation, is_anonymous))
-    });
-    for (operation, is_anonymous) in cases {
-        if is_anonymous && !operation.allows_anonymous() {
-            continue;
-        }
+    for operation in Operation::ALL {
         let app = TestApp::new().await;
-        app.insert_demo_team().await;
-        let before = app.all_records().await;
-        let sample = Sample::of(operation, &values);
         let key = app.issue_key("acme", |_| {}).await;
-        let (client, creator) = if is_anonymous {
-            (app.anonymous(), "anonymous".to_owned())
-        } else {
-            (app.with_key(&key), key_id(&key))
-        };
-
-        let response = client.post(&sample.path, sample.body.clone()).await;
-
-        response.assert_success();
-        let headers = [("x-request-id".to_owned(), "gateway-request".to_owned())];
-        assert_eq!(response.headers, headers.into());
-        let mut stored = app.all_records().await;
-        for (table, records) in &mut stored {
-            records.retain(|record| !before[table].contains(record));
+        assert_stores_sample(*operation, &app.client(&key), &key_id(&key)).await;
+        if operation.allows_anonymous() {
+            let app = TestApp::new().await;
+            assert_stores_sample(*operation, &app.anonymous_client(), "anonymous").await;
         }
-        for expected in &sample.records {
-            let records = stored.get_mut(expected.table.noun).unwrap();
-            let index = records
-                .iter()
-                .position(|record| expected.is_key_of(record) && expected.is_content_of(record));
-            let index = index.unwrap_or_else(|| panic!("{expected:?} is not in {records:?}"));
-            assert_created_by(&records.remove(index), &creator);
-        }
-        let unexpected: Vec<_> = stored.into_values().flatten().collect();
-        assert!(unexpected.is_empty(), "{operation:?}: {unexpected:?}");
     }
 }
 
-/// Checks the audit attributes of a record that was just created.
+/// Sends the sample. Checks that exactly the expected records are stored.
+async fn assert_stores_sample(operation: Operation, client: &TestClient<'_>, creator: &str) {
+    let app = client.app;
+    app.insert_demo_team().await;
+    let before = app.all_records().await;
+    let sample = Sample::example(operation);
+
+    let response = client.post(&sample.path, sample.body).await;
+
+    response.assert_success();
+    let headers = [("x-request-id".to_owned(), "gateway-request".to_owned())];
+    assert_eq!(response.headers, headers.into());
+    let mut stored = app.all_records().await;
+    for (table, records) in &mut stored {
+        records.retain(|record| !before[table].contains(record));
+    }
+    for expected in &sample.records {
+        let records = stored.get_mut(expected.table.noun).unwrap();
+        let index = records
+            .iter()
+            .position(|record| expected.matches_key(record) && expected.matches_content(record));
+        let index = index.unwrap_or_else(|| panic!("{expected:?} is not in {records:?}"));
+        assert_created_by(&records.remove(index), creator);
+    }
+    let unexpected: Vec<_> = stored.into_values().flatten().collect();
+    assert!(unexpected.is_empty(), "{operation:?}: {unexpected:?}");
+}
+
+/// Checks the audit attributes of a record that was created in the last minute.
 fn assert_created_by(record: &Value, creator: &str) {
     assert_eq!(record["created_by"], creator, "{record}");
     assert_eq!(record["request_id"], "gateway-request", "{record}");

@@ -6,20 +6,19 @@ use serde_json::json;
 use test_support::{TestApp, key_id};
 use workspace_management::store::Table;
 
-use super::{Sample, Stored, Values, Write};
+use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 
 /// A sample for the tests that cover every operation.
-pub(super) fn sample(values: &Values) -> Sample {
-    let (voice, enabled) = (&values.entries[0].0, values.flag);
+pub(super) fn sample(values: &SampleValues) -> Sample {
     let key = json!({ "org_id": "acme", "bot_id": "bot-7" });
-    let content = json!({ "type": voice, "enabled": enabled });
+    let content = json!({ "type": values.entries[0].0, "enabled": values.flag });
     Sample {
         path: PATH.to_owned(),
         body: content.clone(),
-        records: vec![Stored::new(Table::BOT_VOICES, key, content)],
-        write: Write::Replace,
+        records: vec![ExpectedRecord::new(Table::BOT_VOICES, key, content)],
+        write: WriteKind::Replace,
         requires: None,
     }
 }
@@ -28,8 +27,8 @@ pub(super) fn sample(values: &Values) -> Sample {
 async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
-    let other_key = app.issue_key("acme", |_| {}).await;
-    let other_client = app.with_key(&other_key);
+    let second_key = app.issue_key("acme", |_| {}).await;
+    let second_client = app.client(&second_key);
     let body = json!({ "type": "alloy", "enabled": true });
     acme.post(PATH, body).await.assert_success();
     let first = app.only_record(Table::BOT_VOICES).await;
@@ -37,11 +36,11 @@ async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
     assert_eq!(first["updated_by"], first["created_by"]);
     let mut before = first.clone();
 
-    // Each differs from the one before in one field.
+    // Each voice differs from the previous voice in one field.
     for (voice, enabled) in [("echo", true), ("echo", false)] {
         app.advance_clock(Duration::from_secs(1));
         let body = json!({ "type": voice, "enabled": enabled });
-        other_client.post(PATH, body).await.assert_success();
+        second_client.post(PATH, body).await.assert_success();
 
         let after = app.only_record(Table::BOT_VOICES).await;
         assert_eq!(after["type"], voice);
@@ -49,7 +48,7 @@ async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
         assert_eq!(after["created_at"], first["created_at"]);
         assert_eq!(after["created_by"], first["created_by"]);
         assert_ne!(after["updated_at"], before["updated_at"]);
-        assert_eq!(after["updated_by"], key_id(&other_key));
+        assert_eq!(after["updated_by"], key_id(&second_key));
         before = after;
     }
 }

@@ -26,32 +26,33 @@ use super::{
 };
 use crate::faults::{http_response, is_consistent, json_body};
 
-/// The maximum lag of a table, if a changed request reads it with eventual consistency. It is longer than
-/// the simulations, because DynamoDB documents no limit.
+/// The maximum age of the state that an eventually consistent read of a table returns. Only
+/// weakened requests read a table this way. The limit is longer than the simulations, because
+/// DynamoDB documents none.
 const MAX_LAG_OF_TABLES: Duration = Duration::from_secs(600);
 
-/// What happens to requests.
+/// How often requests have faults, and how large the faults are.
 #[derive(Clone, Default)]
 pub struct Faults {
-    /// The maximum time that a request takes to arrive, and a response, in milliseconds.
+    /// A request takes less than this many milliseconds to arrive, and so does a response.
     pub latency: u64,
-    /// The percentage of requests that fail with an error, and may have been executed.
+    /// The percentage of requests that get an error or no response. They may have been executed.
     pub errors: u64,
-    /// The percentage of writes that report success but are lost. A real DynamoDB never does this:
-    /// it proves that a simulation finds lost writes.
+    /// The percentage of writes that report success but are lost. The real DynamoDB loses no
+    /// writes. Lost writes prove that a simulation finds them.
     pub lost_writes: u64,
-    /// The percentage of writes that arrive up to 20 seconds late, even if their sender has given up or
-    /// was killed.
+    /// The percentage of writes that arrive up to 20 seconds late, even if the client has given up
+    /// or was killed.
     pub late_writes: u64,
     /// The maximum age of the state that an index returns.
     pub index_lag: Duration,
-    /// After so many reads of an index, it seems to be empty.
+    /// After this many reads of an index, the index seems to be empty.
     pub max_index_reads: Option<usize>,
-    /// Changes requests on their way.
+    /// Changes requests before they arrive.
     pub weaken: Option<Weaken>,
 }
 
-/// Changes the body of a request with this action.
+/// Changes the body of a request. The first argument is the action.
 pub type Weaken = Arc<dyn Fn(&str, &mut Value) + Send + Sync>;
 
 /// The network between a process and DynamoDB.
@@ -60,7 +61,7 @@ pub struct Network {
     tables: Tables,
     rng: Arc<Mutex<Rng>>,
     faults: Faults,
-    /// When requests that read an index were sent.
+    /// When the requests that read an index were sent.
     pub index_reads: Arc<Mutex<Vec<Instant>>>,
 }
 
@@ -78,12 +79,12 @@ impl Network {
         milliseconds(&mut self.rng.lock().unwrap(), limit)
     }
 
-    /// Whether something happens that has this percentage.
+    /// Whether a random event with this probability happens.
     fn happens(&self, percentage: u64) -> bool {
         percentage > 0 && self.rng.lock().unwrap().u64(0..100) < percentage
     }
 
-    /// The request as DynamoDB receives it.
+    /// The request that DynamoDB receives: `request` as changed by `Faults::weaken`.
     fn weaken(&self, request: &HttpRequest) -> HttpRequest {
         let mut body = json_body(request);
         let action = action(request);
@@ -93,7 +94,7 @@ impl Network {
         new_request(action, body.to_string())
     }
 
-    /// Handles a read. An eventually consistent one returns an earlier state.
+    /// Handles a read. An eventually consistent read returns an earlier state.
     async fn read(&self, request: &HttpRequest, weakened: &HttpRequest) -> HttpResponse {
         if is_consistent(weakened) {
             return self.tables.handle(weakened);
@@ -113,7 +114,7 @@ impl Network {
         self.tables.read_at(weakened, moment).await
     }
 
-    /// Handles a write, even if its sender gives up.
+    /// Handles a write, even if the client gives up.
     async fn write(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         if self.happens(self.faults.lost_writes) {
             return Ok(http_response(200, "{}".to_owned()));
@@ -130,6 +131,7 @@ impl Network {
         response.map_err(|error| ConnectorError::io(error.into()))
     }
 
+    /// Handles a request, which may have a fault.
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let weakened = self.weaken(&request);
         let is_read = is_read(&request);
@@ -148,7 +150,7 @@ impl Network {
         Ok(response)
     }
 
-    /// Fails. The request may have been executed.
+    /// Makes a request fail. Half of the writes are executed all the same.
     async fn fail(
         &self,
         request: HttpRequest,

@@ -1,5 +1,5 @@
-//! The tables of a simulation, with their past: what eventually consistent reads return, and what
-//! rules are about.
+//! The tables of a simulation, and their past states. Eventually consistent reads return a past
+//! state, and rules check the history.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,12 +13,12 @@ use workspace_records::schemas;
 
 use crate::fixtures::{self, key_record};
 
-/// A DynamoDB that keeps its writes. Clones share the data.
+/// A DynamoDB that records its writes. Clones share the data.
 #[derive(Debug, Clone)]
 pub struct Tables {
     dynamodb: DynamoDb,
     writes: Arc<Mutex<Vec<Write>>>,
-    /// For eventually consistent reads. It is replaced if a read needs an earlier state.
+    /// The state for eventually consistent reads. Replaced when a read needs an earlier state.
     replica: Arc<AsyncMutex<Option<Replica>>>,
 }
 
@@ -30,10 +30,11 @@ struct Write {
     body: String,
 }
 
-/// A copy of the tables, to which some of the writes were applied.
+/// A copy of the tables after the first writes.
 #[derive(Debug)]
 struct Replica {
     dynamodb: DynamoDb,
+    /// The number of writes that were applied to the copy.
     applied: usize,
 }
 
@@ -46,26 +47,28 @@ impl Tables {
         }
     }
 
-    /// Registers an organization with an API key, and returns the key. Keys with other numbers differ.
+    /// Registers an organization and issues an API key, as [`Self::issue_key`] does.
     pub fn register(&self, org: &str, number: u64) -> String {
         self.put(Table::ORGANIZATIONS, fixtures::organization(org));
         self.issue_key(org, number)
     }
 
-    /// Stores an API key of an organization, and returns the key.
+    /// Issues an API key of an organization, and returns it. Each `number` gives a different key.
     pub fn issue_key(&self, org: &str, number: u64) -> String {
-        let key = ApiKey::generate(number.to_be_bytes(), [[7; 16]; 2]);
+        let key = ApiKey::encode(number.to_be_bytes(), [[7; 16]; 2]);
         self.put(Table::KEYS, json!(key_record(&key, org, "test")));
         key
     }
 
-    /// What is wrong with the records.
+    /// The errors of the records against their schemas.
     pub fn errors(&self) -> Vec<String> {
-        let errors = schemas::tables().flat_map(|table| {
-            let records = self.records(table).into_iter();
-            records.flat_map(move |record| schemas::errors(table, &record))
-        });
-        errors.collect()
+        let mut errors = Vec::new();
+        for table in schemas::tables() {
+            for record in self.records(table) {
+                errors.extend(schemas::errors(table, &record));
+            }
+        }
+        errors
     }
 
     /// Stores a record.
@@ -102,8 +105,8 @@ impl Tables {
         self.dynamodb.handle(request)
     }
 
-    /// Handles an eventually consistent read, with the state at a moment. `None` is before the
-    /// start.
+    /// Handles an eventually consistent read of the state at `moment`. `None` is a moment before
+    /// the first write.
     pub(super) async fn read_at(
         &self,
         request: &HttpRequest,
@@ -113,17 +116,19 @@ impl Tables {
         let due = self
             .writes()
             .partition_point(|write| Some(write.at) <= moment);
-        if replica.as_ref().is_none_or(|replica| replica.applied > due) {
-            *replica = Some(Replica::new().await);
+        let mut state = match replica.take() {
+            Some(state) if state.applied <= due => state,
+            _ => Replica::new().await,
+        };
+        for write in &self.writes()[state.applied..due] {
+            state.apply(write);
         }
-        let replica = replica.as_mut().unwrap();
-        for write in &self.writes()[replica.applied..due] {
-            replica.apply(write);
-        }
-        replica.dynamodb.handle(request)
+        let response = state.dynamodb.handle(request);
+        *replica = Some(state);
+        response
     }
 
-    /// The records of a table after each write to it, with the time of the write.
+    /// The records of a table after each write to the table, with the time of the write.
     pub async fn history(&self, table: Table) -> Vec<(Instant, Vec<Value>)> {
         let mut replica = Replica::new().await;
         let mut history = Vec::new();
@@ -152,7 +157,7 @@ impl Replica {
     }
 }
 
-/// A request as the SDK sends it.
+/// A DynamoDB request, as the SDK sends it.
 pub fn new_request(action: &str, body: String) -> HttpRequest {
     let mut request = HttpRequest::new(SdkBody::from(body));
     let target = format!("DynamoDB_20120810.{action}");

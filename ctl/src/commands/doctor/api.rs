@@ -1,5 +1,4 @@
-//! Checks the API of a deployment: that the function reads its tables and, with an API key, that it
-//! writes them.
+//! The checks of the API: the function reads its tables and, with an API key, writes to them.
 
 use std::time::{Duration, Instant};
 
@@ -17,45 +16,47 @@ use crate::{commands::keys::NewKey, deployment::connector, text::humanize};
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The wait before a request is sent again. It doubles each time.
+/// The wait before the first retry of a request. It doubles before each further retry.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// An API that is checked.
+/// The API to check.
 pub(super) struct Api {
     url: String,
-    /// Until then, a request is sent again after a 429, a 5xx or no response.
+    /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
     retry_until: Deadline,
 }
 
 /// A response of the API.
 struct Response {
     status: u16,
-    /// The header `x-request-id`, which only the function sends.
+    /// The header `x-request-id`. Only responses from the function have this header.
     request_id: Option<String>,
-    /// The problem document, or null.
+    /// The problem in the body. Null if the body is not JSON.
     problem: Value,
 }
 
 impl Api {
-    /// `retries` is how long failed requests are repeated, all of them together.
-    pub(super) fn new(url: &str, retries: Duration) -> Self {
+    /// `retry_time` is the time for the retries of all requests together.
+    pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         Self {
             url: format!("{}/api/v1", url.trim_end_matches('/')),
-            retry_until: Deadline::now() + retries,
+            retry_until: Deadline::now() + retry_time,
         }
     }
 
-    /// Checks that the service rejects a well-formed API key that does not exist. The key is random, so
-    /// the function has not cached it: it must read the tables of keys and organizations. The path has
-    /// the organization `doctor`, whose requests the alarm on silence counts.
+    /// Checks that the function rejects a well-formed API key that does not exist. The key is
+    /// random, so it is in no cache, and the function must read the tables of keys and
+    /// organizations. The path names the organization `doctor`, because the alarm for silence
+    /// counts requests for this organization.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = NewKey::generate("doctor", "", None, None)?.key;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post(path, &key, &json!({})).await?;
         match (response.status, response.code()) {
-            (401, Some("unauthenticated")) if response.is_for_no_key() => bail!(
-                "responds as if no API key was sent: let what is between clients and the API pass the header `authorization`"
+            // Then the function has not read its tables.
+            (401, Some("unauthenticated")) if response.detail().starts_with("No API key") => bail!(
+                "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
             ),
             (401, Some("unauthenticated")) => {}
             _ => return Err(response.failure("KeysTable or OrganizationsTable")),
@@ -64,15 +65,14 @@ impl Api {
         Ok(format!("reads API keys and organizations, in {time} ms"))
     }
 
-    /// Checks that an operation stores a record. The request is the same in each run, so that later runs
-    /// change nothing.
+    /// Checks that an operation succeeds. Later runs send the same request, which changes nothing.
     pub(super) async fn check_writes(
         &self,
         operation: Operation,
         org: &str,
         key: &str,
     ) -> Result<String> {
-        let (table, path, body) = request(operation, org);
+        let (table, path, body) = sample_request(operation, org);
         let started = Instant::now();
         let response = self.post(&path, key, &body).await?;
         if response.status != 204 {
@@ -82,7 +82,7 @@ impl Api {
         Ok(format!("writes {}, in {time} ms", table.logical_id))
     }
 
-    /// Sends a request, and sends it again for a while if it fails.
+    /// Sends a request, and retries it until retries end.
     async fn post(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
         let mut wait = FIRST_WAIT;
         loop {
@@ -90,7 +90,7 @@ impl Api {
             let response = sent.unwrap_or_else(|_| {
                 let time = humanize(TIMEOUT);
                 Err(anyhow!(
-                    "no response within {time}: check the URL and the network to it"
+                    "no response within {time}: check the URL and the network"
                 ))
             });
             let failed = match &response {
@@ -118,11 +118,11 @@ impl Api {
             Connector::builder().build_http()
         };
         let response = SharedHttpConnector::new(connector).call(request).await;
-        // As text, because the hint for this error is about DynamoDB.
+        // Not as a `RequestError`, whose hint is about DynamoDB.
         let response = response.map_err(|error| {
             let error = anyhow!(error);
             let cause = error.root_cause();
-            anyhow!("cannot connect: {cause}: start the service, or name its URL with --url")
+            anyhow!("cannot connect: {cause}: start the service, or pass its URL with --url")
         })?;
         let status = response.status().as_u16();
         let request_id = response.headers().get("x-request-id").map(str::to_owned);
@@ -136,18 +136,16 @@ impl Api {
 }
 
 impl Response {
-    /// The code of a problem of the function.
+    /// The code of the problem, if the response is from the function.
     fn code(&self) -> Option<&str> {
         self.request_id.as_ref().and(self.problem["code"].as_str())
     }
 
-    /// Whether a 401 is the one for a request without an API key, which needs no DynamoDB.
-    fn is_for_no_key(&self) -> bool {
-        let detail = self.problem["detail"].as_str();
-        detail.is_none_or(|detail| detail.starts_with("No API key"))
+    fn detail(&self) -> &str {
+        self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What is wrong, and what to do next. `tables` are those that the request uses.
+    /// What is wrong, and what to do next. `tables` are the tables that the request uses.
     fn failure(&self, tables: &str) -> anyhow::Error {
         let Self {
             status, request_id, ..
@@ -159,26 +157,21 @@ impl Response {
                 check the function's variable AWS_ENDPOINT_URL_DYNAMODB, and search its log for the request id {id}"
             ),
             Some("internal") => anyhow!(
-                "responds with 500, such as when the function's role lacks a permission on {tables} or a table variable is wrong: \
+                "responds with 500, for example because the function's role lacks a permission on {tables} or a table variable is wrong: \
                 search the function's log for the request id {id}"
             ),
-            Some(code) => {
-                let detail = self.problem["detail"].as_str().unwrap_or_default();
-                anyhow!("responds with {status} {code}: {detail}")
-            }
+            Some(code) => anyhow!("responds with {status} {code}: {}", self.detail()),
             None if *status >= 500 => anyhow!(
-                "responds with {status}, but the function does not: check whether it is throttled, crashes or times out"
+                "responds with {status}, but the response is not from the function: check whether the function is throttled, crashes or times out"
             ),
-            None => {
-                anyhow!("responds with {status}, but not as this service does: check the URL")
-            }
+            None => anyhow!("responds with {status}, but not as this service does: check the URL"),
         }
     }
 }
 
-/// A valid request for an operation, after those for the operations before it, and the table that it
-/// writes.
-fn request(operation: Operation, org: &str) -> (Table, String, Value) {
+/// A valid request for an operation: the table to which it writes, its path and its body. It is
+/// only valid after the requests for all earlier operations in [`Operation::ALL`].
+fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
     let project = format!("project/{org}/doctor");
     match operation {
         Operation::AddModels => (

@@ -1,27 +1,28 @@
-//! Checks what only a stack has.
+//! The checks of a stack: its function, its termination protection and its alarms.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as Description;
 use workspace_management::store::{Table, TableNames};
 
 use super::Outcome;
-use crate::{deployment::Stack, errors::Response as _};
+use crate::{deployment::Stack, errors::RequestResult as _};
 
+/// The value of an output, if the stack has this output.
 pub(super) fn output(description: &Description, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;
     output.output_value.clone()
 }
 
-/// Checks that the function uses the tables of its stack. A request shows this only for the tables
-/// that it reads, and only if the others do not exist.
+/// Checks that the environment variables of the function name the tables of its stack. Requests
+/// cannot show this, because they also succeed with different tables that exist.
 pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.config)
         .get_function_configuration()
         .function_name(stack.resource("Function")?)
         .send()
         .await
-        .or_fail(|| "cannot read the configuration of the function".to_owned())?;
+        .or_fail("cannot read the configuration of the function")?;
     let environment = configuration.environment;
     let variables = environment.and_then(|environment| environment.variables);
     let variables = variables.unwrap_or_default();
@@ -34,9 +35,11 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
             None => problems.push(format!("{variable} is not set: it must be {expected}")),
         }
     }
-    if !problems.is_empty() {
-        bail!("{}. Deploy the stack again", problems.join("; "));
-    }
+    ensure!(
+        problems.is_empty(),
+        "{}. Deploy the stack again",
+        problems.join("; ")
+    );
     Ok(format!("uses the {} tables of the stack", Table::ALL.len()))
 }
 
@@ -52,7 +55,7 @@ pub(super) fn check_protection(description: &Description) -> Outcome {
     }
 }
 
-/// Checks that alarms reach someone: that a recipient has confirmed a subscription to their topic.
+/// Checks that a recipient has confirmed a subscription to the topic of the alarms.
 pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Outcome {
     let Some(topic) = output(description, "AlarmTopicArn") else {
         let detail =
@@ -67,9 +70,8 @@ pub(super) async fn check_recipients(stack: &Stack, description: &Description) -
         .send();
     let (mut confirmed, mut pending) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
-        let what = || "cannot list the subscriptions of the topic".to_owned();
-        match subscription.or_fail(what) {
-            // Instead of an ARN, others have `PendingConfirmation` or `Deleted`.
+        match subscription.or_fail("cannot list the subscriptions to the topic") {
+            // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
             Ok(subscription) => match subscription.subscription_arn {
                 Some(arn) if arn.starts_with("arn:") => confirmed += 1,
                 _ => pending += 1,
@@ -79,7 +81,7 @@ pub(super) async fn check_recipients(stack: &Stack, description: &Description) -
     }
     match confirmed {
         0 => Outcome::Warning(format!(
-            "none has confirmed, {pending} not yet: open the link in the e-mail of AWS, or subscribe to {topic}"
+            "no subscription is confirmed ({pending} pending): open the link in the email from AWS, or subscribe to {topic}"
         )),
         _ => Outcome::Ok(format!("{confirmed} confirmed")),
     }

@@ -1,4 +1,4 @@
-//! The arguments of `keys`: which key, and until when.
+//! Arguments of `keys`: which keys, and when they expire.
 
 use std::{
     collections::HashSet,
@@ -11,10 +11,10 @@ use workspace_management::api_key::ApiKey;
 
 use crate::usage::UsageError;
 
-/// How long a replaced key can stay valid: 30 days.
+/// The maximum time for which a replaced key stays valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
 
-/// The end of the year 9999, the last one in RFC 3339.
+/// The end of the year 9999, the last year in RFC 3339, after the Unix epoch.
 const END_OF_TIME: Duration = Duration::from_secs(253_402_300_800);
 
 /// When a key expires.
@@ -26,27 +26,25 @@ pub(crate) enum Expiry {
 }
 
 impl Expiry {
-    /// The time of an expiry, as seen from a key that is created now. `None` means never.
-    ///
-    /// # Errors
-    /// If it is in the past, or after the year 9999.
+    /// When a key expires that is created now. `None` means never.
+    /// Fails if the time is in the past, or after the year 9999.
     pub(crate) fn time(self, now: SystemTime) -> Result<Option<SystemTime>, UsageError> {
         let at = match self {
             Self::Never => return Ok(None),
             Self::After(duration) => now.checked_add(duration),
             Self::At(time) => Some(time),
         };
-        let is_before_end = |at: &SystemTime| *at < SystemTime::UNIX_EPOCH + END_OF_TIME;
-        let at = at.filter(is_before_end).ok_or_else(|| {
-            UsageError(
-                "the key would expire after the year 9999: use a shorter duration".to_owned(),
-            )
-        })?;
-        if at <= now {
-            let message = "the key would be expired already: give a time in the future";
-            return Err(UsageError(message.to_owned()));
+        match at {
+            Some(at) if at <= now => {
+                let message = "the key would be expired already: give a time in the future";
+                Err(UsageError::new(message))
+            }
+            Some(at) if at < SystemTime::UNIX_EPOCH + END_OF_TIME => Ok(Some(at)),
+            _ => {
+                let message = "the key would expire after the year 9999: use a shorter duration";
+                Err(UsageError::new(message))
+            }
         }
-        Ok(Some(at))
     }
 }
 
@@ -58,19 +56,20 @@ pub(crate) fn expiry(text: &str) -> Result<Expiry, &'static str> {
     if let Ok(duration) = duration(text) {
         return Ok(Expiry::After(duration));
     }
-    // A date is the start of the day, in UTC.
-    let time = humantime::parse_rfc3339(text)
-        .or_else(|_| humantime::parse_rfc3339(&format!("{text}T00:00:00Z")));
-    time.map(Expiry::At)
+    // A date means the start of the day, in UTC.
+    let start_of_day = format!("{text}T00:00:00Z");
+    humantime::parse_rfc3339(text)
+        .or_else(|_| humantime::parse_rfc3339(&start_of_day))
+        .map(Expiry::At)
         .map_err(|_| "give a duration such as 90d or 12h, a date such as 2027-01-31, or `never`")
 }
 
-/// Parses a duration, such as `12h`. Minutes and months are left out, because `m` could be either.
+/// Parses a duration such as `12h`. Rejects minutes and months, because `m` could mean either.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
-    let duration = humantime::parse_duration(text).ok();
-    duration
-        .filter(|_| !text.contains(['m', 'M']))
-        .ok_or("give a duration such as 12h, 90d or 4w")
+    match humantime::parse_duration(text) {
+        Ok(duration) if !text.contains(['m', 'M']) => Ok(duration),
+        _ => Err("give a duration such as 12h, 90d or 4w"),
+    }
 }
 
 pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
@@ -99,10 +98,8 @@ pub(crate) struct Keys {
     pub(super) keys: Vec<String>,
 }
 
-/// The ids of the keys in arguments and, for `-`, in standard input, without duplicates.
-///
-/// # Errors
-/// A [`UsageError`], which never contains the argument: it may be a secret.
+/// The distinct ids of the keys in the arguments and, if an argument is `-`, in standard input.
+/// Fails if one is invalid. The error never contains it, because it may be a secret.
 pub(super) fn key_ids(arguments: &[String]) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for argument in arguments {
@@ -119,7 +116,7 @@ pub(super) fn key_ids(arguments: &[String]) -> Result<Vec<String>> {
 
 fn read_key_ids() -> Result<Vec<String>> {
     if io::stdin().is_terminal() {
-        eprintln!("enter keys or their ids, one per line, and then press Ctrl-D");
+        eprintln!("enter keys or their ids, one per line, then press Ctrl-D");
     }
     let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
     let mut ids = Vec::new();
@@ -127,13 +124,13 @@ fn read_key_ids() -> Result<Vec<String>> {
         if line.is_empty() {
             continue;
         }
-        let id = key_id(line).map_err(|UsageError(message)| {
-            UsageError(format!("line {number} of standard input: {message}"))
+        let id = key_id(line).map_err(|error| {
+            UsageError::new(format!("line {number} of standard input: {error}"))
         })?;
         ids.push(id);
     }
     if ids.is_empty() {
-        return Err(UsageError("standard input contains no key".to_owned()).into());
+        return Err(UsageError::new("standard input contains no key").into());
     }
     Ok(ids)
 }
@@ -148,7 +145,7 @@ fn key_id(text: &str) -> Result<String, UsageError> {
     let message = if text.starts_with("wsk_") {
         "the API key is incomplete or mistyped: copy all of it, or give its id from `keys list`"
     } else {
-        "give an API key, or the id of one from `keys list`, which has 12 letters and digits"
+        "give an API key, or its id from `keys list`, which has 12 letters and digits"
     };
-    Err(UsageError(message.to_owned()))
+    Err(UsageError::new(message))
 }

@@ -1,4 +1,4 @@
-//! `keys create`.
+//! `keys create`: creates and prints an API key.
 
 use std::{
     fs::{self, File},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    output::write_line,
+    output::print,
     session::{Operator, Session},
     text::{escape, escape_json, humanize},
     usage::identifier,
@@ -47,7 +47,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = expiry)]
     expires: Expiry,
     /// The operations that the key may call, separated by commas [default: all]
-    #[arg(long, value_name = "OPERATIONS", value_delimiter = ',', value_parser = operation_parser())]
+    #[arg(long, value_name = "OPERATIONS", value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(Operation::ALL.iter().map(|it| it.name())))]
     allow: Option<Vec<String>>,
 }
 
@@ -61,9 +62,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Checks that a key can be printed, before one is created.
-///
-/// # Errors
-/// If standard output is `/dev/null`. Rust opens it instead of a closed one.
+/// Fails if standard output is `/dev/null`, which Rust also opens if standard output is closed.
 pub(crate) fn check_output() -> Result<()> {
     #[cfg(unix)]
     {
@@ -78,20 +77,15 @@ pub(crate) fn check_output() -> Result<()> {
     Ok(())
 }
 
-/// Parses the name of an operation. Help and errors list the names.
-fn operation_parser() -> PossibleValuesParser {
-    PossibleValuesParser::new(Operation::ALL.iter().map(|operation| operation.name()))
-}
-
-/// A new key, whose text is known only until it was printed.
+/// A new key.
 pub struct NewKey {
-    /// The text form.
+    /// The key itself. It is not stored, so nobody knows it if it is not printed.
     pub key: String,
     pub(crate) stored: StoredKey,
 }
 
 impl NewKey {
-    /// Generates a key for operations of an organization, or for all of them.
+    /// Generates a key of an organization. `operations` is `None` for a key for all operations.
     ///
     /// # Errors
     /// If the operating system provides no random numbers.
@@ -105,10 +99,10 @@ impl NewKey {
         getrandom::fill(&mut id)
             .and_then(|()| getrandom::fill(secret.as_flattened_mut()))
             .context("the operating system provides no random numbers")?;
-        let key = ApiKey::generate(id, secret);
+        let key = ApiKey::encode(id, secret);
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
-        // The registration is known when the key is stored.
+        // `stored::insert` adds the registration of the organization, the operator and the run.
         let mut record = key_record(parsed, org, "", label, &timestamp(now));
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
@@ -125,7 +119,7 @@ impl NewKey {
         Ok(Self { key, stored })
     }
 
-    /// Prints the key. Revokes it if it cannot be printed, because then no one knows it.
+    /// Prints the key. If it cannot be printed, revokes it, because then nobody knows it.
     pub(super) async fn print(
         &self,
         deployment: &Deployment,
@@ -135,20 +129,20 @@ impl NewKey {
         let text = if json {
             let mut record = stored::to_display(serde_json::to_value(&self.stored)?);
             record["key"] = json!(self.key);
-            // One line, so that the keys of a rotation of several keys can be read one by one.
+            // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
         } else {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = write_line(&text) {
+        if let Err(error) = print(&text) {
             stored::revoke(deployment, &self.stored.record.key_id, operator).await?;
             bail!("cannot print the key, so it was revoked: {error}");
         }
         Ok(())
     }
 
-    /// What the key is for, until when it is valid, and what it may do.
+    /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let KeyRecord { key_id, org_id, .. } = &self.stored.record;
         let end = match (&self.stored.record.expires_at, self.stored.issued_for) {
@@ -163,7 +157,7 @@ impl NewKey {
             None => "every operation".to_owned(),
         };
         format!(
-            "the key {key_id} of {org_id} {end} and may call {operations}. Store it now, it cannot be printed again:"
+            "the key {key_id} of {org_id} {end} and may call {operations}. Store it now: it cannot be printed again"
         )
     }
 }

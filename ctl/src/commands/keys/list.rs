@@ -1,4 +1,4 @@
-//! `keys list` and `keys check`.
+//! `keys list` and `keys check`: show the records of API keys.
 
 use std::{
     collections::BTreeSet,
@@ -28,11 +28,6 @@ Examples:
   workspacectl keys list --expiring 14d
   workspacectl keys list --state revoked --json";
 
-pub(crate) const CHECK_EXAMPLES: &str = "\
-Examples:
-  workspacectl keys check 0fzzzxjylrx3
-  workspacectl keys check - < keys.txt";
-
 #[rustfmt::skip] // keeps a table short
 const COLUMNS: [&str; 10] = [
     "key_id", "last_four", "org_id", "label", "state",
@@ -58,14 +53,15 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let query = match &options.org {
         Some(org) => {
-            let scope = Scope::partition("org_id", org);
-            Query::new(Table::KEYS, scope).index("by_organization")
+            Query::new(Table::KEYS, Scope::partition(org)).index("by_organization", "org_id")
         }
         None => Query::new(Table::KEYS, Scope::All),
     };
     let mut page = query.page(options.page).run(deployment).await?;
-    if let Some(org) = options.org.filter(|_| page.records.is_empty()) {
-        Organization::find(deployment, &org).await?;
+    if page.records.is_empty()
+        && let Some(org) = &options.org
+    {
+        Organization::find(deployment, org).await?;
     }
     page.records = page.records.into_iter().map(to_display).collect();
     if let Some(state) = options.state {
@@ -78,8 +74,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_page(&page, &COLUMNS, session)
 }
 
-/// Shows keys, and names their organizations that are not enabled. Does not compare secrets, which the
-/// service does.
+/// Shows keys, and names their organizations that are not enabled. Does not check the secrets.
 pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
     let ids = key_ids(&keys.keys)?;
     let deployment = session.deployment().await?;
@@ -88,21 +83,23 @@ pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
     print_records(&keys, &COLUMNS, session)?;
     let orgs: BTreeSet<&str> = keys.iter().map(|key| text(key, "org_id")).collect();
     for org in orgs {
-        let organization = Organization::get(deployment, org).await?;
-        let state = organization.map(|organization| organization.state());
-        if state != Some(State::Enabled) {
-            let state = state.map_or("not registered".to_owned(), |state| state.to_string());
-            session.say(&format!(
-                "the organization {org} is {state}: its keys are not accepted"
-            ));
-        }
+        let state = match Organization::get(deployment, org).await? {
+            Some(organization) if organization.state() == State::Enabled => continue,
+            Some(organization) => organization.state().to_string(),
+            None => "not registered".to_owned(),
+        };
+        session.say(&format!(
+            "the organization {org} is {state}: its keys are not accepted"
+        ));
     }
     Ok(())
 }
 
 /// Whether an active key expires within a time.
 pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
-    let expires_at = key["expires_at"].as_str().map(humantime::parse_rfc3339);
-    let left = expires_at.and_then(|at| at.ok()?.duration_since(now).ok());
-    key["state"] == "active" && left.is_some_and(|left| left <= time)
+    let Ok(expires_at) = humantime::parse_rfc3339(text(key, "expires_at")) else {
+        return false;
+    };
+    let time_left = expires_at.duration_since(now);
+    key["state"] == "active" && time_left.is_ok_and(|time_left| time_left <= time)
 }

@@ -1,4 +1,4 @@
-//! `keys revoke`.
+//! `keys revoke`: revokes API keys, or all keys of an organization.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -29,10 +29,10 @@ pub(crate) struct Options {
         conflicts_with = "all"
     )]
     keys: Vec<String>,
-    /// Revoke all keys of the organization in --org
+    /// Revoke all keys of --org
     #[arg(long, requires = "org")]
     all: bool,
-    /// The organization whose keys --all revokes
+    /// The organization, with --all
     #[arg(long, requires = "all", value_parser = identifier)]
     org: Option<String>,
 }
@@ -58,19 +58,19 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Revokes the keys that one read of the whole table finds. While an organization is disabled, it gets
-/// no new keys, so these are all.
+/// Revokes the keys that one read of the whole table finds. If the organization is disabled, these
+/// are all of its keys, because no new ones can be created.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_confirmation()?;
     let (deployment, operator) = session.start().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {
         eprintln!(
-            "note: {org} is enabled, so a key that is created at the same time can be missed: run `workspacectl orgs disable {org}` first"
+            "note: {org} is enabled, so this command can miss a key that is created at the same time: run `workspacectl orgs disable {org}` first"
         );
     }
     let mut keys = stored::of(deployment, org).await?;
-    // The local clock may be wrong, so keys that seem to be expired are revoked too.
+    // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");
     let what = format!("{count} of {org} will be revoked, which cannot be undone.");
@@ -90,10 +90,12 @@ async fn revoke(
     let mut revoked = Vec::new();
     for key in keys {
         let key = stored::revoke(deployment, text(&key, "key_id"), operator).await;
-        let key = key.context("not all keys were revoked, run the command again")?;
+        let key = key.context("not all keys were revoked: run the command again")?;
         revoked.push(stored::to_display(key));
     }
     let count = counted(revoked.len(), "key");
-    session.say(&format!("revoked {count}: {}", stored::MAY_BE_CACHED));
+    session.say(&format!(
+        "revoked {count}: for up to a minute, the function can accept them from its cache"
+    ));
     Ok(revoked)
 }

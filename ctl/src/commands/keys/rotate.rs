@@ -1,12 +1,12 @@
-//! `keys rotate`: replaces a key by a new one, in an order in which a client always has a valid key.
+//! `keys rotate`: replaces a key with a new one. In this order, a client always has a valid key:
 //!
-//! 1. Store the new key, and its id in the old key.
+//! 1. Store the new key, and store its id in the record of the old key.
 //! 2. Print the new key.
 //! 3. Let the old key expire at the end of the overlap.
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use workspace_management::store::{Table, timestamp};
 
 use super::{
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: valid for as long as
-    /// the old key was, counted from now]
+    /// When the new key expires: a duration, a date, or `never` [default: the lifetime of the old
+    /// key, from now]
     #[arg(long, value_name = "WHEN", value_parser = expiry)]
     expires: Option<Expiry>,
 }
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         if !key.record.is_valid_at(SystemTime::now()) {
             let id = &key.record.key_id;
             bail!(
-                "the key {id} is revoked or expired: create a new one with `workspacectl keys create`"
+                "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
         }
         keys.push(key);
@@ -66,28 +66,26 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => rotate(deployment, &operator, &key, &options, session.json).await?,
         }
     }
-    if !refusals.is_empty() {
-        bail!(refusals.join("; "));
-    }
+    ensure!(refusals.is_empty(), refusals.join("; "));
     Ok(())
 }
 
-/// Why a key is not replaced: it was replaced before, and the replacement can still be used.
+/// Why a key cannot be replaced: it was replaced before, and its replacement is not revoked.
 async fn refusal(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
     let Some(new) = &key.replaced_by else {
         return Ok(None);
     };
     let replacement = query::get(deployment, Table::KEYS, &[new]).await?;
-    let can_be_used = replacement.is_some_and(|record| record.get("revoked_at").is_none());
-    Ok(can_be_used.then(|| {
-        let id = &key.record.key_id;
-        format!(
-            "the key {id} was already replaced by {new}: use that key or, if no one has it, revoke it, and run this command again"
-        )
-    }))
+    if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
+        return Ok(None);
+    }
+    let id = &key.record.key_id;
+    Ok(Some(format!(
+        "the key {id} was already replaced by {new}: use {new} or, if it is lost, revoke {new} and rotate {id} again"
+    )))
 }
 
-/// Replaces a key.
+/// Replaces a key, and prints the new one.
 async fn rotate(
     deployment: &Deployment,
     operator: &Operator,
@@ -96,15 +94,13 @@ async fn rotate(
     json: bool,
 ) -> Result<()> {
     let id = &old.record.key_id;
-    let expires = options.expires.map_or_else(|| issued_for(old), Ok)?;
+    let expires = match options.expires {
+        Some(expires) => expires,
+        None => lifetime(old)?,
+    };
     let expires_at = expires.time(SystemTime::now())?;
-    let operations = old.record.operations.clone();
-    let mut new = NewKey::generate(
-        &old.record.org_id,
-        &old.record.label,
-        operations,
-        expires_at,
-    )?;
+    let (operations, label) = (old.record.operations.clone(), &old.record.label);
+    let mut new = NewKey::generate(&old.record.org_id, label, operations, expires_at)?;
     new.stored.replaces = Some(id.clone());
     let inserted = stored::insert(deployment, &mut new, Some(old), operator).await;
     inserted.with_context(|| format!("cannot replace the key {id}"))?;
@@ -113,7 +109,7 @@ async fn rotate(
     expired.context("both keys stay valid until you revoke one with `workspacectl keys revoke`")
 }
 
-/// Lets a replaced key expire at the end of the overlap, unless it expires before.
+/// Lets a replaced key expire at the end of the overlap, unless it expires earlier.
 async fn expire(
     deployment: &Deployment,
     operator: &Operator,
@@ -138,21 +134,22 @@ async fn expire(
     ];
     let updated = condition.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
-    let cached = stored::MAY_BE_CACHED;
     eprintln!(
-        "the key {id} is valid until {}: {cached} longer",
+        "the key {id} is valid until {}: the function can accept it from its cache for up to a minute longer",
         escape(&expires_at)
     );
     Ok(())
 }
 
-/// How long a key was valid when it was issued.
-fn issued_for(key: &StoredKey) -> Result<Expiry> {
-    Ok(match (key.issued_for, &key.record.expires_at) {
-        (Some(seconds), _) => Expiry::After(Duration::from_secs(seconds)),
-        // Another program has set its end.
-        (None, Some(at)) if key.replaced_by.is_none() => Expiry::At(humantime::parse_rfc3339(at)?),
-        // It never expired, until it was replaced.
-        (None, _) => Expiry::Never,
-    })
+/// For how long a key was issued.
+fn lifetime(key: &StoredKey) -> Result<Expiry> {
+    if let Some(seconds) = key.issued_for {
+        return Ok(Expiry::After(Duration::from_secs(seconds)));
+    }
+    match &key.record.expires_at {
+        // Another program has set the expiry.
+        Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // A rotation can have set the expiry. Before, the key did not expire.
+        _ => Ok(Expiry::Never),
+    }
 }

@@ -1,4 +1,4 @@
-//! The records of API keys: what only this tool reads, and how it changes them.
+//! The records of API keys: the attributes that only this tool reads, and all changes.
 
 use std::time::SystemTime;
 
@@ -21,20 +21,17 @@ use crate::{
     write::{Condition, transact},
 };
 
-/// What is said of a key that has just changed.
-pub(super) const MAY_BE_CACHED: &str = "functions that have cached it accept it for up to a minute";
-
 /// The record of an API key, with the attributes that the function does not read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
     #[serde(flatten)]
     pub(crate) record: KeyRecord,
-    /// The last characters of the key, which belong to its checksum and not to the secret.
+    /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(super) last_four: Option<String>,
     pub(super) created_by: Option<String>,
     pub(super) request_id: Option<String>,
-    /// How long the key is valid, in seconds. `None` means for ever. A rotation lets the key
-    /// expire earlier, and does not change this.
+    /// For how long the key was issued, in seconds. `None` means that it does not expire. If a
+    /// rotation lets the key expire earlier, this does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
@@ -45,13 +42,13 @@ pub struct StoredKey {
     pub(super) replaced_by: Option<String>,
 }
 
-/// A key's record for output: with its state, without the hash of its secret.
+/// A key's record for output: has the state of the key instead of the hash of its secret.
 pub(crate) fn to_display(mut record: Value) -> Value {
     let state = match serde_json::from_value::<KeyRecord>(record.clone()) {
         Ok(key) if key.revoked_at.is_some() => "revoked",
         Ok(key) if !key.is_valid_at(SystemTime::now()) => "expired",
-        // The function accepts only a key that belongs to a registration of its organization.
-        Ok(key) if key.org_request_id.is_some() => "active",
+        // The function rejects a key without a registration of its organization.
+        Ok(key) if key.org_registration.is_some() => "active",
         _ => "malformed",
     };
     if let Value::Object(attributes) = &mut record {
@@ -71,18 +68,20 @@ pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
     Ok(keys)
 }
 
-/// All keys of an organization, without the index, which can lack a key that was just created.
+/// All keys of an organization. Reads the whole table, because the index can lack a new key.
 pub(super) async fn of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
     let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
     Ok(query.run(deployment).await?.records)
 }
 
-/// Stores a new key if its organization is enabled. Both the key and the one that it replaces, if there
-/// is one, belong to the organization as it is registered now. The replaced key must not be revoked
-/// and must not have changed since it was read. It gets the new key's id.
+/// Stores a new key for the current registration of its organization. If the new key replaces an
+/// old one, stores its id in the record of the old key.
 ///
 /// # Errors
-/// If a condition fails, or DynamoDB cannot be reached.
+/// If DynamoDB cannot be reached, or a condition fails:
+///
+/// - The organization is enabled, and its registration has not changed.
+/// - The old key belongs to the same registration, is not revoked, and was not replaced since.
 pub async fn insert(
     deployment: &Deployment,
     new: &mut NewKey,
@@ -94,14 +93,16 @@ pub async fn insert(
         bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
     };
     let Some(registration) = organization.registration() else {
-        bail!("the record of the organization {org} has no request_id, which keys need: add one")
+        bail!(
+            "the record of the organization {org} has no request_id, which keys need: add this attribute, with a random value"
+        )
     };
-    new.stored.record.org_request_id = Some(registration.to_owned());
+    new.stored.record.org_registration = Some(registration.to_owned());
     new.stored.created_by = Some(operator.name.clone());
     new.stored.request_id = Some(operator.run_id.clone());
     let id = &new.stored.record.key_id;
     let registration = [(":registration", registration)];
-    let accepts_keys = Condition::new(Table::ORGANIZATIONS, &[&org]).and(
+    let is_enabled = Condition::new(Table::ORGANIZATIONS, &[&org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -112,7 +113,7 @@ pub async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        accepts_keys.check(deployment)?,
+        is_enabled.check(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = replaced {
@@ -123,8 +124,7 @@ pub async fn insert(
         let replace = "SET replaced_by = :new";
         actions.push(condition.update_action(deployment, replace, &[(":new", id)])?);
     }
-    let what = || format!("cannot store the key {id}");
-    let failed = transact(deployment, actions, what).await?;
+    let failed = transact(deployment, actions, format!("cannot store the key {id}")).await?;
     let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
@@ -133,19 +133,17 @@ pub async fn insert(
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),
-            state => bail!("the organization {org} is {state}: it cannot get new keys"),
+            state => bail!("no key can be created, because the organization {org} is {state}"),
         },
         1 => bail!("a key with the same id exists: run the command again"),
         _ => bail!(
-            "another command has revoked or replaced it, or it belongs to an earlier registration of {org}"
+            "another command has revoked or replaced the old key, or the old key belongs to an earlier registration of {org}"
         ),
     }
 }
 
-/// Revokes a key and returns its record. The time of an earlier revocation stays.
-///
-/// # Errors
-/// If there is no such key, or DynamoDB cannot be reached.
+/// Revokes a key, and returns its record. If it is already revoked, the time and the operator stay.
+/// Fails if there is no such key, or DynamoDB cannot be reached.
 pub(super) async fn revoke(
     deployment: &Deployment,
     id: &str,
@@ -160,12 +158,13 @@ pub(super) async fn revoke(
     revoked.ok_or_else(|| no_such_key(id))
 }
 
-/// The record of a key whose attributes are as this tool writes them.
+/// Parses the record of a key.
+/// Fails if an attribute is missing or has a different type.
 pub(super) fn parse(record: &Value) -> Result<StoredKey> {
     let key = serde_json::from_value(record.clone());
     key.with_context(|| format!("the record of the key {} is malformed", record["key_id"]))
 }
 
 fn no_such_key(id: &str) -> anyhow::Error {
-    anyhow!("there is no key {id}: run `workspacectl keys list` to see the existing ones")
+    anyhow!("there is no key {id}: list them with `workspacectl keys list`")
 }

@@ -1,10 +1,10 @@
-//! `orgs erase`: deletes all records of a disabled organization. It can be repeated after an
-//! interruption, and by several operators:
+//! `orgs erase`: deletes all records of a disabled organization. After an interruption, the command
+//! can be run again. Several operators can run it at the same time:
 //!
-//! 1. Mark the organization with a random id. It cannot be enabled any more.
-//! 2. Wait until the last writes of functions have ended, in every run.
-//! 3. Export, so that the export has these last writes. If another run has finished, its export is the
-//!    complete one.
+//! 1. Mark the organization with a random id. From then on, it cannot be enabled.
+//! 2. Wait, in every run, until the last writes of functions have ended.
+//! 3. Export, so that the export contains these last writes. If a different run has finished, the
+//!    export of that run is the complete one.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -23,7 +23,7 @@ use crate::{
     session::{Operator, Session},
     text::counted,
     usage::identifier,
-    wait::{LAST_WRITES, Wait},
+    wait::Wait,
     write::{Condition, delete_all},
 };
 
@@ -31,9 +31,6 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl orgs erase globex --export globex.jsonl
   workspacectl orgs erase globex --without-export --yes";
-
-const MARK: &str = "SET erasing_id = if_not_exists(erasing_id, :id), \
-    erasing_at = if_not_exists(erasing_at, :at), erasing_by = if_not_exists(erasing_by, :by)";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -55,7 +52,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         org, export, wait, ..
     } = &options;
     session.check_confirmation()?;
-    let file = export.as_deref().map(Export::create_partial).transpose()?;
+    let file = match export {
+        Some(path) => Some(Export::create_partial(path)?),
+        None => None,
+    };
     let (deployment, operator) = session.start().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {
@@ -65,13 +65,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         format!("all records of the organization {org} will be deleted, which cannot be undone.");
     session.confirm(&what, org)?;
     let count = erase(deployment, &operator, org, &organization, *wait, file).await;
-    let count = count.with_context(|| format!("the organization {org} is not erased"))?;
-    let count_text = counted(count, "record");
-    let exports = export
-        .as_deref()
-        .map_or("exports".into(), |file| file.to_string_lossy());
+    let count = count.with_context(|| format!("the organization {org} was not erased"))?;
+    let exports = match export {
+        Some(path) => path.to_string_lossy(),
+        None => "exports".into(),
+    };
     session.say(&format!(
-        "the organization {org} was erased, with {count_text}. Backups, logs and {exports} still contain its data"
+        "the organization {org} was erased ({}). Backups, logs and {exports} still contain its data",
+        counted(count, "record")
     ));
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
@@ -80,12 +81,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_record(&erased, org, session.json)
 }
 
-/// Erases an organization that has not changed since it was read. Returns the number of records that
-/// this run deleted.
+/// Erases an organization that has not changed since it was read. Returns the number of records
+/// that this run deleted.
 ///
 /// # Errors
-/// If the organization has changed since it was read, the export cannot be written, or DynamoDB cannot
-/// be reached.
+/// If the organization has changed since it was read, the export cannot be written, or DynamoDB
+/// cannot be reached.
 pub async fn erase(
     deployment: &Deployment,
     operator: &Operator,
@@ -94,15 +95,14 @@ pub async fn erase(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<usize> {
-    let is_disabled = "attribute_exists(disabled_at)";
     let condition = Condition::new(Table::ORGANIZATIONS, &[org])
-        .and(is_disabled, &[])
+        .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let marked = condition.mark(deployment, operator, MARK, "erasing_id");
-    let (record, marked) = marked.await?.with_context(|| {
-        format!("it has changed since it was read: look at it with `workspacectl orgs show {org}`")
-    })?;
-    wait.run(deployment, LAST_WRITES).await;
+    let mark = condition.mark(deployment, operator, "erasing").await?;
+    let Some((record, still_marked)) = mark else {
+        bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
+    };
+    wait.run(deployment).await;
     if let Some(mut export) = export {
         let count = export
             .write_all(deployment, Query::organization(org))
@@ -110,18 +110,18 @@ pub async fn erase(
         let current = Organization::get(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(
-                "another run has erased it, and may have deleted records before this run could export them: keep the other run's export"
+                "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
             );
         }
-        export.finish()?;
+        export.keep()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
-    let others = || {
+    let other_records = || {
         let mut queries = Query::organization(org);
         queries.retain(|query| query.table != Table::ORGANIZATIONS);
         queries
     };
-    let deleted = delete_all(deployment, &marked, others).await?;
-    // With the record of the organization.
+    let deleted = delete_all(deployment, &still_marked, other_records).await?;
+    // And the record of the organization.
     Ok(deleted + 1)
 }

@@ -1,8 +1,8 @@
-//! The record of an organization.
+//! The record of an organization, and the state that it stores.
 
 use std::fmt;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::store::{DISABLED_AT, Table};
 
@@ -12,14 +12,14 @@ use crate::{deployment::Deployment, query};
 #[derive(Debug, Clone)]
 pub struct Organization(pub Value);
 
-/// What an organization accepts.
+/// The state of an organization: which requests for it are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Requests.
+    /// All.
     Enabled,
-    /// No requests, until it is enabled again.
+    /// None, until the organization is enabled again.
     Disabled,
-    /// Nothing any more.
+    /// None. It cannot be enabled again.
     BeingErased,
 }
 
@@ -35,9 +35,6 @@ impl fmt::Display for State {
 
 impl Organization {
     /// Reads the record of an organization. `None` if it is not registered.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached.
     pub async fn get(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
         let record = query::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
         Ok(record.map(Self))
@@ -49,12 +46,12 @@ impl Organization {
     /// If it is not registered, or DynamoDB cannot be reached.
     pub async fn find(deployment: &Deployment, org: &str) -> Result<Self> {
         let organization = Self::get(deployment, org).await?;
-        organization.ok_or_else(|| {
-            anyhow!("there is no organization {org}: run `workspacectl orgs list` to see the existing ones")
+        organization.with_context(|| {
+            format!("there is no organization {org}: list them with `workspacectl orgs list`")
         })
     }
 
-    /// What the organization accepts.
+    /// The state of the organization.
     pub fn state(&self) -> State {
         if self.0.get("erasing_id").is_some() {
             State::BeingErased
@@ -65,12 +62,12 @@ impl Organization {
         }
     }
 
-    /// The registration to which keys of the organization belong: its `request_id`.
+    /// The id of the registration, which the organization's keys contain: its `request_id`.
     pub fn registration(&self) -> Option<&str> {
         self.0["request_id"].as_str()
     }
 
-    /// The record with its state, for output.
+    /// The record and its state, for output.
     pub(super) fn into_display(mut self) -> Value {
         self.0["state"] = json!(self.state().to_string());
         self.0

@@ -1,6 +1,6 @@
-//! `orgs disable` and `orgs enable`. Each is a single update of the organization's record, on the
-//! condition that the record has the time of the opposite change with which it was read. So a late
-//! attempt of one command cannot revert a later command.
+//! `orgs disable` and `orgs enable`. Each command sends a single update of the organization's
+//! record. The condition of the update is that the time of the opposite change is the one that was
+//! read. So a late attempt of one command cannot revert a later command.
 
 use std::time::SystemTime;
 
@@ -13,24 +13,15 @@ use crate::{
     deployment::Deployment,
     output::print_record,
     session::{Operator, Session},
-    wait::{LAST_WRITES, SAFE_WAIT, Wait},
+    wait::{SAFE_WAIT, Wait},
     write::Condition,
 };
-
-pub(crate) const DISABLE_EXAMPLES: &str = "\
-Examples:
-  workspacectl orgs disable globex
-  workspacectl orgs disable globex --no-wait";
-
-pub(crate) const ENABLE_EXAMPLES: &str = "\
-Examples:
-  workspacectl orgs enable globex";
 
 const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
 
 const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
-/// Enables or disables an organization. `wait` is until no operation can succeed.
+/// Enables or disables an organization. If there is a `wait`, waits until no operation can succeed.
 pub(super) async fn run(
     org: &str,
     wanted: State,
@@ -44,13 +35,13 @@ pub(super) async fn run(
     if wanted == State::Disabled {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
-            "functions reject new requests within {cache} seconds, and the last writes end within {last_write} seconds"
+            "the function rejects new requests within {cache} seconds, and its last writes end within {last_write} seconds"
         );
     }
     if let Some(wait) = wait {
-        wait.run(deployment, LAST_WRITES).await;
+        wait.run(deployment).await;
         if wait.is_safe() {
-            session.say(&format!("no operation succeeds for {org} any more"));
+            session.say(&format!("no operation can succeed for {org} now"));
         }
     }
     print_record(&organization, org, session.json)
@@ -59,8 +50,8 @@ pub(super) async fn run(
 /// Enables or disables an organization, and returns its record for output.
 ///
 /// # Errors
-/// If there is no such organization, it is being erased and cannot be enabled, another operator changes
-/// it at the same time, or DynamoDB cannot be reached.
+/// If there is no such organization, it is to be enabled while it is being erased, another operator
+/// changes it at the same time, or DynamoDB cannot be reached.
 pub async fn change(
     deployment: &Deployment,
     operator: &Operator,
@@ -69,22 +60,22 @@ pub async fn change(
     now: SystemTime,
 ) -> Result<Value> {
     let organization = Organization::find(deployment, org).await?;
-    match organization.state() {
-        State::BeingErased if wanted == State::Enabled => {
-            bail!("the organization {org} is being erased: it cannot be enabled again")
-        }
-        State::BeingErased => return Ok(organization.into_display()),
-        state if state == wanted => return Ok(organization.into_display()),
-        _ => {}
+    let state = organization.state();
+    if state == State::BeingErased && wanted == State::Enabled {
+        bail!("the organization {org} is being erased: it cannot be enabled again");
     }
-    // The update would create a missing record without the first part.
+    if state == State::BeingErased || state == wanted {
+        return Ok(organization.into_display());
+    }
+    // Without `attribute_exists`, the update would create a missing record.
     let exists = "attribute_exists(org_id) AND attribute_not_exists(erasing_id)";
-    let condition = Condition::new(Table::ORGANIZATIONS, &[org]).and(exists, &[]);
     let (expression, unchanged) = match wanted {
         State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
         _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
-    let condition = condition.and_unchanged(&organization.0, unchanged);
+    let condition = Condition::new(Table::ORGANIZATIONS, &[org])
+        .and(exists, &[])
+        .and_unchanged(&organization.0, unchanged);
     let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
     if let Some(updated) = condition.update(deployment, expression, &values).await? {
         return Ok(Organization(updated).into_display());
@@ -92,7 +83,9 @@ pub async fn change(
     // An attempt of this run whose response was lost can have changed it.
     let organization = Organization::find(deployment, org).await?;
     if organization.state() != wanted {
-        bail!("the organization {org} was changed at the same time: run the command again");
+        bail!(
+            "another operator has changed the organization {org} at the same time: coordinate, and run the command again"
+        );
     }
     Ok(organization.into_display())
 }

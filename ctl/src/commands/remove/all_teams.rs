@@ -1,22 +1,22 @@
 //! `remove member --all-teams`: removes a user from all teams of an organization.
 //!
-//! The index of a user's teams is eventually consistent, so it is only a hint: each membership is read
-//! consistently, and deleted if it has not changed since. The index is read at least twice, until it shows no
-//! membership that exists.
+//! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
+//! read consistently, and deleted on the condition that it was not written since. The index is read
+//! at least twice, until it shows no membership that exists.
 //!
-//! A membership that exists when the command begins is removed, if the index lags by at most the pause
-//! between two reads. A membership that is added while the command runs can stay.
+//! The command removes each membership that exists when it begins, if the index lags by at most the
+//! pause between two reads. A membership that is added while the command runs can stay.
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::Table;
 
-use super::single::{self, Target, print_removed};
+use super::single::{self, print_removed};
 use crate::{
-    commands::orgs::organization::Organization,
+    commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
     export::Export,
     index::teams_of,
@@ -24,44 +24,49 @@ use crate::{
     text::{counted, escape},
 };
 
-/// How often the index is read. If the last read still shows a membership, clients keep adding the user.
+/// The maximum number of reads of the index. After these, clients seem to keep adding the user.
 const MAX_READS: u32 = 3;
 
-/// The time between two reads of the index, in which it catches up. It usually takes less than a second.
+/// The pause between two reads, in which the index catches up. It usually needs less than a second.
 pub const PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(
     org: &str,
     user: &str,
-    export: Option<&Path>,
+    mut export: Option<Export>,
     session: &Session,
 ) -> Result<()> {
     session.check_confirmation()?;
-    let mut export = export.map(Export::create).transpose()?;
     let (deployment, operator) = session.start().await?;
     Organization::find(deployment, org).await?;
     let teams = teams_of(deployment, org, user).await?;
     if !teams.is_empty() {
         let teams = teams.join(", ");
-        let what = format!("{user} will be removed from {teams}, which cannot be undone.");
+        let mut what = format!("{user} will be removed from {teams}");
+        what += if export.is_some() {
+            "."
+        } else {
+            ", which cannot be undone."
+        };
         session.confirm(&what, user)?;
     }
     let removed = remove(deployment, org, user, export.as_mut()).await?;
-    let shown = escape(user);
-    if removed.is_empty() {
-        bail!("{shown} is in no team of {org}");
-    }
+    ensure!(
+        !removed.is_empty(),
+        "{} is in no team of {org}",
+        escape(user)
+    );
     let count = counted(removed.len(), "team");
     session.say(&format!("{user} was removed from {count} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &operator, session)
 }
 
-/// Removes the memberships, and returns their teams.
+/// Removes the memberships of a user in an organization. Returns their teams.
 ///
 /// # Errors
-/// If the last read still shows a membership, one changes at the same time, the export cannot be written,
-/// or DynamoDB cannot be reached.
+/// If the last read of the index still shows a membership, a membership changes at the same time,
+/// the export cannot be written, or DynamoDB cannot be reached.
 pub async fn remove(
     deployment: &Deployment,
     org: &str,
@@ -80,10 +85,8 @@ pub async fn remove(
                 name: format!("the member {user} of {team}"),
                 key: [team.clone(), user.to_owned()],
             };
-            if single::remove(deployment, &target, export.as_deref_mut())
-                .await?
-                .is_some()
-            {
+            let record = single::remove(deployment, &target, export.as_deref_mut()).await?;
+            if record.is_some() {
                 is_found = true;
                 removed.insert(team);
             }

@@ -1,32 +1,25 @@
-//! Removes a single record: the one that was read, and no other.
+//! Removes a single record: exactly the one that was read.
 
-use std::{path::Path, time::SystemTime};
+use std::time::SystemTime;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
-use workspace_management::store::{Table, timestamp};
+use workspace_management::store::timestamp;
 
 use crate::{
+    commands::target::Target,
     deployment::Deployment,
     export::Export,
     output::print_record,
-    query::get,
     session::{Operator, Session},
     text::escape,
-    write::{Condition, WRITE},
 };
 
-/// A record to remove.
-pub(super) struct Target {
-    pub(super) table: Table,
-    /// What messages call it.
-    pub(super) name: String,
-    /// The values of its primary key.
-    pub(super) key: [String; 2],
-}
-
-pub(super) async fn run(target: &Target, export: Option<&Path>, session: &Session) -> Result<()> {
-    let mut export = export.map(Export::create).transpose()?;
+pub(super) async fn run(
+    target: &Target,
+    mut export: Option<Export>,
+    session: &Session,
+) -> Result<()> {
     let (deployment, operator) = session.start().await?;
     let Some(record) = remove(deployment, target, export.as_mut()).await? else {
         bail!("{} does not exist", target.name);
@@ -35,30 +28,22 @@ pub(super) async fn run(target: &Target, export: Option<&Path>, session: &Sessio
     print_removed(record, &target.key[1], &operator, session)
 }
 
-/// Deletes a record that has not changed since it was read, and returns it. The export has it before.
-/// `None` if there is no such record.
-///
-/// # Errors
-/// If the record has changed since it was read, the export cannot be written, or DynamoDB cannot be
-/// reached.
+/// Exports and then deletes a record. Returns the record, or `None` if there is no such record.
+/// Fails if the record was written since it was read.
 pub(super) async fn remove(
     deployment: &Deployment,
     target: &Target,
     export: Option<&mut Export>,
 ) -> Result<Option<Value>> {
-    let key = target.key.each_ref().map(String::as_str);
-    let Some(record) = get(deployment, target.table, &key).await? else {
+    let Some(record) = target.read(deployment).await? else {
         return Ok(None);
     };
     if let Some(export) = export {
         export.write(target.table, record.clone())?;
         export.keep()?;
     }
-    let condition = Condition::new(target.table, &key).and_unchanged(&record, &WRITE);
-    if !condition.delete(deployment).await? {
-        let name = &target.name;
-        bail!("{name} has changed since it was read: run the command again");
-    }
+    let is_deleted = target.unchanged(&record).delete(deployment).await?;
+    ensure!(is_deleted, target.change_error());
     Ok(Some(record))
 }
 

@@ -1,4 +1,4 @@
-//! Copies records, several at a time, and reports what became of each.
+//! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
     collections::BTreeSet,
@@ -10,25 +10,25 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use workspace_management::store::{Table, insert_item, timestamp};
-use workspace_records::item::{primary_key, to_json};
+use workspace_records::item::{primary_key, text, to_json};
 
 use super::parents::{Parents, Verdict};
 use crate::{
     deployment::Deployment,
-    errors::Response as _,
-    output::write_line,
+    errors::RequestResult as _,
+    output::print,
     query::get,
     session::Operator,
     text::{counted, escape, escape_json},
 };
 
-/// How many records are copied at a time.
+/// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The attributes that a restore adds, which do not count as a difference.
+/// The attributes that a restore adds. They do not count as a difference.
 const ADDED: [&str; 3] = ["restored_at", "restored_by", "restored_request_id"];
 
-/// A restore of records that were checked.
+/// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) operator: Operator,
@@ -38,29 +38,26 @@ pub(super) struct Restore<'a> {
     pub(super) json: bool,
 }
 
-/// What became of a record.
+/// The outcome of copying a record.
 enum Outcome {
     Copied,
-    /// It exists with the same content.
+    /// The record exists with the same content.
     Exists,
-    /// It exists with other values of these attributes, which stay.
+    /// The existing record has different values of these attributes, and stays.
     Differs(String),
-    /// It was not copied, for this reason.
+    /// The record was not copied, for this reason.
     Skipped(&'static str),
 }
 
 impl Restore<'_> {
-    /// Copies records, and prints what became of them.
-    ///
-    /// # Errors
-    /// If DynamoDB cannot be reached, or a record is not stored as it is in the source. In a dry run, if
-    /// it would not be.
+    /// Copies records, and prints the outcomes.
+    /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn run(&self, records: Vec<(Table, Value)>) -> Result<()> {
         let mut counts = [0; 4];
         let result = self.copy_all(records, &mut counts).await;
         let [copied, exist, differ, skipped] = counts;
         let mode = if self.is_dry_run {
-            "dry run, nothing was written. Without --dry-run: "
+            "dry run, nothing was written. The result would be: "
         } else {
             ""
         };
@@ -68,29 +65,27 @@ impl Restore<'_> {
         result?;
         if differ + skipped > 0 {
             let records = counted(differ + skipped, "record");
-            bail!("{records} not as in the source: standard output says which, and why");
+            bail!(
+                "{records} not as in the source, because they differ or were skipped: see standard output"
+            );
         }
         Ok(())
     }
 
-    /// Copies organizations, then teams, then the rest: a record needs those that it belongs to. Counts
-    /// the records that are copied, exist, differ and are skipped.
+    /// Copies organizations, then teams, then the rest, because a record needs its organization and
+    /// team. Counts the records that are copied, exist, differ and are skipped.
     async fn copy_all(
         &self,
         mut records: Vec<(Table, Value)>,
         counts: &mut [usize; 4],
     ) -> Result<()> {
-        let stage = |table| match table {
-            Table::ORGANIZATIONS => 0,
-            Table::TEAMS => 1,
-            _ => 2,
-        };
         records.sort_by_key(|(table, _)| stage(*table));
         for records in records.chunk_by(|one, other| stage(one.0) == stage(other.0)) {
             let copies = stream::iter(records).map(async |(table, record)| {
-                let outcome = self.copy(*table, record).await;
-                let name = || format!("{} {}", table.noun, primary_key(*table, record).join(" "));
-                anyhow::Ok((*table, record, outcome.with_context(name)?))
+                let outcome = self.copy(*table, record).await.with_context(|| {
+                    format!("{} {}", table.noun, primary_key(*table, record).join(" "))
+                })?;
+                anyhow::Ok((*table, record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((table, record, outcome)) = copies.try_next().await? {
@@ -107,6 +102,7 @@ impl Restore<'_> {
         Ok(())
     }
 
+    /// Copies a record unless it exists, or must be skipped.
     async fn copy(&self, table: Table, record: &Value) -> Result<Outcome> {
         let until = match self.parents.judge(table, record).await? {
             Verdict::Until(until) => until,
@@ -125,22 +121,20 @@ impl Restore<'_> {
         let time_left = until.saturating_duration_since(Instant::now());
         let inserted = timeout(time_left, insert).await;
         let inserted = inserted.map_err(|_| anyhow!("DynamoDB does not respond in time"))?;
-        match inserted.or_fail(|| "cannot copy the record".to_owned())? {
+        match inserted.or_fail("cannot copy the record")? {
             None => Ok(Outcome::Copied),
             Some(existing) => {
                 let existing = to_json(existing);
-                // A repeated attempt finds the record that an earlier one has stored.
-                let is_own = existing[ADDED[2]] == self.operator.run_id;
-                Ok(if is_own {
-                    Outcome::Copied
-                } else {
-                    compare(record, &existing)
-                })
+                // A retry finds the record that an earlier attempt of this run has stored.
+                if existing[ADDED[2]] == self.operator.run_id {
+                    return Ok(Outcome::Copied);
+                }
+                Ok(compare(record, &existing))
             }
         }
     }
 
-    /// What a copy would do.
+    /// The outcome that a copy would have, for a dry run.
     async fn plan(&self, table: Table, record: &Value) -> Result<Outcome> {
         let key = primary_key(table, record);
         if let Some(existing) = get(self.deployment, table, &key).await? {
@@ -152,7 +146,7 @@ impl Restore<'_> {
         Ok(Outcome::Copied)
     }
 
-    /// Prints the line of a record in a dry run, or if the operator must know of the record.
+    /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
         let (word, detail) = match outcome {
             Outcome::Copied | Outcome::Exists if !self.is_dry_run => return Ok(()),
@@ -161,32 +155,41 @@ impl Restore<'_> {
             Outcome::Differs(attributes) => ("differs", Some(attributes)),
             Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
         };
-        let key = primary_key(table, record);
         let line = if self.json {
-            let names = table.primary_key.iter().map(|name| (*name).to_owned());
-            let key: Map<_, _> = names.zip(key.into_iter().map(Value::from)).collect();
-            let line = json!({ "table": table.noun, "key": key, "result": word, "reason": detail });
+            let mut line = json!({ "table": table.noun, "result": word, "reason": detail });
+            for name in table.primary_key {
+                line["key"][*name] = json!(text(record, name));
+            }
             escape_json(&line.to_string())
         } else {
-            let detail = detail.map_or_else(String::new, |detail| format!(": {}", escape(&detail)));
-            format!("{}\t{}\t{word}{detail}", table.noun, escape(&key.join(" ")))
+            let key = primary_key(table, record).join(" ");
+            let line = format!("{}\t{}\t{word}", table.noun, escape(&key));
+            match detail {
+                Some(detail) => format!("{line}: {}", escape(&detail)),
+                None => line,
+            }
         };
-        let printed = write_line(&line);
-        // A restore that stops in the middle is a failure, also if the reader has closed the pipe.
-        printed.map_err(|error| anyhow!("cannot write to standard output: {error}"))
+        // A restore that stops in the middle is a failure, even if the reader has closed the pipe.
+        print(&line).map_err(|error| anyhow!("cannot write to standard output: {error}"))
+    }
+}
+
+/// The stage in which a record is copied, by its kind.
+fn stage(table: Table) -> u8 {
+    match table {
+        Table::ORGANIZATIONS => 0,
+        Table::TEAMS => 1,
+        _ => 2,
     }
 }
 
 /// The outcome of a record whose primary key exists.
 fn compare(record: &Value, existing: &Value) -> Outcome {
-    let records = [record, existing].into_iter();
-    let names: BTreeSet<&str> = records
-        .filter_map(Value::as_object)
-        .flat_map(|record| record.keys().map(String::as_str))
-        .filter(|name| !ADDED.contains(name) && record[*name] != existing[*name])
-        .collect();
-    if names.is_empty() {
+    let objects = [record, existing].into_iter().filter_map(Value::as_object);
+    let mut different: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
+    different.retain(|name| !ADDED.contains(name) && record[*name] != existing[*name]);
+    if different.is_empty() {
         return Outcome::Exists;
     }
-    Outcome::Differs(Vec::from_iter(names).join(", "))
+    Outcome::Differs(Vec::from_iter(different).join(", "))
 }

@@ -1,4 +1,4 @@
-//! The organization and the team that a record belongs to.
+//! The parents of a record: the organization and the team to which it belongs.
 
 use std::{
     collections::HashMap,
@@ -13,32 +13,35 @@ use workspace_records::item::text;
 
 use crate::{commands::orgs::MAX_CLOCK_DIFFERENCE, deployment::Deployment, query::get};
 
-/// How long a read of an organization or a team counts, until the records that belong to it are stored.
-/// It must be shorter than the wait of a removal, which then finds these records.
+/// The maximum time from the read of an organization or a team until its records are stored. Must
+/// be less than the wait of a removal, so that the removal finds these records.
 const MAX_AGE: Duration = Duration::from_secs(30);
 
+/// Why a record is skipped that does not belong to the existing organization or team.
 const OTHER_REGISTRATION: &str = "it belongs to an earlier organization or team with this id";
 
-/// Reads organizations and teams, and remembers them for a while.
+/// Reads organizations and teams, and caches them.
 pub(super) struct Parents<'a> {
     deployment: &'a Deployment,
     /// The `request_id`s of the organizations and teams in the source, by their primary key.
     registrations: HashMap<Vec<String>, String>,
-    reads: Mutex<HashMap<Vec<String>, Parent>>,
+    /// The organizations and teams that were read, by their primary key.
+    cache: Mutex<HashMap<Vec<String>, Parent>>,
 }
 
-/// An organization or a team, if it exists.
+/// An organization or a team.
 #[derive(Clone)]
 struct Parent {
+    /// `None` if there is none.
     record: Option<Value>,
     read_at: Instant,
 }
 
 /// Whether a record may be stored.
 pub(super) enum Verdict {
-    /// Until then.
+    /// It may be stored until then.
     Until(Instant),
-    /// Not, for this reason.
+    /// It must be skipped, for this reason.
     Skip(&'static str),
 }
 
@@ -50,41 +53,39 @@ impl<'a> Parents<'a> {
         Self {
             deployment,
             registrations,
-            reads: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
-    /// Whether a record may be stored: its organization and its team must exist, must not be marked, and
-    /// must be those to which the record belonged.
+    /// Whether a record may be stored. Its organization and its team must exist and must not be
+    /// marked. They must be the ones to which the record belonged.
     pub(super) async fn judge(&self, table: Table, record: &Value) -> Result<Verdict> {
-        let org = || text(record, "org_id").to_owned();
+        let [org, project, team] =
+            ["org_id", "project_id", "team_id"].map(|name| text(record, name));
         let mut parents = Vec::new();
         if table != Table::ORGANIZATIONS {
-            parents.push((Table::ORGANIZATIONS, vec![org()]));
+            parents.push((Table::ORGANIZATIONS, vec![org.to_owned()]));
         }
         if table == Table::TEAM_MEMBERS {
-            let project = format!("{}#{}", org(), text(record, "project_id"));
-            parents.push((
-                Table::TEAMS,
-                vec![project, text(record, "team_id").to_owned()],
-            ));
+            let key = vec![format!("{org}#{project}"), team.to_owned()];
+            parents.push((Table::TEAMS, key));
         }
         let mut until = Instant::now() + MAX_AGE;
         for (parent_table, key) in parents {
             let parent = self.read(parent_table, &key).await?;
             until = until.min(parent.read_at + MAX_AGE);
-            let (mark, missing, marked) = if parent_table == Table::TEAMS {
-                let marked = "its team is being removed";
-                ("removing_id", "its team does not exist", marked)
-            } else {
-                let marked = "its organization is being erased";
-                ("erasing_id", "its organization is not registered", marked)
-            };
             let Some(existing) = parent.record else {
-                return Ok(Verdict::Skip(missing));
+                return Ok(Verdict::Skip(if parent_table == Table::TEAMS {
+                    "its team does not exist"
+                } else {
+                    "its organization is not registered"
+                }));
             };
-            if existing.get(mark).is_some() {
-                return Ok(Verdict::Skip(marked));
+            if existing.get("removing_id").is_some() {
+                return Ok(Verdict::Skip("its team is being removed"));
+            }
+            if existing.get("erasing_id").is_some() {
+                return Ok(Verdict::Skip("its organization is being erased"));
             }
             let belongs = match self.registrations.get(&key) {
                 Some(request_id) => text(&existing, "request_id") == request_id,
@@ -97,11 +98,12 @@ impl<'a> Parents<'a> {
         Ok(Verdict::Until(until))
     }
 
+    /// Reads an organization or a team, unless the cache has it.
     async fn read(&self, table: Table, key: &[String]) -> Result<Parent> {
-        // Held during the read, so that each parent is read once.
-        let mut reads = self.reads.lock().await;
-        if let Some(parent) = reads.get(key)
-            // The rest of the time is for the attempts to store the record.
+        // Locked during the read, so that each parent is read only once.
+        let mut cache = self.cache.lock().await;
+        if let Some(parent) = cache.get(key)
+            // The other half of the time is for the attempts to store the record.
             && parent.read_at.elapsed() < MAX_AGE / 2
         {
             return Ok(parent.clone());
@@ -109,27 +111,26 @@ impl<'a> Parents<'a> {
         let read_at = Instant::now();
         let record = get(self.deployment, table, key).await?;
         let parent = Parent { record, read_at };
-        reads.insert(key.to_vec(), parent.clone());
+        cache.insert(key.to_vec(), parent.clone());
         Ok(parent)
     }
 
-    /// Remembers an organization or a team that a dry run would have stored.
+    /// Caches an organization or a team that a restore would store, for a dry run.
     pub(super) async fn plan(&self, key: Vec<String>, record: &Value) {
         let parent = Parent {
             record: Some(record.clone()),
-            // A dry run does not take a day.
+            // For the rest of the dry run, which takes less than a day.
             read_at: Instant::now() + Duration::from_secs(86_400),
         };
-        self.reads.lock().await.insert(key, parent);
+        self.cache.lock().await.insert(key, parent);
     }
 }
 
-/// Whether a record is older than the organization or team that exists, so that it belonged to an earlier
-/// one with the same id.
+/// Whether a record is older than the existing organization or team: it belonged to an earlier one.
 fn is_older(record: &Value, existing: &Value) -> bool {
     let times = [record, existing].map(|record| text(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {
-        [Ok(own), Ok(existing)] => own + MAX_CLOCK_DIFFERENCE < existing,
+        [Ok(record), Ok(existing)] => record + MAX_CLOCK_DIFFERENCE < existing,
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the records of a file of `orgs export`, or of a table.
+//! Reads the source of a restore: an export, or a table.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 use workspace_records::{
@@ -18,27 +18,24 @@ use workspace_records::{
 use super::Scope;
 use crate::{
     deployment::Deployment,
-    errors::Response as _,
+    errors::RequestResult as _,
     export::is_mark,
     usage::{UsageError, table_of},
 };
 
-/// What a source contains.
+/// The content of a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The records in the scope, by their kind and primary key, without the marks of removals and
-    /// erasures. All are valid.
+    /// The valid records in the scope, without marks, by their kind and primary key.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
-    /// The `request_id`s of the organizations and teams, also outside of the scope, by their primary key.
+    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key.
     pub(super) registrations: HashMap<Vec<String>, String>,
-    /// The number of API keys in the scope that are left out, because the file does not have their hashes.
+    /// The number of API keys in the scope that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens a file. `None` if the name is that of a table.
-///
-/// # Errors
-/// If the file cannot be read, or there is none and an option for tables is missing.
+/// Opens the file with this name. `None` if it is the name of a table.
+/// Fails if the file cannot be opened, or if an option that a table needs is missing.
 pub(super) fn open(name: &str, scope: &Scope) -> Result<Option<File>> {
     if Path::new(name).is_file() {
         let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
@@ -48,17 +45,14 @@ pub(super) fn open(name: &str, scope: &Scope) -> Result<Option<File>> {
         return Ok(None);
     }
     let message = format!(
-        "there is no file {name}: if it is a table, give the kind of its records with --to, \
-         and choose its records with --org, or use --all-orgs"
+        "there is no file {name}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
     );
-    Err(UsageError(message).into())
+    Err(UsageError::new(message).into())
 }
 
 impl Source {
     /// Reads all lines of a file.
-    ///
-    /// # Errors
-    /// If a line is not one of an export, or a record in the scope is invalid.
+    /// Fails if a line is not from an export, or a record in the scope is invalid.
     pub(super) fn read_file(name: &str, file: File, scope: &Scope) -> Result<Self> {
         let mut source = Self::default();
         for (number, line) in (1..).zip(BufReader::new(file).lines()) {
@@ -70,12 +64,13 @@ impl Source {
             let mut line: Value = serde_json::from_str(&line).map_err(|_| {
                 anyhow!("{place} is not complete JSON: use a file of `orgs export`")
             })?;
-            let table = line["table"].as_str().and_then(table_of);
+            let table = table_of(text(&line, "table"));
             let table = table.with_context(|| format!("{place} has no known table"))?;
             let record = line["record"].take();
-            if !record.is_object() {
-                bail!("{place} has no record: use a file of `orgs export`");
-            }
+            ensure!(
+                record.is_object(),
+                "{place} has no record: use a file of `orgs export`"
+            );
             if table != Table::KEYS || record.get("secret_sha256").is_some() {
                 source.add(&place, table, record, scope)?;
             } else if scope.contains(table, &record) {
@@ -86,9 +81,7 @@ impl Source {
     }
 
     /// Reads all records of a table.
-    ///
-    /// # Errors
-    /// If the table cannot be read, or a record in the scope is invalid.
+    /// Fails if the table cannot be read, or a record in the scope is invalid.
     pub(super) async fn scan_table(
         name: &str,
         scope: &Scope,
@@ -103,13 +96,12 @@ impl Source {
             .consistent_read(true);
         let mut items = scan.into_paginator().items().send();
         while let Some(item) = items.next().await {
-            let item = item.or_fail(|| {
-                format!("there is no file {name}, and the table {name} cannot be read")
-            })?;
+            let message = format!("there is no file {name}, and the table {name} cannot be read");
+            let item = item.or_fail(message)?;
             let record = to_json(item.clone());
             if scope.contains(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
             {
-                let reason = "it has an attribute with a type that no record has";
+                let reason = "it has an attribute of an unexpected type";
                 return Err(invalid(name, table, &record, reason));
             }
             source.add(name, table, record, scope)?;
@@ -117,7 +109,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Adds a record. Checks it if it is in the scope.
+    /// Checks and adds a record in the scope. Keeps all `request_id`s of organizations and teams.
     fn add(&mut self, place: &str, table: Table, mut record: Value, scope: &Scope) -> Result<()> {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = text(&record, "request_id").to_owned();
@@ -127,7 +119,7 @@ impl Source {
         if !scope.contains(table, &record) {
             return Ok(());
         }
-        if let Some(reason) = schemas::violation(table, &record) {
+        if let Some(reason) = schemas::first_error(table, &record) {
             return Err(invalid(place, table, &record, &reason));
         }
         if let Some(attributes) = record.as_object_mut() {
@@ -137,7 +129,7 @@ impl Source {
         if let Some((_, earlier)) = self.records.get(&key)
             && *earlier != record
         {
-            let reason = "an earlier line has this record with other values";
+            let reason = "an earlier line has this record with different values";
             return Err(invalid(place, table, &record, reason));
         }
         self.records.insert(key, (table, record));
@@ -148,6 +140,5 @@ impl Source {
 /// The error of an invalid record.
 fn invalid(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key(table, record).join(" ");
-    let key: String = key.chars().take(200).collect();
-    anyhow!("{place}: {} {key}: {reason}", table.noun)
+    anyhow!("{place}: {} {key:.200}: {reason}", table.noun)
 }

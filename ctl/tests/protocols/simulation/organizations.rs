@@ -133,7 +133,8 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     world.invalid_records()
 }
 
-/// Two operators erase an organization, killed at random times, and register it again.
+/// Two operators erase an organization and register it again. Their commands are killed at random
+/// times.
 async fn erase(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
     let [_, others] = [("acme", 1), ("acme2", 2)].map(|(org, number)| {

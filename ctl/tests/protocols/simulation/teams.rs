@@ -13,7 +13,7 @@ use test_support::fixtures;
 use tokio::time::timeout;
 use workspace_management::store::Table;
 use workspacectl::{
-    commands::remove::team::{Team, remove},
+    commands::{remove::team::remove, target::Target},
     export::Export,
 };
 
@@ -22,16 +22,10 @@ use super::{
     time_until_kill,
 };
 
-/// The team that operators remove.
-const TEAM: Team = Team {
-    project: "acme#apollo",
-    id: "docs",
-};
-
 const TEAMS: &str = "/api/v1/project/acme/apollo/createNewTeamOnProject";
 const MEMBERS: &str = "/api/v1/project/acme/apollo/docs/addUsersToTheTeam";
 
-/// Adds a user. There are few, so that old and new teams have the same.
+/// Adds a user. There are few users, so that old and new teams have the same ones.
 fn add_user(rng: &mut Rng) -> Request {
     let user = format!("user-{}", rng.u64(0..6));
     let body = json!({ "usersAddingToTeam": [{ "userid": user }] });
@@ -46,8 +40,8 @@ pub(super) fn create_team(name: &str) -> Request {
     Request::new(TEAMS, json!({ "teamName": name }))
 }
 
-/// Removes the first team. Killed at random times, and run again. Returns when it was completed. Each run
-/// exports to a new file of the folder.
+/// Removes the first team. The command is killed at random times, and run again. Each run exports
+/// to a new file in the folder. Returns when the removal was completed.
 async fn remove_team(
     world: Arc<World>,
     number: usize,
@@ -63,10 +57,11 @@ async fn remove_team(
         let export = folder.join(format!("{number}-{run}.jsonl"));
         let export = Some(Export::create(&export).expect("a new file"));
         let removal = async {
-            let found = TEAM.get(&deployment).await?.unwrap_or_default();
+            let team = Target::team("acme#apollo", "docs");
+            let found = team.read(&deployment).await?.unwrap_or_default();
             confirmed = found["request_id"] == "first-team";
             anyhow::ensure!(confirmed, "this is not the team to remove");
-            let removed = remove(&deployment, &operator, &[(TEAM, found)], wait, export).await?;
+            let removed = remove(&deployment, &operator, &[(team, found)], wait, export).await?;
             anyhow::ensure!(removed[0].is_some(), "the team has changed");
             anyhow::Ok(())
         };
@@ -128,7 +123,7 @@ async fn export_violations(world: &World, folder: &Path) -> Vec<String> {
     violations
 }
 
-/// What is left of the old team, and what is lost of a new one.
+/// What is left of the old team, and what is lost of a new team.
 fn completion_violations(
     world: &World,
     completed: Duration,
@@ -138,7 +133,7 @@ fn completion_violations(
     let mut violations = Vec::new();
     let team = world.tables.records(Table::TEAMS).pop();
     let members = world.tables.records(Table::TEAM_MEMBERS);
-    // A run that was killed at its end can have deleted the team before another one completed.
+    // A run that was killed at its end can have deleted the team before a different run completed.
     let mut sources = creates.iter();
     let created = team.as_ref().and_then(|team| {
         let source = sources.find(|create| team["request_id"] == *create.request_id);

@@ -1,5 +1,5 @@
 //! Operators remove a user from all teams of an organization while clients add members, and while
-//! another operator removes one of the teams.
+//! a different operator removes one of the teams.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{Instant, timeout};
 use workspace_management::store::Table;
-use workspacectl::commands::remove::{
-    all_teams,
-    team::{self, Team},
+use workspacectl::commands::{
+    remove::{all_teams, team},
+    target::Target,
 };
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 const ORG: &str = "acme";
 const USER: &str = "ada";
 
-/// The teams. The last one is removed and created again.
+/// The teams. The last team is removed and created again.
 const TEAMS: [&str; 3] = ["docs", "lab", "ops"];
 const REMOVED: &str = "acme#apollo#ops";
 
@@ -33,13 +33,13 @@ fn membership(record: &Value) -> Membership {
     ["team", "user_id", "request_id"].map(|name| record[name].as_str().expect("text").to_owned())
 }
 
-/// Whether a membership is one of those that the command removes.
+/// Whether the command removes a membership.
 fn is_of_user(membership: &Membership) -> bool {
     let [team, user, _] = membership;
     team.split('#').next() == Some(ORG) && user == USER
 }
 
-/// Adds a user to a team of an organization. `Ada` is another user.
+/// Adds a user to a team of an organization. `Ada` is a different user.
 fn add_member(org: &str, rng: &mut Rng) -> Request {
     let team = TEAMS[rng.usize(0..TEAMS.len())];
     let user = [USER, USER, "Ada", "bob"][rng.usize(0..4)];
@@ -50,11 +50,8 @@ fn add_member(org: &str, rng: &mut Rng) -> Request {
 async fn remove_team(world: Arc<World>, mut rng: Rng) {
     pause(&mut rng, 0..20).await;
     let (deployment, operator) = (world.deployment(&mut rng), operator(9));
-    let team = Team {
-        project: "acme#apollo",
-        id: "ops",
-    };
-    let found = team.get(&deployment).await.expect("a response");
+    let team = Target::team("acme#apollo", "ops");
+    let found = team.read(&deployment).await.expect("a response");
     let (found, wait) = ([(team, found.expect("a team"))], world.wait(false));
     let removed = team::remove(&deployment, &operator, &found, wait, None).await;
     removed.expect("it is removed");
@@ -178,7 +175,7 @@ fn deletion_violations(
     violations
 }
 
-/// A command that runs alone leaves no membership, and changes no other.
+/// A command that runs alone removes all memberships of the user, and changes nothing else.
 async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     let members = || -> Vec<_> {
         let records = world.tables.records(Table::TEAM_MEMBERS);

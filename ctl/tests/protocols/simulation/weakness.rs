@@ -1,4 +1,4 @@
-//! Parts of protocols that requests lack.
+//! Weaknesses: requests that lack a part of a protocol.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use test_support::simulation::Weaken;
 /// A part of a protocol that requests lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weakness {
-    /// A team is marked even if it is not the one that was confirmed.
+    /// A team is marked even if it is not the confirmed team.
     AnyTeamIsMarked,
     /// Transactions do not check the mark.
     DeletesWithoutCheck,
@@ -20,9 +20,9 @@ pub(super) enum Weakness {
     EventualGets,
     /// The index lags longer than the command waits between two passes.
     SlowIndex,
-    /// The index is read in one pass only: later ones find nothing in it.
+    /// Only the first pass finds something in the index.
     OnePass,
-    /// A run that continues another one does not wait.
+    /// A run that continues the work of an earlier run does not wait.
     NoWaitInRerun,
     /// Changes of an organization's state do not check the state that was read.
     StateUnchecked,
@@ -30,7 +30,7 @@ pub(super) enum Weakness {
     PrefixWithoutSeparator,
     /// New keys do not check the organization.
     KeysWithoutCheck,
-    /// New keys do not check that the organization is still the one that was read.
+    /// New keys do not check that the registration of the organization has not changed.
     KeysOfAnyRegistration,
 }
 

@@ -1,4 +1,4 @@
-//! Requests that panic. `fault_matrix.rs` has the failures of DynamoDB.
+//! Requests that panic. `fault_matrix.rs` tests the faults of DynamoDB.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -9,7 +9,7 @@ use test_support::{TestApp, operation_event, send};
 use workspace_management::operations::Operation;
 
 #[tokio::test]
-async fn a_panic_is_a_500_and_the_next_request_succeeds() {
+async fn a_request_that_panics_gets_a_500_and_the_next_request_succeeds() {
     let app = TestApp::new().await;
     let has_panicked = AtomicBool::new(false);
     let service = app.faulty_service(move |_| {

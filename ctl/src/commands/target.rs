@@ -1,0 +1,109 @@
+//! A record that an operator names to edit or remove it.
+
+use anyhow::Result;
+use serde_json::Value;
+use workspace_management::store::Table;
+
+use crate::{deployment::Deployment, query::get, usage::identifier, write::Condition};
+
+/// The help of options with the id of an organization.
+pub(super) const ORG_HELP: &str = "The id of the organization";
+
+/// The attributes that identify the last write of a record. A record has those of a change or a
+/// restore only after it was changed or restored.
+const WRITE: [&str; 5] = [
+    "created_at",
+    "request_id",
+    "updated_at",
+    "updated_request_id",
+    "restored_request_id",
+];
+
+/// The arguments that name a project.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProjectArgs {
+    #[arg(long, value_parser = identifier, help = ORG_HELP)]
+    pub(super) org: String,
+    /// The id of the project
+    #[arg(long, value_parser = identifier)]
+    pub(super) project: String,
+}
+
+impl ProjectArgs {
+    /// The partition key of the project's teams.
+    pub(super) fn partition(&self) -> String {
+        format!("{}#{}", self.org, self.project)
+    }
+
+    /// The logging instance of the project.
+    pub(super) fn logging_instance(self) -> Target {
+        Target {
+            table: Table::LOGGING_INSTANCES,
+            name: format!("the logging instance of the project {}", self.project),
+            key: [self.org, self.project],
+        }
+    }
+}
+
+/// The arguments that name a data store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DataStoreArgs {
+    #[arg(long, value_parser = identifier, help = ORG_HELP)]
+    org: String,
+    /// The id of the data store
+    #[arg(value_parser = identifier)]
+    id: String,
+}
+
+impl DataStoreArgs {
+    pub(super) fn target(self) -> Target {
+        Target {
+            table: Table::DATA_STORES,
+            name: format!("the data store {}", self.id),
+            key: [self.org, self.id],
+        }
+    }
+}
+
+/// A record that a command edits or removes.
+pub struct Target {
+    pub(super) table: Table,
+    /// What messages call the record.
+    pub(super) name: String,
+    /// The values of its primary key.
+    pub(super) key: [String; 2],
+}
+
+impl Target {
+    /// A team. `project` is the partition key, `<organization>#<project>`.
+    pub fn team(project: &str, id: &str) -> Self {
+        Self {
+            table: Table::TEAMS,
+            name: format!("the team {id}"),
+            key: [project.to_owned(), id.to_owned()],
+        }
+    }
+
+    /// Reads the record. `None` if it does not exist.
+    pub async fn read(&self, deployment: &Deployment) -> Result<Option<Value>> {
+        get(deployment, self.table, &self.key).await
+    }
+
+    /// The condition that the record was not written since it was read.
+    pub(super) fn unchanged(&self, record: &Value) -> Condition {
+        self.condition().and_unchanged(record, &WRITE)
+    }
+
+    /// A condition on the record that always holds, until an expression is added.
+    pub(super) fn condition(&self) -> Condition {
+        Condition::new(self.table, &self.key.each_ref().map(String::as_str))
+    }
+
+    /// The error if the record was written since it was read.
+    pub(super) fn change_error(&self) -> String {
+        format!(
+            "{} has changed since it was read: run the command again",
+            self.name
+        )
+    }
+}

@@ -1,0 +1,55 @@
+//! Violations: values in a body that break a rule of the API.
+
+use serde::Serialize;
+
+/// A value in the body that violates a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Violation {
+    /// Where the value is: a JSON pointer in a URI fragment (RFC 6901, section 6), such as
+    /// `#/usersAddingToTeam/3/userid`.
+    pub(crate) pointer: String,
+    pub(crate) rule: Rule,
+    /// The limit of the rule, if the rule has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<i64>,
+    /// What is wrong, worded to follow the name of the value: `is required`.
+    pub(crate) detail: String,
+}
+
+impl Violation {
+    /// A violation without a place, which [`at`](Self::at) adds.
+    pub(crate) fn new(rule: Rule, detail: impl Into<String>) -> Self {
+        Self {
+            pointer: String::new(),
+            rule,
+            limit: None,
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn with_limit(self, limit: i64) -> Self {
+        let limit = Some(limit);
+        Self { limit, ..self }
+    }
+
+    pub(crate) fn at(self, pointer: String) -> Self {
+        Self { pointer, ..self }
+    }
+}
+
+/// A rule, by its keyword in JSON Schema, so that clients can show messages of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Rule {
+    Required,
+    Type,
+    MinLength,
+    MaxLength,
+    Pattern,
+    MinItems,
+    MaxItems,
+    Minimum,
+    Maximum,
+    /// Not in JSON Schema: the value contradicts an earlier entry or a stored record.
+    Conflict,
+}

@@ -1,0 +1,44 @@
+//! Which characters are visible, and escaping for logs and terminals.
+
+/// Whether a character is visible on its own: not white space, not a control character, and not one
+/// that only affects how other characters are shown.
+pub fn is_visible(c: char) -> bool {
+    // the blank Braille pattern, and interlinear annotation characters
+    let is_blank = matches!(c, '\u{2800}' | '\u{fff9}'..='\u{fffb}');
+    !c.is_whitespace() && !c.is_control() && !is_default_ignorable(c) && !is_blank
+}
+
+/// `Default_Ignorable_Code_Point` in DerivedCoreProperties.txt of Unicode 17.
+fn is_default_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Escapes control characters, line separators and characters that reorder or hide text. The result
+/// fits on one line and cannot control a terminal.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if needs_escape(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Whether a character can control a terminal, or reorder or hide text.
+pub fn needs_escape(c: char) -> bool {
+    match c {
+        '\u{2028}' | '\u{2029}' => true, // line separators
+        // variation selectors, which choose how a symbol such as an emoji looks
+        '\u{fe00}'..='\u{fe0f}' => false,
+        _ if c.is_control() => true,
+        _ => !is_visible(c) && !c.is_whitespace(),
+    }
+}

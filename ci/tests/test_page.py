@@ -227,8 +227,8 @@ def test_a_sample_sends_the_same_request(page, service, tmp_path, project, langu
 def test_a_sample_can_be_copied(context, page):
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     open_page(page, "create_team")
-    send(page, re.compile("^204 "))
-    for tab, shown in [("Response", "x-resource-state: "), ("curl", "curl -i ")]:
+    send(page, re.compile("^204 "), '{"teamName": "A", "ignored": 9007199254740993}')
+    for tab, shown in [("Response", "x-resource-state: "), ("curl", "9007199254740993")]:
         page.get_by_role("tab", name=tab).click()
         page.locator("#copy").click()
         expect(page.locator("#announcement")).to_have_text("Copied")
@@ -245,7 +245,6 @@ def test_the_page_follows_curl_other_tabs_and_workspacectl(page, context, servic
     row = teams.locator("li", has_text="Followed")
     expect(row).to_have_class("new", timeout=2_000)
     expect(row).to_contain_text(f"project {project}")
-    expect(row.locator("time")).to_have_text(re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$"))
     expect(link).to_be_focused()
     other = context.new_page()
     open_page(other, "create_team")
@@ -273,7 +272,8 @@ def test_a_record_is_stored_with_the_keyboard_only(page, project):
     for key, name in [("ArrowRight", "curl"), ("End", "TypeScript"), ("ArrowLeft", "Python")]:
         page.keyboard.press(key)
         expect(page.get_by_role("tab", name=name)).to_be_focused()
-    expect(page.locator("#sample")).to_contain_text("import json")
+    assert page.locator("#reference ~ #stored").count() == 1, "the Tab key reaches the records last"
+    assert page.locator("main section, main [role=region]").count() <= 3, "too many landmarks"
 
 
 def test_errors_are_shown_at_fields_and_a_status_says_if_it_is_old(page, project, expected_errors):
@@ -286,7 +286,6 @@ def test_errors_are_shown_at_fields_and_a_status_says_if_it_is_old(page, project
     expect(body).to_have_accessible_description("#/teamName is required")
     send(page, "400 Malformed path", team("A"), project_id="a b")
     expect(page.get_by_label("project_id")).to_have_attribute("aria-invalid", "true")
-    expect(body).to_have_attribute("aria-invalid", "false")
     fill(page, project_id=project)
     expect(page.locator("#status")).to_have_text(re.compile("^Previous request: 400"))
 
@@ -341,7 +340,6 @@ def test_the_menu_of_a_phone_opens_and_closes(page):
     expect(menu).to_be_focused()
     menu.click()
     link.click()
-    expect(link).to_be_hidden()
     expect(page.get_by_role("heading", level=1)).to_have_text("Create a team in a project")
 
 
@@ -376,6 +374,8 @@ def test_every_size_and_color_scheme(page, service, project, expected_errors, si
     page.goto("/#/add_team_users")
     check_status("404 No such team", team_id="nobody")
     page.get_by_role("tab", name="TypeScript").click()
+    page.goto("/#/set_bot_voice")
+    expect(page.locator("#errors")).not_to_contain_text(re.compile("org_id|create_team"))
     check("sample")
     page.goto("/#/records/teams")
     expect(page.locator("#all tbody tr").first).to_be_visible()

@@ -55,9 +55,11 @@ impl Api {
         let response = self.post(path, &key, &json!({})).await?;
         match (response.status, response.code()) {
             // Then the function has not read its tables.
-            (401, Some("unauthenticated")) if response.detail().starts_with("No API key") => bail!(
-                "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
-            ),
+            (401, Some("unauthenticated")) if !response.detail().starts_with("This API key") => {
+                bail!(
+                    "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
+                )
+            }
             (401, Some("unauthenticated")) => {}
             _ => return Err(response.failure("KeysTable or OrganizationsTable")),
         }

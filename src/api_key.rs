@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 
 use crate::operations::Operation;
 
-pub(crate) const PREFIX: &str = "wsk_";
+pub(crate) const KEY_PREFIX: &str = "wsk_";
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -29,7 +29,7 @@ pub struct ApiKey<'a> {
 impl<'a> ApiKey<'a> {
     /// Parses the text form. `None` if a part is malformed or the checksum is wrong.
     pub fn parse(text: &'a str) -> Option<Self> {
-        let (id, rest) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let (id, rest) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
         let (secret, sent_checksum) = rest.split_at_checked(SECRET_LENGTH)?;
         let without_checksum = &text[..text.len() - sent_checksum.len()];
         let is_base62 = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -40,12 +40,13 @@ impl<'a> ApiKey<'a> {
         None
     }
 
-    /// Encodes random bytes as a new key. The secret has two halves: `base62` takes 128 bits.
+    /// Encodes random bytes as a new key. The secret has two halves of 22 digits, because its 256 bits
+    /// do not fit into a `u128`.
     pub fn encode(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
         let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
         let [first, second] =
             secret.map(|half| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(half)));
-        let without_checksum = format!("{PREFIX}{id}_{first}{second}");
+        let without_checksum = format!("{KEY_PREFIX}{id}_{first}{second}");
         let checksum = checksum(&without_checksum);
         without_checksum + &checksum
     }
@@ -62,9 +63,10 @@ impl<'a> ApiKey<'a> {
 pub(crate) enum Credential<'a> {
     /// No key: there is no header, or a client without a configured key sends an empty one.
     Missing,
-    /// Anything else. The string is the rejection, for the log.
-    Invalid(&'static str),
+    /// A well-formed key.
     Key(ApiKey<'a>),
+    /// Neither. The string is the rejection, for the log.
+    Invalid(&'static str),
 }
 
 impl<'a> Credential<'a> {
@@ -91,7 +93,7 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// The record of an API key. Only the operator's tool, `workspacectl`, writes such records.
+/// The record of an API key. The function only reads it. The operator's tool, `workspacectl`, writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// The id of the key.

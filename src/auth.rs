@@ -34,7 +34,7 @@ pub(crate) enum Identity<'a> {
 
 impl<'a> Identity<'a> {
     /// The id of the API key, or `anonymous`.
-    pub(crate) fn name(self) -> &'a str {
+    pub(crate) fn id(self) -> &'a str {
         match self {
             Self::Key(id) => id,
             Self::Anonymous => "anonymous",
@@ -62,7 +62,7 @@ impl<'a> Caller<'a> {
             received_at: request.received_at,
             audit: Audit {
                 created_at: timestamp(request.received_at),
-                created_by: identity.name().to_owned(),
+                created_by: identity.id().to_owned(),
                 request_id: request.id.to_owned(),
             },
         }
@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request created the existing record with these audit attributes: in an earlier
-    /// attempt, whose response from DynamoDB was lost.
+    /// Whether the existing record with these audit attributes comes from an earlier attempt of this
+    /// request, whose response from DynamoDB was lost.
     pub(crate) fn created(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -101,8 +101,8 @@ pub(crate) struct Audit {
 /// if the path has one. Adds the organization that the caller acts for to the log.
 ///
 /// # Errors
-/// The 401, the 403, or the 404 of the organization: this function decides all of them. If a read
-/// fails, [`Error::Unavailable`] or [`Error::Internal`].
+/// Every 401 and 403, and [`Error::NoSuchOrganization`]. If a read fails, [`Error::Unavailable`] or
+/// [`Error::Internal`].
 pub(crate) async fn authorize<'a>(
     store: &Store,
     anonymous_operations: AnonymousOperations,
@@ -120,13 +120,13 @@ pub(crate) async fn authorize<'a>(
                 return Err(Error::NoKey);
             }
             let id = org_in_path.ok_or(Error::NoKey)?;
-            match store.organization(id.as_str()).await? {
+            match store.find_organization(id.as_str()).await? {
                 Some(organization) if organization.is_enabled() => {}
                 Some(_) => return Err(Error::NoSuchOrganization("disabled")),
                 None => return Err(Error::NoSuchOrganization("not_registered")),
             }
             log.caller_organization = Some(id.as_str().to_owned());
-            log.key_id = Some(Identity::Anonymous.name());
+            log.key_id = Some(Identity::Anonymous.id());
             return Ok(Caller::new(id.clone(), Identity::Anonymous, request));
         }
     };
@@ -146,7 +146,7 @@ pub(crate) async fn authorize<'a>(
     if let FoundKey::Read { record, in_path } = &found {
         let organization = match org_in_path {
             Some(_) => in_path.clone(),
-            None => store.organization(&record.org_id).await?,
+            None => store.find_organization(&record.org_id).await?,
         };
         let Some(organization) = organization.filter(Organization::is_enabled) else {
             return Err(Error::OrganizationDisabled);
@@ -154,7 +154,7 @@ pub(crate) async fn authorize<'a>(
         if !record.is_for_registration(organization.registration()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
-        store.cache_key(record, now);
+        store.remember_key(record, now);
     }
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));

@@ -50,14 +50,14 @@ pub(crate) enum Error {
     #[error("This API key does not belong to the organization in the path.")]
     OtherOrganization,
     /// The organization of the API key is disabled or was erased.
-    #[error("The organization of this API key is disabled. Ask the operator to enable it.")]
+    #[error("The organization of this API key is disabled or no longer exists. Ask the operator.")]
     OrganizationDisabled,
     /// The API key is not allowed to call the operation with this name.
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
     #[error("No operation has this path. Paths are case-sensitive and have no trailing slash.")]
     NoSuchPath,
-    /// For anonymous callers: the organization is not registered or disabled. The log says which.
+    /// For anonymous callers: the organization is disabled, or it is not registered. The log says which.
     #[error("This organization does not exist.")]
     NoSuchOrganization(&'static str),
     /// The team does not exist or is being removed. The log says which.

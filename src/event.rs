@@ -23,7 +23,8 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Cow<'a, [u8]>,
 }
 
-/// The fields of an event that the function reads. Some sources send null for a missing field.
+/// The fields of an event that the function reads. Some sources send null for a missing field, but
+/// none for `requestContext` and `http`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Event {

@@ -30,15 +30,16 @@
 //!    the time for the request.
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
-//! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret and
-//!    the expiry, that the key was issued for the current registration of `acme`, that `acme` is
-//!    enabled, and that the key may call `create_team`. The result is a `Caller`.
+//! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
+//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled and was not
+//!    registered again, and that the key may call `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` writes the team `research-team` unless it exists. If it exists with this name
 //!    and description, the request succeeds, because clients may retry requests. If it exists with
 //!    a different name (such as `Research team`) or description, the request gets a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
+// Public items are for the operator's tool, `cargo serve` and the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    api_key::PREFIX,
+    api_key::KEY_PREFIX,
     error::{Error, Result, Violation},
     operations::{Operation, Success, parameter},
     text::escape,
@@ -39,7 +39,7 @@ impl RequestLog<'_> {
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX: usize = 100;
         let path = format!("/{}", segments.join("/"));
-        let before_key = path.split(PREFIX).next().unwrap_or_default();
+        let before_key = path.split(KEY_PREFIX).next().unwrap_or_default();
         self.path = Some(escape(before_key).chars().take(MAX).collect());
     }
 
@@ -50,7 +50,7 @@ impl RequestLog<'_> {
         let spec = spec.as_ref();
         let status = spec.map_or(204, |spec| spec.status);
         // `tracing` requires a constant level.
-        macro_rules! line {
+        macro_rules! log_line {
             ($level:ident) => {
                 tracing::$level!(
                     operation = self.operation.map(Operation::name),
@@ -80,9 +80,9 @@ impl RequestLog<'_> {
             };
         }
         if status >= 500 {
-            line!(error);
+            log_line!(error);
         } else {
-            line!(info);
+            log_line!(info);
         }
     }
 }
@@ -93,9 +93,9 @@ fn first_violations(violations: &[Violation]) -> Option<String> {
     violations.first()?;
     let mut texts = Vec::new();
     for Violation { pointer, rule, .. } in violations.iter().take(MAX) {
+        // The serialized rule is its keyword.
         let rule = json!(rule);
-        let keyword = rule.as_str().unwrap_or_default();
-        texts.push(format!("{pointer} {keyword}"));
+        texts.push(format!("{pointer} {}", rule.as_str().unwrap_or_default()));
     }
     Some(texts.join(", "))
 }

@@ -21,7 +21,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in an order that works: `AddTeamUsers` needs the team from `CreateTeam`.
+    /// Every operation. In this order, each can succeed: `AddTeamUsers` needs the team from `CreateTeam`.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,

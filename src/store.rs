@@ -7,7 +7,7 @@
 //! |---|---|
 //! | API key | it is accepted, and its organization is enabled and was not registered again |
 //! | team | it exists and is not being removed. Each API key has its own cached teams |
-//! | organization | never: each request from an anonymous caller reads the organization |
+//! | organization | never. It is read for anonymous callers, and with each key that is not cached |
 //!
 //! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) after the request that read it.
 //!
@@ -115,8 +115,8 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// Existing teams, by the id of the API key and the primary key of the team. An API key belongs
-    /// to one registration of an organization, so teams of an earlier registration are not found.
+    /// The set of existing teams, by the id of the API key and the primary key of the team. A new
+    /// registration of an organization has new API keys, which do not find teams of the earlier one.
     teams: Cache<()>,
 }
 
@@ -163,12 +163,12 @@ impl Store {
     }
 
     /// Caches an accepted API key. `read_at` is before the key and its organization were read.
-    pub(crate) fn cache_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
+    pub(crate) fn remember_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
         self.keys.insert(&record.key_id, record.clone(), read_at);
     }
 
     /// Reads an organization. `None` if it is not registered.
-    pub(crate) async fn organization(&self, id: &str) -> Result<Option<Organization>> {
+    pub(crate) async fn find_organization(&self, id: &str) -> Result<Option<Organization>> {
         let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
         Ok(item.map(Organization))
     }

@@ -4,7 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
 use serde::Serialize;
 
 use crate::{
-    api_key::PREFIX,
+    api_key::KEY_PREFIX,
     body::{Violations, type_mismatch},
     error::{Rule, Violation},
 };
@@ -39,7 +39,7 @@ impl<const MAX: usize> PathParameter<MAX> {
         let has_valid_length = (1..=MAX).contains(&segment.len());
         let is_dot_segment = segment == "." || segment == "..";
         let is_valid = has_valid_length && !is_dot_segment && segment.bytes().all(is_allowed);
-        if is_valid && !segment.starts_with(PREFIX) {
+        if is_valid && !segment.starts_with(KEY_PREFIX) {
             return Some(Self(segment.to_owned()));
         }
         None
@@ -91,8 +91,8 @@ impl<const MAX: usize> SingleLine<MAX> {
     }
 }
 
-/// Parses a new value for an attribute, by the rules of the API. Returns the value and, if the API
-/// derives an id from it, the id that a new record would get.
+/// Parses a new value for an attribute, by the rules of the API, for `workspacectl edit`. Returns the
+/// value and, if the API derives an id from it, the id that a new record would get.
 ///
 /// # Errors
 /// What is wrong, worded to follow the name of the value: `must not be empty`.
@@ -103,6 +103,7 @@ pub fn parse_attribute(name: &str, text: &str) -> Result<(String, Option<String>
             (name, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
+        // The other attributes that can be edited are descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
     parsed.map_err(|violations| {

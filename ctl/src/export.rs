@@ -28,7 +28,7 @@ pub struct Export {
 
 impl Export {
     /// Creates a file in which a removal stores records before it deletes them. The file is deleted
-    /// unless [`Self::keep`] is called.
+    /// unless the removal keeps it.
     ///
     /// # Errors
     /// If the file cannot be written, or exists: a restore must only undo one removal.

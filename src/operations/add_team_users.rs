@@ -65,7 +65,7 @@ pub(crate) async fn add_team_users(
     input: AddTeamUsers,
 ) -> Result<Success> {
     let partition_key = project_key(&caller.organization, project);
-    let key_id = caller.identity.name();
+    let key_id = caller.identity.id();
     store
         .require_team(&partition_key, team, key_id, caller.received_at)
         .await?;

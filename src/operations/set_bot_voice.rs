@@ -35,7 +35,7 @@ struct BotVoice<'a> {
     audit: &'a Audit,
 }
 
-/// Sets a voice. Fails if the existing voice is the same, so that a retry keeps `updated_at`.
+/// Sets a voice. The condition fails if the existing voice is the same: a retry keeps `updated_at`.
 const SET_VOICE: Update = Update {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
@@ -48,7 +48,7 @@ const SET_VOICE: Update = Update {
 };
 
 /// Sets the voice of a bot in the caller's organization. Bots are not registered, so any bot id is
-/// valid. The last write that reaches DynamoDB wins, even if its HTTP request was received earlier.
+/// valid. Of concurrent requests, the one that DynamoDB processes last wins.
 pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller<'_>,

@@ -39,7 +39,7 @@ pub struct ClientConfig {
     pub(crate) use_fips: bool,
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
-    pub(crate) certificates: Option<String>,
+    pub(crate) ca_bundle: Option<String>,
     /// Without credentials, the SDK uses its default chain (profile, web identity, or container,
     /// which SnapStart uses) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
@@ -54,11 +54,11 @@ impl ClientConfig {
     /// # Errors
     /// If the file with root certificates cannot be read.
     pub async fn into_sdk_config(self) -> Result<Builder, BoxError> {
-        let connector = connector(&self.region, self.certificates.as_deref())?;
+        let connector = connector(&self.region, self.ca_bundle.as_deref())?;
         let shared = connector.clone();
         // One connector for all: the SDK would create several, and each would parse certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // The first request connects to other endpoints: FIPS, dual-stack or other partitions.
+        // FIPS, dual-stack and other partitions have other host names: the first request connects.
         let has_default_endpoint =
             is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {

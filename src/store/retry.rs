@@ -84,9 +84,9 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // Adds responses that are not HTTP. The SDK retries timeouts and I/O errors anyway.
-        let is_network_failure = connector_error.is_some_and(|error| !error.is_user());
-        if is_network_failure || operation_error.is_some_and(is_transient) {
+        // Every failure of the connector but our own mistakes. The SDK omits responses that are not HTTP.
+        let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
+        if is_connector_failure || operation_error.is_some_and(is_transient) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated

@@ -7,14 +7,15 @@ use crate::{
     error::{Rule, Violation},
 };
 
-/// The distinct entries of an array of 1 to 100 entries. Entries with the same key must be equal.
+/// The distinct entries of an array of 1 to 100 entries. Two different entries with the same key are a
+/// violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
     /// Each distinct entry, with the index of its first occurrence in the array.
     entries: Vec<(usize, T)>,
 }
 
-/// An entry of a [`UniqueList`]. Entries with the same key must be equal.
+/// An entry of a [`UniqueList`], identified by its key.
 pub(crate) trait Keyed: PartialEq {
     fn key(&self) -> &str;
 }

@@ -39,7 +39,7 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// A condition that always holds, until [`Self::and`] adds an expression.
+    /// A condition without an expression. DynamoDB requires one, so add one with [`Self::and`].
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
         Self {
             table,

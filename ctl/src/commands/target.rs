@@ -94,7 +94,7 @@ impl Target {
         self.condition().and_unchanged(record, &WRITE)
     }
 
-    /// A condition on the record that always holds, until an expression is added.
+    /// A condition on the record, to which an expression must be added.
     pub(super) fn condition(&self) -> Condition {
         Condition::new(self.table, &self.key.each_ref().map(String::as_str))
     }

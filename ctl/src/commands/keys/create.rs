@@ -136,7 +136,11 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print(&text) {
-            stored::revoke(deployment, &self.stored.record.key_id, operator).await?;
+            let id = &self.stored.record.key_id;
+            let revoked = stored::revoke(deployment, id, operator).await;
+            revoked.with_context(|| {
+                format!("cannot print the key: run `workspacectl keys revoke {id}`")
+            })?;
             bail!("cannot print the key, so it was revoked: {error}");
         }
         Ok(())

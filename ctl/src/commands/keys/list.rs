@@ -50,6 +50,9 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+    if let Some(org) = &options.org {
+        options.page.check("org_id", org)?;
+    }
     let deployment = session.deployment().await?;
     let query = match &options.org {
         Some(org) => {

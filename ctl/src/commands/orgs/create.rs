@@ -30,7 +30,7 @@ pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id, as in the paths of the API: 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ -, not `.`
-    /// or `..`
+    /// or `..`, and not beginning with `wsk_`
     #[arg(value_parser = identifier)]
     org: String,
     /// Also succeed if the organization is registered already. Its record does not change

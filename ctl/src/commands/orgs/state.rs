@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
+use workspace_records::item::text;
 
 use super::organization::{Organization, State};
 use crate::{
@@ -31,7 +32,8 @@ pub(super) async fn run(
     let (deployment, operator) = session.start().await?;
     let now = SystemTime::now();
     let organization = change(deployment, &operator, org, wanted, now).await?;
-    session.say(&format!("the organization {org} is {wanted}"));
+    let state = text(&organization, "state");
+    session.say(&format!("the organization {org} is {state}"));
     if wanted == State::Disabled {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(

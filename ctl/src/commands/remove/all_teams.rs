@@ -39,17 +39,18 @@ pub(super) async fn run(
     session.check_confirmation()?;
     let (deployment, operator) = session.start().await?;
     Organization::find(deployment, org).await?;
-    let teams = teams_of(deployment, org, user).await?;
-    if !teams.is_empty() {
-        let teams = teams.join(", ");
-        let mut what = format!("{user} will be removed from {teams}");
-        what += if export.is_some() {
-            "."
-        } else {
-            ", which cannot be undone."
-        };
-        session.confirm(&what, user)?;
+    let mut teams = teams_of(deployment, org, user).await?.join(", ");
+    if teams.is_empty() {
+        // The index can lack a team that a later read finds.
+        teams = format!("all teams of {org}");
     }
+    let mut what = format!("{user} will be removed from {teams}");
+    what += if export.is_some() {
+        "."
+    } else {
+        ", which cannot be undone."
+    };
+    session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(
         !removed.is_empty(),

@@ -104,24 +104,24 @@ pub struct KeyRecord {
     /// Keys for an earlier registration of the same id are not accepted.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub org_registration: Option<String>,
+    pub org_registration_id: Option<String>,
     /// The operator's name for the key.
     #[serde(default)]
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
     /// The names of the operations that the key may call. `None` means every operation.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "null_as_some_default")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     /// When the key was issued (RFC 3339).
     pub created_at: String,
     /// When the key expires (RFC 3339). `None` means never.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "null_as_some_default")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// When the key was revoked (RFC 3339). `None` means that the key was not revoked.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "null_as_some_default")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
@@ -153,8 +153,8 @@ impl KeyRecord {
     }
 
     /// Whether the key was issued for this registration of its organization.
-    pub(crate) fn is_for_registration(&self, registration: Option<&str>) -> bool {
-        registration.is_some() && self.org_registration.as_deref() == registration
+    pub(crate) fn is_for_registration(&self, registration_id: Option<&str>) -> bool {
+        registration_id.is_some() && self.org_registration_id.as_deref() == registration_id
     }
 
     /// Whether the key may call the operation.
@@ -168,7 +168,7 @@ impl KeyRecord {
 
 /// Reads NULL as `Some(T::default())` instead of `None`, so that a NULL `revoked_at` counts as
 /// revoked. Only other programs write NULL.
-pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(crate) fn null_as_some_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
@@ -297,7 +297,7 @@ mod tests {
         KeyRecord {
             key_id: "acmeDemoKey1".to_owned(),
             org_id: "acme".to_owned(),
-            org_registration: None,
+            org_registration_id: None,
             label: String::new(),
             secret_sha256: String::new(),
             operations: None,

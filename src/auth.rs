@@ -75,7 +75,7 @@ impl<'a> Caller<'a> {
 
     /// Whether the existing record with these audit attributes comes from an earlier attempt of this
     /// request, whose response from DynamoDB was lost.
-    pub(crate) fn created(&self, existing: &Audit) -> bool {
+    pub(crate) fn is_same_request(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 
@@ -143,15 +143,19 @@ pub(crate) async fn authorize<'a>(
         return Err(Error::OtherOrganization);
     }
     // A cached key has passed these checks already.
-    if let FoundKey::Read { record, in_path } = &found {
+    if let FoundKey::Read {
+        record,
+        organization_in_path,
+    } = &found
+    {
         let organization = match org_in_path {
-            Some(_) => in_path.clone(),
+            Some(_) => organization_in_path.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
         let Some(organization) = organization.filter(Organization::is_enabled) else {
             return Err(Error::OrganizationDisabled);
         };
-        if !record.is_for_registration(organization.registration()) {
+        if !record.is_for_registration(organization.registration_id()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
         store.remember_key(record, now);

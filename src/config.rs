@@ -24,7 +24,7 @@ pub struct Config {
     /// optional. `allowed` or `denied` (default).
     pub anonymous_operations: AnonymousOperations,
     /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached. 0 (not at all) to 60 (default).
-    pub key_cache: Duration,
+    pub cache_time: Duration,
 }
 
 impl Config {
@@ -49,7 +49,7 @@ impl Config {
             }
         };
         let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-        let key_cache = match seconds.parse() {
+        let cache_time = match seconds.parse() {
             Ok(seconds @ 0..=MAX_SECONDS) => Duration::from_secs(seconds),
             _ => {
                 return Err(format!(
@@ -66,7 +66,7 @@ impl Config {
             tables,
             dynamodb: client_config(lookup)?,
             anonymous_operations,
-            key_cache,
+            cache_time,
         })
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
         assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
-        assert_eq!(config.key_cache, Duration::from_secs(60));
+        assert_eq!(config.cache_time, Duration::from_secs(60));
         assert_eq!(config.dynamodb.endpoint_url, None);
         assert_eq!(config.dynamodb.ca_bundle, None);
         assert!(config.dynamodb.credentials.is_none());
@@ -163,7 +163,7 @@ mod tests {
         .unwrap();
 
         assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
-        assert_eq!(config.key_cache, Duration::ZERO);
+        assert_eq!(config.cache_time, Duration::ZERO);
         let dynamodb = config.dynamodb;
         assert_eq!(dynamodb.endpoint_url.unwrap(), "http://127.0.0.1:8000");
         assert_eq!(dynamodb.ca_bundle.as_deref(), Some("/bundle.pem"));

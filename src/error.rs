@@ -67,13 +67,13 @@ pub(crate) enum Error {
     MethodNotAllowed,
     /// The team that has this id is being removed.
     #[error("The team `{id}` is being removed. Try again later.")]
-    BeingRemoved { id: String },
+    TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
         "An existing {resource} with a different name{} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
         match .existing_name { Some(name) => format!(", \"{name}\","), None => String::new() }
     )]
-    OtherName {
+    DifferentName {
         /// What the record describes: `team` or `data store`.
         resource: &'static str,
         id: String,
@@ -84,12 +84,12 @@ pub(crate) enum Error {
     #[error(
         "A {resource} with this name already exists with a different description. Nothing was changed."
     )]
-    OtherDescription { resource: &'static str, id: String },
+    DifferentDescription { resource: &'static str, id: String },
     /// The existing logging instance of the project has a different project name.
     #[error(
         "This project already has a logging instance with the project name \"{existing}\". Nothing was changed."
     )]
-    OtherProjectName { existing: String },
+    DifferentProjectName { existing: String },
     /// Models with the same `modelid` but a different `id` exist. There is one violation per model.
     #[error(
         "{} model{} with a different `id`. Nothing was added.",
@@ -190,10 +190,10 @@ impl Error {
             Self::NoSuchTeam(reason) => ErrorSpec { log_reason: Some(reason), ..ErrorSpec::new(404, "no_such_team", "No such team") },
             Self::MethodNotAllowed => ErrorSpec { header: Some((ALLOW, "POST")), ..ErrorSpec::new(405, "method_not_allowed", "Method not allowed") },
             // A removal takes 90 s by default, and part of this time has passed.
-            Self::BeingRemoved { id } => ErrorSpec { header: Some((RETRY_AFTER, "60")), ..ErrorSpec::conflict("being_removed", "Team being removed", "being_removed", Some(id)) },
-            Self::OtherName { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_name", Some(id)),
-            Self::OtherDescription { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_description", Some(id)),
-            Self::OtherProjectName { .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_project_name", None),
+            Self::TeamBeingRemoved { id } => ErrorSpec { header: Some((RETRY_AFTER, "60")), ..ErrorSpec::conflict("being_removed", "Team being removed", "being_removed", Some(id)) },
+            Self::DifferentName { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_name", Some(id)),
+            Self::DifferentDescription { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_description", Some(id)),
+            Self::DifferentProjectName { .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_project_name", None),
             Self::ModelTaken(violations) => ErrorSpec { violations, ..ErrorSpec::conflict("model_taken", "Model taken", "other_id", None) },
             Self::BodyTooLarge(_) => ErrorSpec::new(413, "body_too_large", "Body too large"),
             Self::InvalidBody(violations) => ErrorSpec { violations, ..ErrorSpec::new(422, "invalid_body", "Invalid body") },

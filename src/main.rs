@@ -23,8 +23,8 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.into_sdk_config().await?;
-    let store = Store::new(sdk_config, config.tables, config.key_cache);
+    let sdk_config = config.dynamodb.connect().await?;
+    let store = Store::new(sdk_config, config.tables, config.cache_time);
     let service = &Service::new(store, config.anonymous_operations);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         Ok::<_, Infallible>(service.handle(event, SystemTime::now()).await)

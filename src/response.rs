@@ -118,7 +118,7 @@ mod tests {
             (rejected, 401, "www-authenticate", &*invalid_token),
             (Error::MethodNotAllowed, 405, "allow", "POST"),
             (Error::Unavailable("cause".into()), 503, "retry-after", "1"),
-            (Error::BeingRemoved { id }, 409, "retry-after", "60"),
+            (Error::TeamBeingRemoved { id }, 409, "retry-after", "60"),
         ] {
             let response = response_to(error);
             assert_eq!(response.status_code, status);

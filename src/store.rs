@@ -11,8 +11,8 @@
 //!
 //! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) after the request that read it.
 //!
-//! The SDK retries a write whose response is lost. `Store::insert` can then return what an earlier
-//! attempt stored, and the expressions of an `Update` must be idempotent.
+//! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what an
+//! earlier attempt stored, and the expressions of `UpdateExpressions` must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -43,8 +43,8 @@ mod write;
 use cache::Cache;
 pub use retry::AdditionalRetries;
 pub use tables::{Table, TableNames};
-pub(crate) use write::Update;
-pub use write::{FailedCondition, failed_conditions, insert_item};
+pub(crate) use write::UpdateExpressions;
+pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
 
 /// The maximum time to cache API keys and teams. During this time the function can accept a revoked
 /// key, a key of a disabled organization, or users for a team that is being removed.
@@ -60,7 +60,7 @@ pub fn timestamp(time: SystemTime) -> String {
 
 /// The partition key of a project's teams. It contains the organization, because project ids are
 /// unique only within their organization.
-pub(crate) fn project_key(organization: &Identifier, project: &Identifier) -> String {
+pub(crate) fn teams_partition_key(organization: &Identifier, project: &Identifier) -> String {
     format!("{}#{}", organization.as_str(), project.as_str())
 }
 
@@ -85,7 +85,7 @@ impl Organization {
 
     /// The id of the request that registered the organization. If the organization is erased and
     /// registered again, this id is different, and its earlier API keys are not accepted.
-    pub(crate) fn registration(&self) -> Option<&str> {
+    pub(crate) fn registration_id(&self) -> Option<&str> {
         self.0.get("request_id")?.as_s().ok().map(String::as_str)
     }
 }
@@ -94,11 +94,11 @@ impl Organization {
 pub(crate) enum FoundKey {
     /// In the cache. The checks of the organization and the registration have passed already.
     Cached { record: Arc<KeyRecord> },
-    /// In the table. `in_path` is the organization in the path. `None` if the path has no
-    /// organization, or if the organization is not registered.
+    /// In the table, read together with the organization in the path, if the path has one.
+    /// `organization_in_path` is also `None` if that organization is not registered.
     Read {
         record: Arc<KeyRecord>,
-        in_path: Option<Organization>,
+        organization_in_path: Option<Organization>,
     },
 }
 
@@ -144,7 +144,7 @@ impl Store {
             return Ok(Some(FoundKey::Cached { record }));
         }
         let key = (Table::KEYS, vec![id]);
-        let (item, in_path) = match org_in_path {
+        let (item, organization_in_path) = match org_in_path {
             Some(org) => {
                 let organization = (Table::ORGANIZATIONS, vec![org.as_str()]);
                 let [item, organization] = self.read([key, organization]).await?;
@@ -159,7 +159,10 @@ impl Store {
             return Ok(None);
         };
         let record = Arc::new(from_item(item)?);
-        Ok(Some(FoundKey::Read { record, in_path }))
+        Ok(Some(FoundKey::Read {
+            record,
+            organization_in_path,
+        }))
     }
 
     /// Caches an accepted API key. `read_at` is before the key and its organization were read.
@@ -174,7 +177,7 @@ impl Store {
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
-    /// the API key with this id. `partition_key` is the partition key of the team: [`project_key`].
+    /// the API key with this id. `partition_key` is what [`teams_partition_key`] returns.
     ///
     /// # Errors
     /// [`Error::NoSuchTeam`], or [`Error::Unavailable`] or [`Error::Internal`] if the read fails.

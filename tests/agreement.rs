@@ -20,7 +20,7 @@ use workspace_management::{
     store::{MAX_CACHE_TIME, Store, Table},
 };
 use workspace_records::{
-    columns::kinds,
+    columns::operation_tables,
     local::{sdk_config, table_names},
     schemas,
     tables::{self, Declaration},
@@ -102,7 +102,7 @@ async fn nothing_is_missing_for_any_operation_or_table() {
     for table in schemas::tables() {
         look_for_readers(table, &mut missing);
     }
-    for table in kinds() {
+    for table in operation_tables() {
         look_for_alarm(table, &mut missing);
     }
     let Missing(missing) = missing;
@@ -200,7 +200,7 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
     }
     let mut lines = include_str!("../docs/records.md").lines();
     let has_row = lines.any(|line| {
-        let mut key = table.primary_key.iter();
+        let mut key = table.primary_key_names.iter();
         line.starts_with("| [`")
             && line.contains(&format!("| `{id}` |"))
             && key.all(|attribute| line.contains(&format!("`{attribute}`")))
@@ -302,7 +302,7 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
         let declaration = properties(id);
         let key_schema = Declaration::of(*table).unwrap().key_schema;
         let key: Vec<_> = key_schema.iter().map(|it| &it.attribute_name).collect();
-        assert_eq!(key, table.primary_key, "{id}");
+        assert_eq!(key, table.primary_key_names, "{id}");
 
         let resource = &template()["Resources"][id];
         assert_eq!(resource["DeletionPolicy"], "Retain", "{id}");

@@ -21,7 +21,7 @@ use workspace_management::{
         client::{AMAZON_ROOTS, https_connector},
     },
 };
-use workspace_records::local::{DYNAMODB, sdk_config, table_names};
+use workspace_records::local::{DYNAMODB_URL, sdk_config, table_names};
 
 use crate::{errors::RequestResult as _, usage::UsageError};
 
@@ -55,7 +55,7 @@ impl Deployment {
             .map_err(|error| UsageError::new(error.to_string()))?;
         let mut tables = Table::ALL.iter();
         if stack.is_none() && tables.all(|table| read_variable(table.variable).is_none()) {
-            return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB)));
+            return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB_URL)));
         }
         let config = aws_config().await?;
         let stack = match stack {

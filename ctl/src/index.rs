@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use workspace_management::store::Table;
-use workspace_records::item::{primary_key, text};
+use workspace_records::item::{primary_key, string_attribute};
 
 use crate::{
     deployment::Deployment,
@@ -23,7 +23,7 @@ pub(crate) async fn partitions_of(
     let project = project.map(|project| format!("{org}#{project}"));
     let mut partitions = BTreeSet::new();
     for team in query.run(deployment).await?.records {
-        let project_of_team = text(&team, "project");
+        let project_of_team = string_attribute(&team, "project");
         if let Some(project) = &project
             && project != project_of_team
         {
@@ -61,6 +61,9 @@ pub(crate) async fn teams_of(
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
     let members = query.run(deployment).await?.records;
-    let teams: BTreeSet<_> = members.iter().map(|member| text(member, "team")).collect();
+    let teams: BTreeSet<_> = members
+        .iter()
+        .map(|member| string_attribute(member, "team"))
+        .collect();
     Ok(teams.into_iter().map(str::to_owned).collect())
 }

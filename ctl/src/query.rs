@@ -124,7 +124,7 @@ impl Query {
         Self {
             table,
             index: None,
-            partition_key: table.primary_key[0],
+            partition_key: table.primary_key_names[0],
             scope,
             sort_key_prefix: None,
             limit: None,
@@ -209,7 +209,7 @@ impl Query {
     /// The primary key of an item.
     pub(crate) fn key(&self, item: &Item) -> Item {
         let mut key = item.clone();
-        key.retain(|name, _| self.table.primary_key.contains(&name.as_str()));
+        key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
         key
     }
 

@@ -145,7 +145,7 @@ impl LocalService {
         if !options.host.is_loopback() {
             notes.push("other machines can connect: DynamoDB checks no credentials".to_owned());
         }
-        if self.dynamodb_url != local::DYNAMODB {
+        if self.dynamodb_url != local::DYNAMODB_URL {
             let variable = format!("AWS_ENDPOINT_URL_DYNAMODB={}", self.dynamodb_url);
             notes.push(format!("for `cargo ctl`: export {variable}"));
         }
@@ -178,8 +178,8 @@ impl LocalService {
 
 /// The routes of the API and the local page.
 fn api_and_page(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Result<Router> {
-    let key_cache = Duration::from_secs(options.key_cache);
-    let store = Store::new(sdk_config(dynamodb_url), table_names(), key_cache);
+    let cache_time = Duration::from_secs(options.key_cache);
+    let store = Store::new(sdk_config(dynamodb_url), table_names(), cache_time);
     let service = Arc::new(Service::new(store, options.anonymous));
     let api = gateway::routes(service, options.cors.as_deref(), options.rate_limit)?;
     let anonymous_allowed = options.anonymous == AnonymousOperations::Allowed;
@@ -189,8 +189,8 @@ fn api_and_page(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Re
 /// The command that checks this service.
 fn doctor_command(api_url: &str, dynamodb_url: &str) -> String {
     match (api_url, dynamodb_url) {
-        (local::API, local::DYNAMODB) => "cargo ctl doctor".to_owned(),
-        (_, local::DYNAMODB) => format!("cargo ctl doctor --url '{api_url}'"),
+        (local::API_URL, local::DYNAMODB_URL) => "cargo ctl doctor".to_owned(),
+        (_, local::DYNAMODB_URL) => format!("cargo ctl doctor --url '{api_url}'"),
         _ => {
             format!("AWS_ENDPOINT_URL_DYNAMODB='{dynamodb_url}' cargo ctl doctor --url '{api_url}'")
         }
@@ -221,17 +221,21 @@ fn client_url(mut address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use workspace_records::local::{API, DYNAMODB};
+    use workspace_records::local::{API_URL, DYNAMODB_URL};
 
     use super::*;
 
     #[test]
     fn the_doctor_command_names_the_addresses_that_are_not_the_defaults() {
         let cases = [
-            (API, DYNAMODB, "cargo ctl doctor"),
-            ("http://a", DYNAMODB, "cargo ctl doctor --url 'http://a'"),
+            (API_URL, DYNAMODB_URL, "cargo ctl doctor"),
             (
-                API,
+                "http://a",
+                DYNAMODB_URL,
+                "cargo ctl doctor --url 'http://a'",
+            ),
+            (
+                API_URL,
                 "http://[::1]:2",
                 "AWS_ENDPOINT_URL_DYNAMODB='http://[::1]:2' cargo ctl doctor --url 'http://127.0.0.1:3000'",
             ),

@@ -9,7 +9,7 @@ use workspace_management::store::Table;
 const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
 
 /// The tables in which operations store records: all except for organizations and API keys.
-pub fn kinds() -> impl Iterator<Item = Table> {
+pub fn operation_tables() -> impl Iterator<Item = Table> {
     Table::ALL
         .iter()
         .copied()
@@ -22,7 +22,7 @@ pub fn key_columns(table: Table) -> Vec<&'static str> {
     let ids = ["org_id", "project_id", "team_id"];
     let sort_key = match table {
         Table::MODELS => &["model_type", "model_id"],
-        _ => &table.primary_key[1..],
+        _ => &table.primary_key_names[1..],
     };
     [&ids[..table.partition.len()], sort_key].concat()
 }
@@ -36,7 +36,7 @@ pub fn columns<'a>(table: Table, records: impl IntoIterator<Item = &'a Value>) -
         .collect();
     let mut names = key_columns(table);
     for name in &attributes {
-        if !table.primary_key.contains(name)
+        if !table.primary_key_names.contains(name)
             && !names.contains(name)
             && !AUDIT_COLUMNS.contains(name)
             && !name.ends_with("request_id")

@@ -18,15 +18,15 @@ pub fn to_json(item: Item) -> Value {
 }
 
 /// The value of a string attribute. Empty if the attribute is missing or is not a string.
-pub fn text<'a>(record: &'a Value, name: &str) -> &'a str {
+pub fn string_attribute<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
 /// The values of the attributes of a record's primary key.
 pub fn primary_key(table: Table, record: &Value) -> Vec<String> {
     let mut values = Vec::new();
-    for name in table.primary_key {
-        values.push(text(record, name).to_owned());
+    for name in table.primary_key_names {
+        values.push(string_attribute(record, name).to_owned());
     }
     values
 }
@@ -43,7 +43,7 @@ pub fn key_record(
     KeyRecord {
         key_id: key.id.to_owned(),
         org_id: org_id.to_owned(),
-        org_registration: Some(org_request_id.to_owned()),
+        org_registration_id: Some(org_request_id.to_owned()),
         label: label.to_owned(),
         secret_sha256: key.secret_sha256(),
         operations: None,

@@ -7,10 +7,10 @@ use aws_smithy_http_client::{Builder as HttpClientBuilder, tls::TrustStore};
 use workspace_management::store::{TableNames, client::https_connector};
 
 /// The URL of DynamoDB in `cargo serve`, by default.
-pub const DYNAMODB: &str = "http://127.0.0.1:8000";
+pub const DYNAMODB_URL: &str = "http://127.0.0.1:8000";
 
 /// The URL of the API in `cargo serve`, by default.
-pub const API: &str = "http://127.0.0.1:3000";
+pub const API_URL: &str = "http://127.0.0.1:3000";
 
 /// An SDK configuration for a local DynamoDB, which accepts any region and credentials.
 pub fn sdk_config(endpoint: &str) -> Builder {

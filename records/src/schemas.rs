@@ -77,7 +77,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
 
 /// Describes the first error of a record to an operator. The description can contain unescaped text
 /// of the record. Unlike [`errors`], checks API keys too, and allows them unknown attributes.
-pub fn first_error(table: Table, record: &Value) -> Option<String> {
+pub fn first_violation(table: Table, record: &Value) -> Option<String> {
     let (schema, validator) = parsed(table);
     if table != Table::KEYS
         && let Some(name) = unknown_names(schema, record).next()

@@ -9,7 +9,7 @@ use crate::{
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::Success,
-    store::{Store, Table, Update},
+    store::{Store, Table, UpdateExpressions},
     values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
 };
 
@@ -54,7 +54,7 @@ struct Model<'a> {
 
 /// Adds a model. If the model exists with the same `id`, nothing changes. If it exists with a
 /// different `id`, the condition fails.
-const ADD_MODEL: Update = Update {
+const ADD_MODEL: UpdateExpressions = UpdateExpressions {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
         created_at = if_not_exists(created_at, :created_at), \

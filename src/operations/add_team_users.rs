@@ -8,7 +8,7 @@ use crate::{
     body::Violations,
     error::Result,
     operations::Success,
-    store::{Store, Table, Update, project_key},
+    store::{Store, Table, UpdateExpressions, teams_partition_key},
     values::{Identifier, Keyed, UniqueList, UserId},
 };
 
@@ -46,7 +46,7 @@ struct TeamMember<'a> {
 }
 
 /// Adds a member. If the user is a member already, nothing changes.
-const ADD_MEMBER: Update = Update {
+const ADD_MEMBER: UpdateExpressions = UpdateExpressions {
     table: Table::TEAM_MEMBERS,
     expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
         created_at = if_not_exists(created_at, :created_at), \
@@ -64,7 +64,7 @@ pub(crate) async fn add_team_users(
     team: &Identifier,
     input: AddTeamUsers,
 ) -> Result<Success> {
-    let partition_key = project_key(&caller.organization, project);
+    let partition_key = teams_partition_key(&caller.organization, project);
     let key_id = caller.identity.id();
     store
         .require_team(&partition_key, team, key_id, caller.received_at)

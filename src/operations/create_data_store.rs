@@ -52,22 +52,25 @@ pub(crate) async fn create_data_store(
     let resource = "data store";
     let id = data_store.data_store_id.clone();
     let mut is_new = true;
-    if let Some(existing) = store.insert(Table::DATA_STORES, &data_store).await? {
+    if let Some(existing) = store
+        .insert_if_absent(Table::DATA_STORES, &data_store)
+        .await?
+    {
         if existing.data_store_name != data_store.data_store_name {
             let mut existing_name = None;
             if caller.sees_stored_text() {
                 existing_name = Some(escape(&existing.data_store_name));
             }
-            return Err(Error::OtherName {
+            return Err(Error::DifferentName {
                 resource,
                 id,
                 existing_name,
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::OtherDescription { resource, id });
+            return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.created(&existing.audit);
+        is_new = caller.is_same_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

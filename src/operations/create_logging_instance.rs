@@ -46,12 +46,15 @@ pub(crate) async fn create_logging_instance(
         audit: caller.audit().clone(),
     };
     let mut is_new = true;
-    if let Some(stored) = store.insert(Table::LOGGING_INSTANCES, &instance).await? {
+    if let Some(stored) = store
+        .insert_if_absent(Table::LOGGING_INSTANCES, &instance)
+        .await?
+    {
         if stored.project_name != instance.project_name {
             let existing = escape(&stored.project_name);
-            return Err(Error::OtherProjectName { existing });
+            return Err(Error::DifferentProjectName { existing });
         }
-        is_new = caller.created(&stored.audit);
+        is_new = caller.is_same_request(&stored.audit);
     }
     Ok(Success::Stored { id: None, is_new })
 }

@@ -5,12 +5,12 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::null_as_default,
+    api_key::null_as_some_default,
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
     operations::Success,
-    store::{Store, Table, project_key},
+    store::{Store, Table, teams_partition_key},
     text::escape,
     values::{Description, Identifier, NameWithId},
 };
@@ -37,7 +37,7 @@ struct Team {
     team_name: String,
     team_description: String,
     /// The id of a removal of the team that is in progress.
-    #[serde(skip_serializing, deserialize_with = "null_as_default")]
+    #[serde(skip_serializing, deserialize_with = "null_as_some_default")]
     removing_id: Option<String>,
     #[serde(flatten)]
     audit: Audit,
@@ -53,7 +53,7 @@ pub(crate) async fn create_team(
 ) -> Result<Success> {
     let (team_id, team_name) = input.name.into_id_and_name();
     let team = Team {
-        project: project_key(&caller.organization, project),
+        project: teams_partition_key(&caller.organization, project),
         org_id: caller.organization.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
         team_id,
@@ -65,23 +65,23 @@ pub(crate) async fn create_team(
     let resource = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
-    if let Some(existing) = store.insert(Table::TEAMS, &team).await? {
+    if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
         if existing.removing_id.is_some() {
-            return Err(Error::BeingRemoved { id });
+            return Err(Error::TeamBeingRemoved { id });
         }
         if existing.team_name != team.team_name {
             // No caller of this operation is anonymous, so the existing name may be shown.
             let existing_name = Some(escape(&existing.team_name));
-            return Err(Error::OtherName {
+            return Err(Error::DifferentName {
                 resource,
                 id,
                 existing_name,
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::OtherDescription { resource, id });
+            return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.created(&existing.audit);
+        is_new = caller.is_same_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

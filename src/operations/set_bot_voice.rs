@@ -8,7 +8,7 @@ use crate::{
     body::Violations,
     error::Result,
     operations::Success,
-    store::{Store, Table, Update},
+    store::{Store, Table, UpdateExpressions},
     values::{Identifier, VoiceType},
 };
 
@@ -36,7 +36,7 @@ struct BotVoice<'a> {
 }
 
 /// Sets a voice. The condition fails if the existing voice is the same: a retry keeps `updated_at`.
-const SET_VOICE: Update = Update {
+const SET_VOICE: UpdateExpressions = UpdateExpressions {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
         updated_by = :updated_by, updated_request_id = :updated_request_id, \

@@ -53,7 +53,7 @@ impl ClientConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read.
-    pub async fn into_sdk_config(self) -> Result<Builder, BoxError> {
+    pub async fn connect(self) -> Result<Builder, BoxError> {
         let connector = connector(&self.region, self.ca_bundle.as_deref())?;
         let shared = connector.clone();
         // One connector for all: the SDK would create several, and each would parse certificates.

@@ -86,7 +86,7 @@ impl ClassifyRetry for AdditionalRetries {
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
         // Every failure of the connector but our own mistakes. The SDK omits responses that are not HTTP.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
-        if is_connector_failure || operation_error.is_some_and(is_transient) {
+        if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -99,7 +99,7 @@ impl ClassifyRetry for AdditionalRetries {
 }
 
 /// Whether a write lost to a transaction, or a transaction was cancelled for a transient reason.
-fn is_transient(error: &OperationError) -> bool {
+fn needs_additional_retry(error: &OperationError) -> bool {
     if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
         return is_transient_cancellation(error);
     }

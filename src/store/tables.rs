@@ -16,7 +16,7 @@ pub struct Table {
     /// The noun for its records, in the plural, as in `workspacectl list`.
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
-    pub primary_key: &'static [&'static str],
+    pub primary_key_names: &'static [&'static str],
     /// The ids that form the partition key, joined with `#`. Each is named like an option of
     /// `workspacectl`: `org` is the value of `--org`.
     pub partition: &'static [&'static str],
@@ -27,35 +27,35 @@ pub struct Table {
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
         logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", noun: "organizations",
-        primary_key: &["org_id"], partition: &["org"],
+        primary_key_names: &["org_id"], partition: &["org"],
     };
     pub const KEYS: Self = Self {
         logical_id: "KeysTable", variable: "KEYS_TABLE", noun: "keys",
-        primary_key: &["key_id"], partition: &["key"],
+        primary_key_names: &["key_id"], partition: &["key"],
     };
     pub const MODELS: Self = Self {
         logical_id: "ModelsTable", variable: "MODELS_TABLE", noun: "models",
-        primary_key: &["org_id", "model"], partition: &["org"],
+        primary_key_names: &["org_id", "model"], partition: &["org"],
     };
     pub const TEAMS: Self = Self {
         logical_id: "TeamsTable", variable: "TEAMS_TABLE", noun: "teams",
-        primary_key: &["project", "team_id"], partition: &["org", "project"],
+        primary_key_names: &["project", "team_id"], partition: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
         logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", noun: "members",
-        primary_key: &["team", "user_id"], partition: &["org", "project", "team"],
+        primary_key_names: &["team", "user_id"], partition: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
         logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", noun: "voices",
-        primary_key: &["org_id", "bot_id"], partition: &["org"],
+        primary_key_names: &["org_id", "bot_id"], partition: &["org"],
     };
     pub const DATA_STORES: Self = Self {
         logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", noun: "data-stores",
-        primary_key: &["org_id", "data_store_id"], partition: &["org"],
+        primary_key_names: &["org_id", "data_store_id"], partition: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
         logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", noun: "logging-instances",
-        primary_key: &["org_id", "project_id"], partition: &["org"],
+        primary_key_names: &["org_id", "project_id"], partition: &["org"],
     };
 
     /// Every table.
@@ -66,10 +66,10 @@ impl Table {
 }
 
 impl Table {
-    /// Builds a primary key from the values of its attributes, in the order of `primary_key`.
+    /// Builds a primary key from the values of its attributes, in the order of `primary_key_names`.
     pub fn item_key(self, values: &[&str]) -> Item {
         let mut item = Item::with_capacity(2);
-        for (name, value) in self.primary_key.iter().zip(values) {
+        for (name, value) in self.primary_key_names.iter().zip(values) {
             item.insert((*name).to_owned(), AttributeValue::S((*value).to_owned()));
         }
         item

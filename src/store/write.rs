@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::{
         put_item::PutItemError, transact_write_items::TransactWriteItemsError,
         update_item::UpdateItemError,
     },
-    types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update as UpdateAction},
+    types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -15,7 +15,7 @@ use super::{Item, Store, Table, TableNames, from_item, retry};
 use crate::error::{Error, Result};
 
 /// How to update records: the expressions of an update, in DynamoDB's syntax.
-pub(crate) struct Update {
+pub(crate) struct UpdateExpressions {
     pub(crate) table: Table,
     /// The update expression. `:x` is the value of the record's attribute `x`. The expression uses
     /// every attribute that is not part of the primary key, because DynamoDB rejects unused values.
@@ -52,7 +52,7 @@ pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition
 ///
 /// # Errors
 /// If DynamoDB rejects the item or cannot be reached.
-pub async fn insert_item(
+pub async fn insert_item_if_absent(
     client: &Client,
     tables: &TableNames,
     table: Table,
@@ -63,7 +63,7 @@ pub async fn insert_item(
         .table_name(tables.name(table))
         .set_item(Some(item))
         .condition_expression("attribute_not_exists(#key)")
-        .expression_attribute_names("#key", table.primary_key[0])
+        .expression_attribute_names("#key", table.primary_key_names[0])
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
         .send()
         .await;
@@ -79,16 +79,16 @@ pub async fn insert_item(
 }
 
 impl Store {
-    /// Inserts a record with [`insert_item`]. Returns the existing record, or `None` if the record
-    /// was inserted. If the response to an earlier attempt was lost, the existing record can be the
-    /// record of that attempt. Sends one DynamoDB request, apart from retries.
-    pub(crate) async fn insert<R: Serialize + DeserializeOwned>(
+    /// Inserts a record with [`insert_item_if_absent`]. Returns the existing record, or `None` if
+    /// the record was inserted. If the response to an earlier attempt was lost, the existing record
+    /// can be the record of that attempt. Sends one DynamoDB request, apart from retries.
+    pub(crate) async fn insert_if_absent<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,
         record: &R,
     ) -> Result<Option<R>> {
         let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let existing = insert_item(&self.client, &self.tables, table, item).await?;
+        let existing = insert_item_if_absent(&self.client, &self.tables, table, item).await?;
         existing.map(from_item).transpose()
     }
 
@@ -96,7 +96,7 @@ impl Store {
     /// failed conditions. If there are any, nothing was written.
     pub(crate) async fn update<R: Serialize>(
         &self,
-        update: &Update,
+        update: &UpdateExpressions,
         records: &[R],
     ) -> Result<Vec<FailedCondition>> {
         if let [record] = records {
@@ -118,7 +118,7 @@ impl Store {
     }
 
     /// Sends the action of a transaction as an `UpdateItem`, which has the same parameters.
-    async fn update_one(&self, action: UpdateAction) -> Result<Vec<FailedCondition>> {
+    async fn update_one(&self, action: Update) -> Result<Vec<FailedCondition>> {
         let update = self
             .client
             .update_item()
@@ -142,18 +142,18 @@ impl Store {
     }
 
     /// Builds the action that applies an update to a record.
-    fn action<R: Serialize>(&self, update: &Update, record: &R) -> Result<UpdateAction> {
+    fn action<R: Serialize>(&self, update: &UpdateExpressions, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
         let mut values = Item::with_capacity(attributes.len());
         for (name, value) in attributes {
-            if update.table.primary_key.contains(&name.as_str()) {
+            if update.table.primary_key_names.contains(&name.as_str()) {
                 primary_key.insert(name, value);
             } else {
                 values.insert([":", &name].concat(), value);
             }
         }
-        let mut action = UpdateAction::builder()
+        let mut action = Update::builder()
             .set_key(Some(primary_key))
             .set_expression_attribute_values(Some(values))
             .table_name(self.tables.name(update.table))

@@ -298,7 +298,7 @@ fn accepted_values_are_stored_as_they_were_sent() {
         prop_assert_eq!(response.status, 204, "{:?}", response);
         prop_assert!(expected.matches_content(stored), "{expected:?}: {stored}");
         prop_assert_eq!(schemas::errors(expected.table, stored), [""; 0]);
-        let partition = expected.table.primary_key[0];
+        let partition = expected.table.primary_key_names[0];
         prop_assert_eq!(&stored[partition], &expected.key[partition]);
         // The id of a created record is derived from its name.
         if sample.write != WriteKind::Create {

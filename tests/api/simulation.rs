@@ -21,7 +21,7 @@ use workspace_management::{
     api_key::ApiKey, auth::AnonymousOperations, operations::Operation, service::Service,
     store::Table,
 };
-use workspace_records::{columns::kinds, local::table_names, schemas};
+use workspace_records::{columns::operation_tables, local::table_names, schemas};
 
 use crate::operations::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
@@ -100,7 +100,7 @@ async fn run_schedule(seed: u64, lost_writes: u64) -> Run {
         attempts.extend(client.await.unwrap());
     }
     let mut records = Vec::new();
-    for table in kinds() {
+    for table in operation_tables() {
         for record in tables.records(table) {
             records.push((table, record));
         }

@@ -8,7 +8,7 @@ use test_support::{TestApp, event_with_headers};
 use tokio::process::Command;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::operations::Operation;
-use workspace_records::columns::kinds;
+use workspace_records::columns::operation_tables;
 
 use crate::function::{FOLDER, Function};
 
@@ -39,11 +39,11 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         let event = event_with_headers(operation, json!({ "authorization": DEMO_KEY }));
         function.invoke(&event).await.assert_success();
         // Each request must create the records again.
-        for table in kinds() {
+        for table in operation_tables() {
             for record in app.records(table).await {
                 if !prepared[table.noun].contains(&record) {
                     let mut key = json!({});
-                    for name in table.primary_key {
+                    for name in table.primary_key_names {
                         key[*name] = record[*name].clone();
                     }
                     app.remove(table, key).await;

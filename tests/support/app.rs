@@ -32,7 +32,7 @@ use workspace_management::{
     service::{Service, TIMEOUT},
     store::{MAX_CACHE_TIME, Store, Table, TableNames},
 };
-use workspace_records::{columns::kinds, item::primary_key, local::sdk_config, schemas};
+use workspace_records::{columns::operation_tables, item::primary_key, local::sdk_config, schemas};
 
 use crate::{
     client::{TestClient, TestResponse},
@@ -250,7 +250,7 @@ impl TestApp {
     /// The records of every table that operations write to, by the table's noun.
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
-        for table in kinds() {
+        for table in operation_tables() {
             all.insert(table.noun, self.records(table).await);
         }
         all

@@ -15,7 +15,7 @@ use serde_json::json;
 use workspace_management::{
     api_key::ApiKey, config::read_variable, operations::Operation, store::Table,
 };
-use workspace_records::{item::text, local, tables::Declaration};
+use workspace_records::{item::string_attribute, local, tables::Declaration};
 
 use self::api::Api;
 use crate::{
@@ -222,14 +222,14 @@ async fn organization_of(key: &str, deployment: &Deployment) -> Result<String> {
         ApiKey::parse(key).context("the API key is malformed: use what `keys create` printed")?;
     let record = get(deployment, Table::KEYS, &[key.id]).await?;
     let record = record.with_context(|| format!("there is no key {}", key.id))?;
-    Ok(text(&record, "org_id").to_owned())
+    Ok(string_attribute(&record, "org_id").to_owned())
 }
 
 /// The URL of the API of the local service whose DynamoDB is at a URL.
 /// Fails unless DynamoDB has its default URL: the API at its default URL may not belong to it.
 fn local_api(endpoint: &str) -> Result<String, UsageError> {
-    if endpoint.trim_end_matches('/') == local::DYNAMODB {
-        return Ok(local::API.to_owned());
+    if endpoint.trim_end_matches('/') == local::DYNAMODB_URL {
+        return Ok(local::API_URL.to_owned());
     }
     Err(UsageError::new(format!(
         "the URL of the API is unknown, because DynamoDB is at {endpoint}: pass it with --url. `cargo serve` prints it after `listening on`"
@@ -261,7 +261,8 @@ async fn expiring_keys(deployment: &Deployment) -> Result<usize> {
         if lifetime <= SOON.as_secs() || is_replaced || !expires_within(&key, SOON, now) {
             continue;
         }
-        if let Some(organization) = Organization::get(deployment, text(&key, "org_id")).await?
+        if let Some(organization) =
+            Organization::get(deployment, string_attribute(&key, "org_id")).await?
             && organization.state() == State::Enabled
         {
             count += 1;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use workspace_management::{store::timestamp, values::parse_attribute};
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
@@ -153,7 +153,7 @@ impl Edit {
             "{name} is being removed"
         );
         self.values
-            .retain(|new| text(&record, new.attribute) != new.text);
+            .retain(|new| string_attribute(&record, new.attribute) != new.text);
         let (edited, done) = if self.values.is_empty() {
             (record, "already has these values")
         } else {
@@ -174,8 +174,8 @@ impl Edit {
         let Target { table, key, .. } = &self.target;
         let query = Query::new(*table, Scope::partition(&key[0]));
         for record in &query.run(deployment).await?.records {
-            let id = text(record, table.primary_key[1]);
-            let has_name = text(record, name.attribute) == name.text;
+            let id = string_attribute(record, table.primary_key_names[1]);
+            let has_name = string_attribute(record, name.attribute) == name.text;
             if id != key[1] && (has_name || Some(id) == name.id.as_deref()) {
                 bail!(
                     "{id} has this name already, or the id that the name gives: choose a different name"
@@ -190,7 +190,7 @@ impl Edit {
         let mut changes = Vec::new();
         let mut creates = String::new();
         for new in &self.values {
-            let (attribute, old) = (new.attribute, text(record, new.attribute));
+            let (attribute, old) = (new.attribute, string_attribute(record, new.attribute));
             changes.push(format!(
                 "{attribute} changes from \"{old}\" to \"{}\"",
                 new.text

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
-use workspace_records::columns::{columns, kinds};
+use workspace_records::columns::{columns, operation_tables};
 
 use crate::{
     commands::orgs::organization::Organization,
@@ -27,7 +27,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The kind of records
-    #[arg(value_parser = kind_parser(kinds()))]
+    #[arg(value_parser = kind_parser(operation_tables()))]
     kind: Table,
     /// Only records of this organization
     #[arg(long, value_parser = identifier)]
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     if !ids.is_empty() {
         let page = &options.page;
-        page.check(table.primary_key[0], &ids.join("#"))?;
+        page.check(table.primary_key_names[0], &ids.join("#"))?;
     }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {

@@ -11,7 +11,7 @@ mod source;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use workspace_management::store::Table;
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use self::{copy::Restore, parents::Parents, source::Source};
 use crate::{
@@ -67,7 +67,7 @@ impl Scope {
     /// Whether a record is in the scope.
     fn contains(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
-            ["org_id", "project_id", "team_id"].map(|name| text(record, name));
+            ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
         self.to.is_none_or(|wanted| wanted == table)
             && self.org.as_ref().is_none_or(|wanted| wanted == org)
             && self.project.as_ref().is_none_or(|wanted| wanted == project)
@@ -114,7 +114,7 @@ impl Source {
         }
         let mut first = None;
         for (_, record) in self.records.values() {
-            let org = text(record, "org_id");
+            let org = string_attribute(record, "org_id");
             let first = *first.get_or_insert(org);
             if org != first {
                 return Err(UsageError::new(format!(

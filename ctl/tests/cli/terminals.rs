@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use workspace_management::{store::Table, text::is_visible};
-use workspace_records::columns::kinds;
+use workspace_records::columns::operation_tables;
 
 use crate::server::Server;
 
@@ -21,7 +21,7 @@ fn put_hostile(server: &Server, table: Table, record: &Value, key: &[&str]) {
     for name in ["operations", HOSTILE] {
         item.insert(name.to_owned(), json!({ "L": [{ "S": HOSTILE }] }));
     }
-    for (name, value) in table.primary_key.iter().zip(key) {
+    for (name, value) in table.primary_key_names.iter().zip(key) {
         item.insert((*name).to_owned(), json!({ "S": value }));
     }
     let put = json!({ "TableName": table.logical_id, "Item": item });
@@ -35,7 +35,7 @@ fn no_command_prints_text_of_records_unescaped() {
         let scan = json!({ "TableName": table.logical_id });
         let record = &server.dynamodb("Scan", &scan)["Items"][0];
         let value = |name: &&str| record[*name]["S"].as_str().unwrap();
-        let key: Vec<_> = table.primary_key.iter().map(value).collect();
+        let key: Vec<_> = table.primary_key_names.iter().map(value).collect();
         put_hostile(&server, *table, record, &key);
         if let [partition, sort] = &key[..] {
             let sort = format!("{sort}{HOSTILE}");
@@ -69,7 +69,7 @@ fn no_command_prints_text_of_records_unescaped() {
         "remove team --org acme --project apollo research-team --wait 0 --yes",
         "remove voice --org acme bot-7 --json",
     ];
-    let lists = kinds().map(|table| format!("list {}", table.noun));
+    let lists = operation_tables().map(|table| format!("list {}", table.noun));
     let doctor = format!("doctor --url {}", server.url);
     let reads = lists.chain(reads.map(str::to_owned)).chain([doctor]);
     // Also as JSON. The writes come last, because they remove what the reads show.

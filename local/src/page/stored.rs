@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use workspace_management::store::Table;
 use workspace_records::{
     columns::{self, columns, key_columns},
-    item::{primary_key, text, to_json},
+    item::{primary_key, string_attribute, to_json},
     local::table_names,
 };
 
@@ -64,7 +64,8 @@ impl Records {
         for kind in &state.kinds {
             let mut records = Vec::new();
             for record in &kind.records {
-                let ids = ["request_id", "updated_request_id"].map(|name| text(record, name));
+                let ids =
+                    ["request_id", "updated_request_id"].map(|name| string_attribute(record, name));
                 if ids.contains(&request_id) {
                     records.push(record);
                 }
@@ -83,7 +84,7 @@ impl Records {
         if state.version != version {
             let mut kinds = Vec::new();
             let mut newest = Vec::new();
-            for table in columns::kinds() {
+            for table in columns::operation_tables() {
                 let kind = Kind::read(table, &self.dynamodb).await?;
                 newest.push(kind.view(kind.records.iter().collect(), NEWEST));
                 kinds.push(kind);
@@ -132,8 +133,8 @@ impl Kind {
 
 /// When a record was last changed. The format of timestamps sorts them by time.
 fn changed_at(record: &Value) -> &str {
-    match text(record, "updated_at") {
-        "" => text(record, "created_at"),
+    match string_attribute(record, "updated_at") {
+        "" => string_attribute(record, "created_at"),
         updated_at => updated_at,
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use super::{
     arguments::{Keys, duration, key_ids},
@@ -84,7 +84,10 @@ pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
     let keys = find_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_display).collect();
     print_records(&keys, &COLUMNS, session)?;
-    let orgs: BTreeSet<&str> = keys.iter().map(|key| text(key, "org_id")).collect();
+    let orgs: BTreeSet<&str> = keys
+        .iter()
+        .map(|key| string_attribute(key, "org_id"))
+        .collect();
     for org in orgs {
         let state = match Organization::get(deployment, org).await? {
             Some(organization) if organization.state() == State::Enabled => continue,
@@ -100,7 +103,7 @@ pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
 
 /// Whether an active key expires within a time.
 pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
-    let Ok(expires_at) = humantime::parse_rfc3339(text(key, "expires_at")) else {
+    let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(key, "expires_at")) else {
         return false;
     };
     let time_left = expires_at.duration_since(now);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use super::{arguments::key_ids, stored};
 use crate::{
@@ -52,7 +52,7 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
         if session.json {
             print(&escape_json(&key.to_string()))?;
         } else {
-            print(text(&key, "key_id"))?;
+            print(string_attribute(&key, "key_id"))?;
         }
     }
     Ok(())
@@ -89,7 +89,7 @@ async fn revoke(
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
     for key in keys {
-        let key = stored::revoke(deployment, text(&key, "key_id"), operator).await;
+        let key = stored::revoke(deployment, string_attribute(&key, "key_id"), operator).await;
         let key = key.context("not all keys were revoked: run the command again")?;
         revoked.push(stored::to_display(key));
     }

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_types::{DateTime, date_time::Format};
 use serde_json::json;
-use workspace_management::store::{Table, insert_item, timestamp};
+use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::to_json;
 
 use super::organization::Organization;
@@ -50,12 +50,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "request_id": operator.run_id,
     }))?;
     let (client, tables) = (&deployment.client, &deployment.tables);
-    let inserted = insert_item(client, tables, Table::ORGANIZATIONS, item).await;
+    let inserted = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
     let existing = inserted.or_fail(format!("cannot register {org}"))?;
     let organization = Organization::find(deployment, &org).await?;
     let is_new = match existing {
         // A retry finds the record that an earlier attempt of this run has stored.
-        Some(existing) => Organization(to_json(existing)).registration() == Some(&operator.run_id),
+        Some(existing) => {
+            Organization(to_json(existing)).registration_id() == Some(&operator.run_id)
+        }
         None => true,
     };
     if is_new {

@@ -63,7 +63,7 @@ impl Organization {
     }
 
     /// The id of the registration, which the organization's keys contain: its `request_id`.
-    pub fn registration(&self) -> Option<&str> {
+    pub fn registration_id(&self) -> Option<&str> {
         self.0["request_id"].as_str()
     }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use super::organization::{Organization, State};
 use crate::{
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let (deployment, operator) = session.start().await?;
     let now = SystemTime::now();
     let organization = change(deployment, &operator, org, wanted, now).await?;
-    let state = text(&organization, "state");
+    let state = string_attribute(&organization, "state");
     session.say(&format!("the organization {org} is {state}"));
     if wanted == State::Disabled {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());

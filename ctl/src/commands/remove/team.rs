@@ -14,7 +14,7 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use super::single::print_removed;
 use crate::{
@@ -45,7 +45,7 @@ pub(super) async fn run(
         match team.read(deployment).await? {
             Some(record) => {
                 let [name, created_at] =
-                    ["team_name", "created_at"].map(|name| text(&record, name));
+                    ["team_name", "created_at"].map(|name| string_attribute(&record, name));
                 names.push(format!("{id} (\"{name}\", created at {created_at})"));
                 found.push((team, record));
             }

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
-use workspace_management::store::{Table, insert_item, timestamp};
-use workspace_records::item::{primary_key, text, to_json};
+use workspace_management::store::{Table, insert_item_if_absent, timestamp};
+use workspace_records::item::{primary_key, string_attribute, to_json};
 
 use super::parents::{Parents, Verdict};
 use crate::{
@@ -117,7 +117,7 @@ impl Restore<'_> {
         restored[ADDED[2]] = json!(self.operator.run_id);
         let item = serde_dynamo::to_item(restored)?;
         let (client, tables) = (&self.deployment.client, &self.deployment.tables);
-        let insert = insert_item(client, tables, table, item);
+        let insert = insert_item_if_absent(client, tables, table, item);
         let time_left = until.saturating_duration_since(Instant::now());
         let inserted = timeout(time_left, insert).await;
         let inserted = inserted.map_err(|_| anyhow!("DynamoDB does not respond in time"))?;
@@ -157,8 +157,8 @@ impl Restore<'_> {
         };
         let line = if self.json {
             let mut line = json!({ "table": table.noun, "result": word, "reason": detail });
-            for name in table.primary_key {
-                line["key"][*name] = json!(text(record, name));
+            for name in table.primary_key_names {
+                line["key"][*name] = json!(string_attribute(record, name));
             }
             escape_json(&line.to_string())
         } else {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use workspace_management::store::Table;
-use workspace_records::item::text;
+use workspace_records::item::string_attribute;
 
 use crate::{commands::orgs::MAX_CLOCK_DIFFERENCE, deployment::Deployment, query::get};
 
@@ -61,7 +61,7 @@ impl<'a> Parents<'a> {
     /// marked. They must be the ones to which the record belonged.
     pub(super) async fn judge(&self, table: Table, record: &Value) -> Result<Verdict> {
         let [org, project, team] =
-            ["org_id", "project_id", "team_id"].map(|name| text(record, name));
+            ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
         let mut parents = Vec::new();
         if table != Table::ORGANIZATIONS {
             parents.push((Table::ORGANIZATIONS, vec![org.to_owned()]));
@@ -88,7 +88,7 @@ impl<'a> Parents<'a> {
                 return Ok(Verdict::Skip("its organization is being erased"));
             }
             let belongs = match self.registrations.get(&key) {
-                Some(request_id) => text(&existing, "request_id") == request_id,
+                Some(request_id) => string_attribute(&existing, "request_id") == request_id,
                 None => !is_older(record, &existing),
             };
             if !belongs {
@@ -128,7 +128,7 @@ impl<'a> Parents<'a> {
 
 /// Whether a record is older than the existing organization or team: it belonged to an earlier one.
 fn is_older(record: &Value, existing: &Value) -> bool {
-    let times = [record, existing].map(|record| text(record, "created_at"));
+    let times = [record, existing].map(|record| string_attribute(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {
         [Ok(record), Ok(existing)] => record + MAX_CLOCK_DIFFERENCE < existing,
         _ => false,

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 use workspace_records::{
-    item::{primary_key, text, to_json},
+    item::{primary_key, string_attribute, to_json},
     schemas,
 };
 
@@ -64,7 +64,7 @@ impl Source {
             let mut line: Value = serde_json::from_str(&line).map_err(|_| {
                 anyhow!("{place} is not complete JSON: use a file of `orgs export`")
             })?;
-            let table = table_of(text(&line, "table"));
+            let table = table_of(string_attribute(&line, "table"));
             let table = table.with_context(|| format!("{place} has no known table"))?;
             let record = line["record"].take();
             ensure!(
@@ -112,14 +112,14 @@ impl Source {
     /// Checks and adds a record in the scope. Keeps all `request_id`s of organizations and teams.
     fn add(&mut self, place: &str, table: Table, mut record: Value, scope: &Scope) -> Result<()> {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-            let request_id = text(&record, "request_id").to_owned();
+            let request_id = string_attribute(&record, "request_id").to_owned();
             let key = primary_key(table, &record);
             self.registrations.insert(key, request_id);
         }
         if !scope.contains(table, &record) {
             return Ok(());
         }
-        if let Some(reason) = schemas::first_error(table, &record) {
+        if let Some(reason) = schemas::first_violation(table, &record) {
             return Err(invalid(place, table, &record, &reason));
         }
         if let Some(attributes) = record.as_object_mut() {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The sorted partition keys of the teams or members of an organization, or of one of its projects.
-pub(crate) async fn partitions_of(
+pub(crate) async fn partition_keys_of(
     deployment: &Deployment,
     table: Table,
     org: &str,
@@ -38,12 +38,12 @@ pub(crate) async fn partitions_of(
 }
 
 /// A query per table for all records of an organization. The teams are found in the index.
-pub(crate) async fn queries_of(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
-    let mut queries = Query::organization(org);
+pub(crate) async fn indexed_queries_of(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
+    let mut queries = Query::consistent_queries_of(org);
     for query in &mut queries {
         let table = query.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            let partitions = partitions_of(deployment, table, org, None).await?;
+            let partitions = partition_keys_of(deployment, table, org, None).await?;
             *query = Query::new(table, Scope::Partitions(partitions));
         }
     }
@@ -51,7 +51,7 @@ pub(crate) async fn queries_of(deployment: &Deployment, org: &str) -> Result<Vec
 }
 
 /// The sorted partition keys of a user's memberships in the teams of an organization.
-pub(crate) async fn teams_of(
+pub(crate) async fn partition_keys_of_user(
     deployment: &Deployment,
     org: &str,
     user: &str,

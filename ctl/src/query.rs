@@ -43,7 +43,7 @@ pub(crate) enum Scope {
     /// The records whose partition key has one of these values, which are sorted.
     Partitions(Vec<String>),
     /// The API keys, teams or members of an organization. Reads the whole table.
-    Organization(String),
+    ScanForOrganization(String),
 }
 
 impl Scope {
@@ -57,7 +57,7 @@ impl Scope {
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         match table.partition {
             ["org"] => Self::partition(org),
-            _ => Self::Organization(org.to_owned()),
+            _ => Self::ScanForOrganization(org.to_owned()),
         }
     }
 }
@@ -97,7 +97,7 @@ pub(crate) struct PageOptions {
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(i32).range(1..))]
     limit: Option<i32>,
     /// Continue after the page that printed this cursor
-    #[arg(long, value_name = "CURSOR", requires = "limit", value_parser = cursor)]
+    #[arg(long, value_name = "CURSOR", requires = "limit", value_parser = parse_cursor)]
     after: Option<Item>,
 }
 
@@ -134,7 +134,7 @@ impl Query {
     }
 
     /// A query per table for all records of an organization.
-    pub(crate) fn organization(org: &str) -> Vec<Self> {
+    pub(crate) fn consistent_queries_of(org: &str) -> Vec<Self> {
         Table::ALL
             .iter()
             .map(|table| Self::new(*table, Scope::organization(*table, org)))
@@ -265,10 +265,10 @@ impl Query {
                 .set_exclusive_start_key(self.after.clone());
             // A filter has no limit, because DynamoDB counts items before it filters them.
             scan = match &self.scope {
-                Scope::Organization(org) if self.table == Table::KEYS => scan
+                Scope::ScanForOrganization(org) if self.table == Table::KEYS => scan
                     .filter_expression("org_id = :value")
                     .expression_attribute_values(":value", string(org)),
-                Scope::Organization(org) => scan
+                Scope::ScanForOrganization(org) => scan
                     .filter_expression("begins_with(#key, :value)")
                     .expression_attribute_names("#key", self.partition_key)
                     // With the `#`, because a different organization's id can begin with this id.
@@ -309,7 +309,7 @@ fn encode_cursor(key: Item) -> Result<String> {
 }
 
 /// Parses the cursor of a page, which [`encode_cursor`] has created.
-fn cursor(text: &str) -> Result<Item, &'static str> {
+fn parse_cursor(text: &str) -> Result<Item, &'static str> {
     decode_cursor(text).map_err(|_| "use the cursor that the previous page printed")
 }
 

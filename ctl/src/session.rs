@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// The deployment to work on, and who changes it.
-    pub(crate) async fn start(&self) -> Result<(&Deployment, Operator)> {
+    pub(crate) async fn deployment_and_operator(&self) -> Result<(&Deployment, Operator)> {
         let deployment = self.deployment().await?;
         let operator = Operator::of(deployment).await?;
         Ok((deployment, operator))
@@ -53,7 +53,7 @@ impl Session {
 
     /// Checks that the operator can confirm the command, before the command does anything.
     /// Fails if there is neither `--yes` nor a terminal.
-    pub(crate) fn check_confirmation(&self) -> Result<(), UsageError> {
+    pub(crate) fn check_can_confirm(&self) -> Result<(), UsageError> {
         if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
@@ -107,21 +107,18 @@ impl Operator {
                 let identity = identity.or_fail("cannot determine your AWS identity")?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
-            None => format!("{}@{}", user(), gethostname().to_string_lossy()),
+            None => {
+                let mut variables = ["USER", "USERNAME", "LOGNAME"].into_iter();
+                let user = variables.find_map(read_variable);
+                let user = user.as_deref().unwrap_or("unknown");
+                format!("{user}@{}", gethostname().to_string_lossy())
+            }
         };
         Ok(Self {
             name,
             run_id: random_id()?,
         })
     }
-}
-
-/// The user name in the environment.
-fn user() -> String {
-    let mut variables = ["USER", "USERNAME", "LOGNAME"].into_iter();
-    variables
-        .find_map(read_variable)
-        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// A random id of 16 hexadecimal digits.

@@ -16,7 +16,7 @@ impl UsageError {
 }
 
 /// Parses an id that the paths of the API contain.
-pub(crate) fn identifier(text: &str) -> Result<String, &'static str> {
+pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     match Identifier::parse(text) {
         Some(_) => Ok(text.to_owned()),
         None => {

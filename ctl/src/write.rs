@@ -200,14 +200,11 @@ impl Condition {
 }
 
 fn to_item(values: Values<'_>) -> Item {
-    let mut item = Item::new();
-    for (placeholder, text) in values {
-        item.insert(
-            (*placeholder).to_owned(),
-            AttributeValue::S((*text).to_owned()),
-        );
-    }
-    item
+    let attributes = values.iter().map(|(placeholder, text)| {
+        let value = AttributeValue::S((*text).to_owned());
+        ((*placeholder).to_owned(), value)
+    });
+    attributes.collect()
 }
 
 /// Sends a transaction. If conditions fail, nothing is written, and the failed conditions are

@@ -15,7 +15,7 @@ use crate::{
     query::{Query, Scope},
     session::{Operator, Session},
     text::escape,
-    usage::{UsageError, identifier},
+    usage::{UsageError, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -32,7 +32,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         project: ProjectArgs,
         /// The id of the team
-        #[arg(value_parser = identifier)]
+        #[arg(value_parser = parse_identifier)]
         team: String,
         #[command(flatten)]
         change: Change,
@@ -68,6 +68,20 @@ pub(crate) struct Change {
     description: Option<String>,
 }
 
+impl Change {
+    /// The options, the attributes that they change, and their values.
+    fn into_values(
+        self,
+        name: &'static str,
+        description: &'static str,
+    ) -> Vec<(&'static str, &'static str, Option<String>)> {
+        vec![
+            ("--name", name, self.name),
+            ("--description", description, self.description),
+        ]
+    }
+}
+
 /// A change of a record.
 struct Edit {
     target: Target,
@@ -83,74 +97,53 @@ struct NewValue {
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let edit = match command {
+    let (target, changes) = match command {
         Command::Team {
             project,
             team,
             change,
-        } => {
-            let mut edit = Edit::new(Target::team(&project.partition(), &team));
-            edit.set("--name", "team_name", change.name)?;
-            edit.set("--description", "team_description", change.description)?;
-            edit
-        }
-        Command::DataStore { data_store, change } => {
-            let mut edit = Edit::new(data_store.target());
-            edit.set("--name", "data_store_name", change.name)?;
-            edit.set(
-                "--description",
-                "data_store_description",
-                change.description,
-            )?;
-            edit
-        }
+        } => (
+            Target::team(&project.partition(), &team),
+            change.into_values("team_name", "team_description"),
+        ),
+        Command::DataStore { data_store, change } => (
+            data_store.target(),
+            change.into_values("data_store_name", "data_store_description"),
+        ),
         Command::LoggingInstance {
             project,
             project_name,
-        } => {
-            let mut edit = Edit::new(project.logging_instance());
-            edit.set("--project-name", "project_name", Some(project_name))?;
-            edit
-        }
+        } => (
+            project.logging_instance(),
+            vec![("--project-name", "project_name", Some(project_name))],
+        ),
     };
-    edit.run(session).await
-}
-
-impl Edit {
-    fn new(target: Target) -> Self {
-        Self {
-            target,
-            values: Vec::new(),
-        }
-    }
-
-    /// Adds the new value of an attribute, if the operator gave the option.
-    fn set(
-        &mut self,
-        option: &str,
-        attribute: &'static str,
-        text: Option<String>,
-    ) -> Result<(), UsageError> {
-        let Some(text) = text else { return Ok(()) };
+    let mut values = Vec::new();
+    for (option, attribute, text) in changes {
+        let Some(text) = text else { continue };
         let (text, id) = parse_attribute(attribute, &text)
             .map_err(|rules| UsageError::new(format!("{option} {rules}")))?;
-        self.values.push(NewValue {
+        values.push(NewValue {
             attribute,
             text,
             id,
         });
-        Ok(())
     }
+    Edit { target, values }.run(session).await
+}
 
+impl Edit {
     async fn run(mut self, session: &Session) -> Result<()> {
-        session.check_confirmation()?;
-        let (deployment, operator) = session.start().await?;
-        let Target { name, key, .. } = &self.target;
+        session.check_can_confirm()?;
+        let (deployment, operator) = session.deployment_and_operator().await?;
+        let Target {
+            display_name, key, ..
+        } = &self.target;
         let record = self.target.read(deployment).await?;
-        let record = record.with_context(|| format!("{name} does not exist"))?;
+        let record = record.with_context(|| format!("{display_name} does not exist"))?;
         ensure!(
             record.get("removing_id").is_none(),
-            "{name} is being removed"
+            "{display_name} is being removed"
         );
         self.values
             .retain(|new| string_attribute(&record, new.attribute) != new.text);
@@ -162,7 +155,7 @@ impl Edit {
             let edited = self.update(deployment, operator, &record).await?;
             (edited, "was changed")
         };
-        session.say(&format!("{name} {done}"));
+        session.say(&format!("{display_name} {done}"));
         print_record(&edited, &escape(&key[1]), session.json)
     }
 
@@ -202,8 +195,8 @@ impl Edit {
                     format!(", and a request with the new name creates a record with the id {id}");
             }
         }
-        let (name, changes) = (&self.target.name, changes.join(", and "));
-        format!("{name}: {changes}. A retry with the old values then gets a 409{creates}.")
+        let (target, changes) = (&self.target.display_name, changes.join(", and "));
+        format!("{target}: {changes}. A retry with the old values then gets a 409{creates}.")
     }
 
     /// Updates the record unless it was written since it was read. Returns the updated record.

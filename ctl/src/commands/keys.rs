@@ -32,7 +32,7 @@ pub(crate) enum Command {
     List(list::Options),
     /// Show what API keys may do and when they expire, without printing the keys
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
-    Check(arguments::Keys),
+    Check(arguments::KeyArgs),
     /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),

@@ -8,11 +8,11 @@ use workspace_records::columns::{columns, operation_tables};
 use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
-    index::{partitions_of, teams_of},
+    index::{partition_keys_of, partition_keys_of_user},
     output::print_page,
     query::{Page, PageOptions, Query, Scope, get},
     session::Session,
-    usage::{UsageError, identifier, kind_parser},
+    usage::{UsageError, kind_parser, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -30,13 +30,13 @@ pub(crate) struct Options {
     #[arg(value_parser = kind_parser(operation_tables()))]
     kind: Table,
     /// Only records of this organization
-    #[arg(long, value_parser = identifier)]
+    #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
     /// Only records of this project (teams, members)
-    #[arg(long, requires = "org", value_parser = identifier)]
+    #[arg(long, requires = "org", value_parser = parse_identifier)]
     project: Option<String>,
     /// Only records of this team (members)
-    #[arg(long, requires = "project", value_parser = identifier)]
+    #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
     /// Only memberships of this user (members)
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
@@ -78,7 +78,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// The memberships of a user in the teams of an organization.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
     let mut records = Vec::new();
-    for team in teams_of(deployment, org, user).await? {
+    for team in partition_keys_of_user(deployment, org, user).await? {
         let key = [team.as_str(), user];
         records.extend(get(deployment, Table::TEAM_MEMBERS, &key).await?);
     }
@@ -107,7 +107,7 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            let partitions = partitions_of(deployment, table, org, project).await?;
+            let partitions = partition_keys_of(deployment, table, org, project).await?;
             Scope::Partitions(partitions)
         }
     })

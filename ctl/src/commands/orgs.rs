@@ -17,12 +17,12 @@ use crate::{
     commands::target::ORG_HELP,
     deployment::Deployment,
     export::Export,
-    index::queries_of,
+    index::indexed_queries_of,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
     text::counted,
-    usage::identifier,
+    usage::parse_identifier,
     wait::Wait,
 };
 
@@ -48,13 +48,13 @@ pub(crate) enum Command {
     /// created in the last seconds may be missing. Teams that are being removed are counted.
     #[command(after_help = "Example:\n  workspacectl orgs show globex --json")]
     Show {
-        #[arg(value_parser = identifier, help = ORG_HELP)]
+        #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
     },
     /// Reject every request for an organization, with or without an API key
     #[command(after_help = "Example:\n  workspacectl orgs disable globex --no-wait")]
     Disable {
-        #[arg(value_parser = identifier, help = ORG_HELP)]
+        #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
         /// Exit as soon as the organization is disabled, while caches still let requests succeed
         #[arg(long)]
@@ -65,7 +65,7 @@ pub(crate) enum Command {
     /// Accept requests for a disabled organization again
     #[command(after_help = "Example:\n  workspacectl orgs enable globex")]
     Enable {
-        #[arg(value_parser = identifier, help = ORG_HELP)]
+        #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
     },
     /// Write all records of an organization to a file, as JSON Lines
@@ -74,7 +74,7 @@ pub(crate) enum Command {
     /// always has all records.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export {
-        #[arg(value_parser = identifier, help = ORG_HELP)]
+        #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
         /// The new file, called FILE.partial until it is complete; `-` is standard output
         #[arg(long, value_name = "FILE", default_value = "-")]
@@ -134,7 +134,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::find(deployment, &org).await?;
-            let queries = queries_of(deployment, &org).await?;
+            let queries = indexed_queries_of(deployment, &org).await?;
             let count = export.write_all(deployment, queries).await?;
             export.keep()?;
             eprintln!("exported {} of {org}", counted(count, "record"));
@@ -147,7 +147,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for query in queries_of(deployment, org).await? {
+    for query in indexed_queries_of(deployment, org).await? {
         let table = query.table;
         if table != Table::ORGANIZATIONS {
             counts[table.noun] = json!(query.count(deployment).await?);

@@ -11,7 +11,7 @@ use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
 
 use super::target::{DataStoreArgs, ORG_HELP, ProjectArgs, Target};
-use crate::{export::Export, session::Session, usage::identifier, wait::Wait};
+use crate::{export::Export, session::Session, usage::parse_identifier, wait::Wait};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -36,13 +36,13 @@ pub(crate) enum Command {
     /// Remove a user from a team, or from all teams of an organization
     #[command(after_help = MEMBER_EXAMPLES)]
     Member {
-        #[arg(long, value_parser = identifier, help = ORG_HELP)]
+        #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
         /// The id of the project
-        #[arg(long, value_parser = identifier, requires = "team", required_unless_present = "all_teams")]
+        #[arg(long, value_parser = parse_identifier, requires = "team", required_unless_present = "all_teams")]
         project: Option<String>,
         /// The id of the team
-        #[arg(long, value_parser = identifier, requires = "project", required_unless_present = "all_teams")]
+        #[arg(long, value_parser = parse_identifier, requires = "project", required_unless_present = "all_teams")]
         team: Option<String>,
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
@@ -59,7 +59,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         project: ProjectArgs,
         /// The ids of the teams
-        #[arg(value_name = "TEAM", required = true, value_parser = identifier)]
+        #[arg(value_name = "TEAM", required = true, value_parser = parse_identifier)]
         teams: Vec<String>,
         #[command(flatten)]
         wait: Wait,
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     /// Remove a model from an organization
     #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
     Model {
-        #[arg(long, value_parser = identifier, help = ORG_HELP)]
+        #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
         /// The type of the model, as in the path that added it
         #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
@@ -82,10 +82,10 @@ pub(crate) enum Command {
     /// Remove the voice of a bot
     #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
     Voice {
-        #[arg(long, value_parser = identifier, help = ORG_HELP)]
+        #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
         /// The id of the bot
-        #[arg(value_parser = identifier)]
+        #[arg(value_parser = parse_identifier)]
         bot: String,
     },
     /// Remove the record of a project's logging instance
@@ -101,10 +101,7 @@ Examples:
   workspacectl remove member --org globex --all-teams ada@example.com";
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let export = match &options.export {
-        Some(path) => Some(Export::create(path)?),
-        None => None,
-    };
+    let export = options.export.as_deref().map(Export::create).transpose()?;
     let target = match options.command {
         Command::Team {
             project,
@@ -123,7 +120,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             ..
         } => Target {
             table: Table::TEAM_MEMBERS,
-            name: format!("the member {user} of the team {team}"),
+            display_name: format!("the member {user} of the team {team}"),
             key: [format!("{org}#{project}#{team}"), user],
         },
         // With --all-teams.
@@ -136,12 +133,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             model,
         } => Target {
             table: Table::MODELS,
-            name: format!("the model {model} of the type {model_type}"),
+            display_name: format!("the model {model} of the type {model_type}"),
             key: [org, format!("{model_type}#{model}")],
         },
         Command::Voice { org, bot } => Target {
             table: Table::BOT_VOICES,
-            name: format!("the voice of the bot {bot}"),
+            display_name: format!("the voice of the bot {bot}"),
             key: [org, bot],
         },
         Command::DataStore(data_store) => data_store.target(),

@@ -17,7 +17,7 @@ use self::{copy::Restore, parents::Parents, source::Source};
 use crate::{
     session::Session,
     text::counted,
-    usage::{UsageError, identifier, kind_parser},
+    usage::{UsageError, kind_parser, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TABLE|FILE")]
     from: String,
     #[command(flatten)]
-    scope: Scope,
+    scope: RestoreScope,
     /// Write nothing, and print each record's kind, key and result (`copied`, `exists`, `differs`
     /// or `skipped`), separated by tabs. Without this option, prints only records that differ or
     /// are skipped
@@ -44,26 +44,26 @@ pub(crate) struct Options {
 
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
-struct Scope {
+struct RestoreScope {
     /// The kind of the records. Required for a table, while each line of a file names a kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     to: Option<Table>,
     /// Only records of this organization. Tables, and files with several organizations, need this
     /// or --all-orgs
-    #[arg(long, value_parser = identifier)]
+    #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
     /// The records of all organizations
     #[arg(long, conflicts_with = "org")]
     all_orgs: bool,
     /// Only teams, members and the logging instance of this project
-    #[arg(long, requires = "org", value_parser = identifier)]
+    #[arg(long, requires = "org", value_parser = parse_identifier)]
     project: Option<String>,
     /// Only this team and its members
-    #[arg(long, requires = "project", value_parser = identifier)]
+    #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
 }
 
-impl Scope {
+impl RestoreScope {
     /// Whether a record is in the scope.
     fn contains(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
@@ -78,7 +78,7 @@ impl Scope {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
     let file = source::open(from, scope)?;
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let source = match file {
         Some(file) => Source::read_file(from, file, scope),
         None => Source::scan_table(from, scope, deployment).await,
@@ -99,7 +99,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let restore = Restore {
         deployment,
         operator,
-        parents: Parents::new(deployment, source.registrations),
+        parents: Parents::new(deployment, source.request_ids),
         is_dry_run: options.dry_run,
         json: session.json,
     };
@@ -108,7 +108,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 impl Source {
     /// Checks that the records belong to one organization, unless an option chooses organizations.
-    fn check_organizations(&self, from: &str, scope: &Scope) -> Result<(), UsageError> {
+    fn check_organizations(&self, from: &str, scope: &RestoreScope) -> Result<(), UsageError> {
         if scope.org.is_some() || scope.all_orgs {
             return Ok(());
         }

@@ -4,14 +4,14 @@ use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{deployment::Deployment, query::get, usage::identifier, write::Condition};
+use crate::{deployment::Deployment, query::get, usage::parse_identifier, write::Condition};
 
 /// The help of options with the id of an organization.
 pub(super) const ORG_HELP: &str = "The id of the organization";
 
 /// The attributes that identify the last write of a record. A record has those of a change or a
 /// restore only after it was changed or restored.
-const WRITE: [&str; 5] = [
+const LAST_WRITE_ATTRIBUTES: [&str; 5] = [
     "created_at",
     "request_id",
     "updated_at",
@@ -22,10 +22,10 @@ const WRITE: [&str; 5] = [
 /// The arguments that name a project.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProjectArgs {
-    #[arg(long, value_parser = identifier, help = ORG_HELP)]
+    #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
     pub(super) org: String,
     /// The id of the project
-    #[arg(long, value_parser = identifier)]
+    #[arg(long, value_parser = parse_identifier)]
     pub(super) project: String,
 }
 
@@ -39,7 +39,7 @@ impl ProjectArgs {
     pub(super) fn logging_instance(self) -> Target {
         Target {
             table: Table::LOGGING_INSTANCES,
-            name: format!("the logging instance of the project {}", self.project),
+            display_name: format!("the logging instance of the project {}", self.project),
             key: [self.org, self.project],
         }
     }
@@ -48,10 +48,10 @@ impl ProjectArgs {
 /// The arguments that name a data store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DataStoreArgs {
-    #[arg(long, value_parser = identifier, help = ORG_HELP)]
+    #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
     org: String,
     /// The id of the data store
-    #[arg(value_parser = identifier)]
+    #[arg(value_parser = parse_identifier)]
     id: String,
 }
 
@@ -59,7 +59,7 @@ impl DataStoreArgs {
     pub(super) fn target(self) -> Target {
         Target {
             table: Table::DATA_STORES,
-            name: format!("the data store {}", self.id),
+            display_name: format!("the data store {}", self.id),
             key: [self.org, self.id],
         }
     }
@@ -69,7 +69,7 @@ impl DataStoreArgs {
 pub struct Target {
     pub(super) table: Table,
     /// What messages call the record.
-    pub(super) name: String,
+    pub(super) display_name: String,
     /// The values of its primary key.
     pub(super) key: [String; 2],
 }
@@ -79,7 +79,7 @@ impl Target {
     pub fn team(project: &str, id: &str) -> Self {
         Self {
             table: Table::TEAMS,
-            name: format!("the team {id}"),
+            display_name: format!("the team {id}"),
             key: [project.to_owned(), id.to_owned()],
         }
     }
@@ -91,7 +91,8 @@ impl Target {
 
     /// The condition that the record was not written since it was read.
     pub(super) fn unchanged(&self, record: &Value) -> Condition {
-        self.condition().and_unchanged(record, &WRITE)
+        self.condition()
+            .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
     /// A condition on the record, to which an expression must be added.
@@ -103,7 +104,7 @@ impl Target {
     pub(super) fn change_error(&self) -> String {
         format!(
             "{} has changed since it was read: run the command again",
-            self.name
+            self.display_name
         )
     }
 }

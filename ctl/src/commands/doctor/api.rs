@@ -8,7 +8,7 @@ use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::{Value, json};
-use tokio::time::{Instant as Deadline, sleep, timeout};
+use tokio::time::{Instant as TokioInstant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{commands::keys::NewKey, deployment::connector, text::humanize};
@@ -23,7 +23,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 pub(super) struct Api {
     url: String,
     /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
-    retry_until: Deadline,
+    retry_until: TokioInstant,
 }
 
 /// A response of the API.
@@ -40,7 +40,7 @@ impl Api {
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         Self {
             url: format!("{}/api/v1", url.trim_end_matches('/')),
-            retry_until: Deadline::now() + retry_time,
+            retry_until: TokioInstant::now() + retry_time,
         }
     }
 
@@ -99,7 +99,7 @@ impl Api {
                 Ok(response) => response.status == 429 || response.status >= 500,
                 Err(_) => true,
             };
-            if !failed || Deadline::now() + wait > self.retry_until {
+            if !failed || TokioInstant::now() + wait > self.retry_until {
                 return response;
             }
             sleep(wait).await;
@@ -219,7 +219,7 @@ mod tests {
     async fn an_api_that_does_not_respond_fails_after_a_minute() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (started, minute) = (Deadline::now(), Duration::from_secs(60));
+        let (started, minute) = (TokioInstant::now(), Duration::from_secs(60));
         let error = Api::new(&url, minute).check_reads().await;
         let error = error.expect_err("a timeout").to_string();
         assert!(

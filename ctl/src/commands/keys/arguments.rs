@@ -49,11 +49,11 @@ impl Expiry {
 }
 
 /// Parses `never`, a duration such as `90d`, or a date or time such as `2027-01-31`.
-pub(crate) fn expiry(text: &str) -> Result<Expiry, &'static str> {
+pub(crate) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
     if text == "never" {
         return Ok(Expiry::Never);
     }
-    if let Ok(duration) = duration(text) {
+    if let Ok(duration) = parse_duration(text) {
         return Ok(Expiry::After(duration));
     }
     // A date means the start of the day, in UTC.
@@ -65,22 +65,22 @@ pub(crate) fn expiry(text: &str) -> Result<Expiry, &'static str> {
 }
 
 /// Parses a duration such as `12h`. Rejects minutes and months, because `m` could mean either.
-pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     match humantime::parse_duration(text) {
         Ok(duration) if !text.contains(['m', 'M']) => Ok(duration),
         _ => Err("give a duration such as 12h, 90d or 4w"),
     }
 }
 
-pub(crate) fn overlap(text: &str) -> Result<Duration, &'static str> {
-    let overlap = duration(text)?;
+pub(crate) fn parse_overlap(text: &str) -> Result<Duration, &'static str> {
+    let overlap = parse_duration(text)?;
     if overlap > MAX_OVERLAP {
         return Err("a replaced key can stay valid for at most 30 days");
     }
     Ok(overlap)
 }
 
-pub(crate) fn label(text: &str) -> Result<String, &'static str> {
+pub(crate) fn parse_label(text: &str) -> Result<String, &'static str> {
     if text.chars().count() > 100 {
         return Err("a label has at most 100 characters");
     }
@@ -92,7 +92,7 @@ pub(crate) fn label(text: &str) -> Result<String, &'static str> {
 
 /// The keys that a command works on.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Keys {
+pub(crate) struct KeyArgs {
     /// Keys or their ids, or `-` to read them from standard input, one per line
     #[arg(value_name = "KEY|ID|-", required = true)]
     pub(super) keys: Vec<String>,

@@ -17,7 +17,7 @@ use workspace_management::{
 use workspace_records::item::key_record;
 
 use super::{
-    arguments::{Expiry, expiry, label},
+    arguments::{Expiry, parse_expiry, parse_label},
     stored::{self, StoredKey},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     output::print,
     session::{Operator, Session},
     text::{escape, escape_json, humanize},
-    usage::identifier,
+    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -38,13 +38,13 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The organization, which must be registered
-    #[arg(long, value_parser = identifier)]
+    #[arg(long, value_parser = parse_identifier)]
     org: String,
     /// A label that `keys list` shows
-    #[arg(long, default_value = "", value_parser = label)]
+    #[arg(long, default_value = "", value_parser = parse_label)]
     label: String,
     /// When the key expires: a duration such as 90d or 12h, a date such as 2027-01-31, or `never`
-    #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = expiry)]
+    #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = parse_expiry)]
     expires: Expiry,
     /// The operations that the key may call, separated by commas [default: all]
     #[arg(long, value_name = "OPERATIONS", value_delimiter = ',',
@@ -55,7 +55,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
     check_output()?;
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
     stored::insert(deployment, &mut new, None, &operator).await?;
     new.print(deployment, &operator, session.json).await

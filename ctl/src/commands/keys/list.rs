@@ -11,7 +11,7 @@ use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
 use super::{
-    arguments::{Keys, duration, key_ids},
+    arguments::{KeyArgs, key_ids, parse_duration},
     stored::{find_all, to_display},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
-    usage::identifier,
+    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -37,10 +37,10 @@ const COLUMNS: [&str; 10] = [
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only keys of this organization
-    #[arg(long, value_parser = identifier)]
+    #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
     /// Only active keys that expire within this time, such as 14d
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
     /// Only keys in this state
     #[arg(long, value_parser = ["active", "expired", "revoked", "malformed"])]
@@ -78,7 +78,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Shows keys, and names their organizations that are not enabled. Does not check the secrets.
-pub(crate) async fn check(keys: &Keys, session: &Session) -> Result<()> {
+pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
     let ids = key_ids(&keys.keys)?;
     let deployment = session.deployment().await?;
     let keys = find_all(deployment, &ids).await?;

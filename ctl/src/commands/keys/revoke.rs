@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
+use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
 use super::{arguments::key_ids, stored};
@@ -9,9 +10,10 @@ use crate::{
     commands::orgs::organization::{Organization, State},
     deployment::Deployment,
     output::{print, print_records},
+    query::{Query, Scope},
     session::{Operator, Session},
     text::{counted, escape_json},
-    usage::identifier,
+    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -33,7 +35,7 @@ pub(crate) struct Options {
     #[arg(long, requires = "org")]
     all: bool,
     /// The organization, with --all
-    #[arg(long, requires = "all", value_parser = identifier)]
+    #[arg(long, requires = "all", value_parser = parse_identifier)]
     org: Option<String>,
 }
 
@@ -46,7 +48,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(keys)?;
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let keys = stored::find_all(deployment, &ids).await?;
     for key in revoke(deployment, &operator, keys, session).await? {
         if session.json {
@@ -61,15 +63,17 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
 /// Revokes the keys that one read of the whole table finds. If the organization is disabled, these
 /// are all of its keys, because no new ones can be created.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
-    session.check_confirmation()?;
-    let (deployment, operator) = session.start().await?;
+    session.check_can_confirm()?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {
         eprintln!(
             "note: {org} is enabled, so this command can miss a key that is created at the same time: run `workspacectl orgs disable {org}` first"
         );
     }
-    let mut keys = stored::of(deployment, org).await?;
+    // Reads the whole table, because the index can lack a new key.
+    let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
+    let mut keys = query.run(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");

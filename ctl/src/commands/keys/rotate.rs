@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use workspace_management::store::{Table, timestamp};
 
 use super::{
-    arguments::{Expiry, Keys, expiry, key_ids, overlap},
+    arguments::{Expiry, KeyArgs, key_ids, parse_expiry, parse_overlap},
     create::{NewKey, check_output},
     stored::{self, StoredKey},
 };
@@ -31,13 +31,13 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    keys: Keys,
+    keys: KeyArgs,
     /// How long the old key stays valid, at most 30d
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = overlap)]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
     /// When the new key expires: a duration, a date, or `never` [default: the lifetime of the old
     /// key, from now]
-    #[arg(long, value_name = "WHEN", value_parser = expiry)]
+    #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         expires.time(SystemTime::now())?;
     }
     check_output()?;
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let mut keys = Vec::new();
     for record in stored::find_all(deployment, &ids).await? {
         let key = stored::parse(&record)?;

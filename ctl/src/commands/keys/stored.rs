@@ -16,7 +16,7 @@ use super::create::NewKey;
 use crate::{
     commands::orgs::organization::{Organization, State},
     deployment::Deployment,
-    query::{self, Query, Scope},
+    query,
     session::Operator,
     write::{Condition, transact},
 };
@@ -66,12 +66,6 @@ pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
         keys.push(key.ok_or_else(|| no_such_key(id))?);
     }
     Ok(keys)
-}
-
-/// All keys of an organization. Reads the whole table, because the index can lack a new key.
-pub(super) async fn of(deployment: &Deployment, org: &str) -> Result<Vec<Value>> {
-    let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
-    Ok(query.run(deployment).await?.records)
 }
 
 /// Stores a new key for the current registration of its organization. If the new key replaces an

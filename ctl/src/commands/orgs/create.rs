@@ -21,7 +21,7 @@ use workspace_records::item::to_json;
 use super::organization::Organization;
 use crate::{
     deployment::Deployment, errors::RequestResult as _, output::print_record, session::Session,
-    text::humanize, usage::identifier,
+    text::humanize, usage::parse_identifier,
 };
 
 /// The maximum difference between the clocks of operators and functions, as for `restore`.
@@ -31,7 +31,7 @@ pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 pub(crate) struct Options {
     /// The id, as in the paths of the API: 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ -, not `.`
     /// or `..`, and not beginning with `wsk_`
-    #[arg(value_parser = identifier)]
+    #[arg(value_parser = parse_identifier)]
     org: String,
     /// Also succeed if the organization is registered already. Its record does not change
     #[arg(long)]
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     check_clock(&org, deployment).await?;
     // Never an update, because two customers who choose the same id must not share an organization.
     let item = serde_dynamo::to_item(json!({

@@ -22,7 +22,7 @@ use crate::{
     query::Query,
     session::{Operator, Session},
     text::counted,
-    usage::identifier,
+    usage::parse_identifier,
     wait::Wait,
     write::{Condition, delete_all},
 };
@@ -35,7 +35,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id of the organization, which must be disabled
-    #[arg(value_parser = identifier)]
+    #[arg(value_parser = parse_identifier)]
     org: String,
     /// Export the records to this new file before they are deleted
     #[arg(long, value_name = "FILE", required_unless_present = "without_export")]
@@ -51,12 +51,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options {
         org, export, wait, ..
     } = &options;
-    session.check_confirmation()?;
-    let file = match export {
-        Some(path) => Some(Export::create_partial(path)?),
-        None => None,
-    };
-    let (deployment, operator) = session.start().await?;
+    session.check_can_confirm()?;
+    let file = export.as_deref().map(Export::create_partial).transpose()?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
@@ -105,7 +102,7 @@ pub async fn erase(
     wait.run(deployment).await;
     if let Some(mut export) = export {
         let count = export
-            .write_all(deployment, Query::organization(org))
+            .write_all(deployment, Query::consistent_queries_of(org))
             .await?;
         let current = Organization::get(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
@@ -117,7 +114,7 @@ pub async fn erase(
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     let other_records = || {
-        let mut queries = Query::organization(org);
+        let mut queries = Query::consistent_queries_of(org);
         queries.retain(|query| query.table != Table::ORGANIZATIONS);
         queries
     };

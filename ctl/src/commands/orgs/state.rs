@@ -29,7 +29,7 @@ pub(super) async fn run(
     wait: Option<Wait>,
     session: &Session,
 ) -> Result<()> {
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let now = SystemTime::now();
     let organization = change(deployment, &operator, org, wanted, now).await?;
     let state = string_attribute(&organization, "state");

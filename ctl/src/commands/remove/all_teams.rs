@@ -19,7 +19,7 @@ use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
     export::Export,
-    index::teams_of,
+    index::partition_keys_of_user,
     session::Session,
     text::{counted, escape},
 };
@@ -36,10 +36,12 @@ pub(super) async fn run(
     mut export: Option<Export>,
     session: &Session,
 ) -> Result<()> {
-    session.check_confirmation()?;
-    let (deployment, operator) = session.start().await?;
+    session.check_can_confirm()?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     Organization::find(deployment, org).await?;
-    let mut teams = teams_of(deployment, org, user).await?.join(", ");
+    let mut teams = partition_keys_of_user(deployment, org, user)
+        .await?
+        .join(", ");
     if teams.is_empty() {
         // The index can lack a team that a later read finds.
         teams = format!("all teams of {org}");
@@ -80,10 +82,10 @@ pub async fn remove(
             sleep(PAUSE).await;
         }
         let mut is_found = false;
-        for team in teams_of(deployment, org, user).await? {
+        for team in partition_keys_of_user(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
-                name: format!("the member {user} of {team}"),
+                display_name: format!("the member {user} of {team}"),
                 key: [team.clone(), user.to_owned()],
             };
             let record = single::remove(deployment, &target, export.as_deref_mut()).await?;

@@ -20,11 +20,11 @@ pub(super) async fn run(
     mut export: Option<Export>,
     session: &Session,
 ) -> Result<()> {
-    let (deployment, operator) = session.start().await?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let Some(record) = remove(deployment, target, export.as_mut()).await? else {
-        bail!("{} does not exist", target.name);
+        bail!("{} does not exist", target.display_name);
     };
-    session.say(&format!("{} was removed", target.name));
+    session.say(&format!("{} was removed", target.display_name));
     print_removed(record, &target.key[1], &operator, session)
 }
 

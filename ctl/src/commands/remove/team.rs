@@ -35,8 +35,8 @@ pub(super) async fn run(
     export: Option<Export>,
     session: &Session,
 ) -> Result<()> {
-    session.check_confirmation()?;
-    let (deployment, operator) = session.start().await?;
+    session.check_can_confirm()?;
+    let (deployment, operator) = session.deployment_and_operator().await?;
     let mut found = Vec::new();
     let mut names = Vec::new();
     let mut failures = Vec::new();
@@ -49,7 +49,10 @@ pub(super) async fn run(
                 names.push(format!("{id} (\"{name}\", created at {created_at})"));
                 found.push((team, record));
             }
-            None => failures.push(format!("{} does not exist in this project", team.name)),
+            None => failures.push(format!(
+                "{} does not exist in this project",
+                team.display_name
+            )),
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));
@@ -73,7 +76,7 @@ pub(super) async fn run(
         };
         let id = &team.key[1];
         let count = counted(members, "member");
-        session.say(&format!("{} was removed with {count}", team.name));
+        session.say(&format!("{} was removed with {count}", team.display_name));
         let removed = json!({ "project": project, "team_id": id, "members": members });
         print_removed(removed, id, &operator, session)?;
     }

@@ -26,7 +26,7 @@ use crate::{
 const CONCURRENCY: usize = 16;
 
 /// The attributes that a restore adds. They do not count as a difference.
-const ADDED: [&str; 3] = ["restored_at", "restored_by", "restored_request_id"];
+const RESTORE_ATTRIBUTES: [&str; 3] = ["restored_at", "restored_by", "restored_request_id"];
 
 /// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
@@ -109,12 +109,12 @@ impl Restore<'_> {
             Verdict::Skip(reason) => return Ok(Outcome::Skipped(reason)),
         };
         if self.is_dry_run {
-            return self.plan(table, record).await;
+            return self.predict(table, record).await;
         }
         let mut restored = record.clone();
-        restored[ADDED[0]] = json!(timestamp(SystemTime::now()));
-        restored[ADDED[1]] = json!(self.operator.name);
-        restored[ADDED[2]] = json!(self.operator.run_id);
+        restored[RESTORE_ATTRIBUTES[0]] = json!(timestamp(SystemTime::now()));
+        restored[RESTORE_ATTRIBUTES[1]] = json!(self.operator.name);
+        restored[RESTORE_ATTRIBUTES[2]] = json!(self.operator.run_id);
         let item = serde_dynamo::to_item(restored)?;
         let (client, tables) = (&self.deployment.client, &self.deployment.tables);
         let insert = insert_item_if_absent(client, tables, table, item);
@@ -126,7 +126,7 @@ impl Restore<'_> {
             Some(existing) => {
                 let existing = to_json(existing);
                 // A retry finds the record that an earlier attempt of this run has stored.
-                if existing[ADDED[2]] == self.operator.run_id {
+                if existing[RESTORE_ATTRIBUTES[2]] == self.operator.run_id {
                     return Ok(Outcome::Copied);
                 }
                 Ok(compare(record, &existing))
@@ -135,13 +135,13 @@ impl Restore<'_> {
     }
 
     /// The outcome that a copy would have, for a dry run.
-    async fn plan(&self, table: Table, record: &Value) -> Result<Outcome> {
+    async fn predict(&self, table: Table, record: &Value) -> Result<Outcome> {
         let key = primary_key(table, record);
         if let Some(existing) = get(self.deployment, table, &key).await? {
             return Ok(compare(record, &existing));
         }
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-            self.parents.plan(key, record).await;
+            self.parents.assume_restored(key, record).await;
         }
         Ok(Outcome::Copied)
     }
@@ -187,7 +187,7 @@ fn stage(table: Table) -> u8 {
 fn compare(record: &Value, existing: &Value) -> Outcome {
     let objects = [record, existing].into_iter().filter_map(Value::as_object);
     let mut different: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
-    different.retain(|name| !ADDED.contains(name) && record[*name] != existing[*name]);
+    different.retain(|name| !RESTORE_ATTRIBUTES.contains(name) && record[*name] != existing[*name]);
     if different.is_empty() {
         return Outcome::Exists;
     }

@@ -24,7 +24,7 @@ const OTHER_REGISTRATION: &str = "it belongs to an earlier organization or team 
 pub(super) struct Parents<'a> {
     deployment: &'a Deployment,
     /// The `request_id`s of the organizations and teams in the source, by their primary key.
-    registrations: HashMap<Vec<String>, String>,
+    request_ids: HashMap<Vec<String>, String>,
     /// The organizations and teams that were read, by their primary key.
     cache: Mutex<HashMap<Vec<String>, Parent>>,
 }
@@ -48,11 +48,11 @@ pub(super) enum Verdict {
 impl<'a> Parents<'a> {
     pub(super) fn new(
         deployment: &'a Deployment,
-        registrations: HashMap<Vec<String>, String>,
+        request_ids: HashMap<Vec<String>, String>,
     ) -> Self {
         Self {
             deployment,
-            registrations,
+            request_ids,
             cache: Mutex::default(),
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Parents<'a> {
             if existing.get("erasing_id").is_some() {
                 return Ok(Verdict::Skip("its organization is being erased"));
             }
-            let belongs = match self.registrations.get(&key) {
+            let belongs = match self.request_ids.get(&key) {
                 Some(request_id) => string_attribute(&existing, "request_id") == request_id,
                 None => !is_older(record, &existing),
             };
@@ -116,7 +116,7 @@ impl<'a> Parents<'a> {
     }
 
     /// Caches an organization or a team that a restore would store, for a dry run.
-    pub(super) async fn plan(&self, key: Vec<String>, record: &Value) {
+    pub(super) async fn assume_restored(&self, key: Vec<String>, record: &Value) {
         let parent = Parent {
             record: Some(record.clone()),
             // For the rest of the dry run, which takes less than a day.

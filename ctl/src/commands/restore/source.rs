@@ -15,7 +15,7 @@ use workspace_records::{
     schemas,
 };
 
-use super::Scope;
+use super::RestoreScope;
 use crate::{
     deployment::Deployment,
     errors::RequestResult as _,
@@ -29,14 +29,14 @@ pub(super) struct Source {
     /// The valid records in the scope, without marks, by their kind and primary key.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
     /// The `request_id`s of all organizations and teams, even outside the scope, by primary key.
-    pub(super) registrations: HashMap<Vec<String>, String>,
+    pub(super) request_ids: HashMap<Vec<String>, String>,
     /// The number of API keys in the scope that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
 }
 
 /// Opens the file with this name. `None` if it is the name of a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
-pub(super) fn open(name: &str, scope: &Scope) -> Result<Option<File>> {
+pub(super) fn open(name: &str, scope: &RestoreScope) -> Result<Option<File>> {
     if Path::new(name).is_file() {
         let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
         return Ok(Some(file));
@@ -53,7 +53,7 @@ pub(super) fn open(name: &str, scope: &Scope) -> Result<Option<File>> {
 impl Source {
     /// Reads all lines of a file.
     /// Fails if a line is not from an export, or a record in the scope is invalid.
-    pub(super) fn read_file(name: &str, file: File, scope: &Scope) -> Result<Self> {
+    pub(super) fn read_file(name: &str, file: File, scope: &RestoreScope) -> Result<Self> {
         let mut source = Self::default();
         for (number, line) in (1..).zip(BufReader::new(file).lines()) {
             let place = format!("line {number} of {name}");
@@ -84,7 +84,7 @@ impl Source {
     /// Fails if the table cannot be read, or a record in the scope is invalid.
     pub(super) async fn scan_table(
         name: &str,
-        scope: &Scope,
+        scope: &RestoreScope,
         deployment: &Deployment,
     ) -> Result<Self> {
         let table = scope.to.context("a table needs --to")?;
@@ -110,11 +110,17 @@ impl Source {
     }
 
     /// Checks and adds a record in the scope. Keeps all `request_id`s of organizations and teams.
-    fn add(&mut self, place: &str, table: Table, mut record: Value, scope: &Scope) -> Result<()> {
+    fn add(
+        &mut self,
+        place: &str,
+        table: Table,
+        mut record: Value,
+        scope: &RestoreScope,
+    ) -> Result<()> {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = string_attribute(&record, "request_id").to_owned();
             let key = primary_key(table, &record);
-            self.registrations.insert(key, request_id);
+            self.request_ids.insert(key, request_id);
         }
         if !scope.contains(table, &record) {
             return Ok(());

@@ -65,7 +65,7 @@ pub(crate) enum Credential<'a> {
     Missing,
     /// A well-formed key.
     Key(ApiKey<'a>),
-    /// Neither. The string is the rejection, for the log.
+    /// Something else. The string is the reason why it is not accepted, for the log.
     Invalid(&'static str),
 }
 
@@ -101,7 +101,7 @@ pub struct KeyRecord {
     /// The id of the organization that the key was issued for.
     pub org_id: String,
     /// The registration that the key was issued for: the `request_id` of the organization's record.
-    /// Keys for an earlier registration of the same id are not accepted.
+    /// A key for an earlier registration of the same id is not accepted. Nor is a key with `None`.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub org_registration_id: Option<String>,
@@ -166,8 +166,9 @@ impl KeyRecord {
     }
 }
 
-/// Reads NULL as `Some(T::default())` instead of `None`, so that a NULL `revoked_at` counts as
-/// revoked. Only other programs write NULL.
+/// Reads NULL, which only other programs write, as `Some(T::default())`, so that NULL allows
+/// nothing: a key counts as revoked or expired or has no operations, and a team counts as being
+/// removed.
 pub(crate) fn null_as_some_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {

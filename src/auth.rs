@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether the existing record with these audit attributes comes from an earlier attempt of this
-    /// request, whose response from DynamoDB was lost.
+    /// Whether this request created the existing record, which has these audit attributes. It did
+    /// if DynamoDB's response to an earlier attempt was lost, and the SDK tried again.
     pub(crate) fn is_same_request(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }

@@ -43,8 +43,8 @@ pub(crate) enum Error {
     NotJson(String),
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     NoKey,
-    /// The API key is not accepted. The string is the rejection, for the log. All rejections have
-    /// the same detail, so that a response does not reveal whether an API key exists.
+    /// The API key is not accepted. The string is the reason, for the log. The detail is the same
+    /// for every reason, so that a response does not reveal whether an API key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     KeyNotAccepted(&'static str),
     #[error("This API key does not belong to the organization in the path.")]
@@ -189,7 +189,7 @@ impl Error {
             Self::NoSuchOrganization(reason) => ErrorSpec { log_reason: Some(reason), ..ErrorSpec::new(404, "no_such_organization", "No such organization") },
             Self::NoSuchTeam(reason) => ErrorSpec { log_reason: Some(reason), ..ErrorSpec::new(404, "no_such_team", "No such team") },
             Self::MethodNotAllowed => ErrorSpec { header: Some((ALLOW, "POST")), ..ErrorSpec::new(405, "method_not_allowed", "Method not allowed") },
-            // A removal takes 90 s by default, and part of this time has passed.
+            // `workspacectl` waits 90 s by default before it deletes a team. Part of it has passed.
             Self::TeamBeingRemoved { id } => ErrorSpec { header: Some((RETRY_AFTER, "60")), ..ErrorSpec::conflict("being_removed", "Team being removed", "being_removed", Some(id)) },
             Self::DifferentName { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_name", Some(id)),
             Self::DifferentDescription { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_description", Some(id)),

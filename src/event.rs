@@ -23,8 +23,8 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Cow<'a, [u8]>,
 }
 
-/// The fields of an event that the function reads. Some sources send null for a missing field, but
-/// none for `requestContext` and `http`.
+/// The fields of an event that the function reads. Most are an `Option`, because some sources of
+/// events send null for a missing field. No source sends null for `requestContext` or `http`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Event {

@@ -22,7 +22,8 @@ use crate::{
     store::Store,
 };
 
-/// The function's timeout in `template.yaml`. It replaces a deadline that is in the past.
+/// The function's timeout in `template.yaml`. It is the time limit if an event's deadline is in the
+/// past.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.
@@ -87,7 +88,7 @@ async fn run_within(
     work: impl Future<Output = Result<Success>>,
 ) -> Result<Success> {
     if time_limit.is_zero() {
-        // `timeout` polls the work before it looks at the clock, which could still send a write.
+        // `timeout` polls the work once before it looks at the clock. This could send a write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
     match tokio::time::timeout(time_limit, AssertUnwindSafe(work).catch_unwind()).await {

@@ -115,8 +115,9 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The set of existing teams, by the id of the API key and the primary key of the team. A new
-    /// registration of an organization has new API keys, which do not find teams of the earlier one.
+    /// The set of existing teams, by the id of the API key and the primary key of the team. The
+    /// API keys of an organization that was erased and registered again are new, so they do not
+    /// find its earlier teams.
     teams: Cache<()>,
 }
 

@@ -49,7 +49,8 @@ pub struct Deployment {
 impl Deployment {
     /// Finds the deployment to work on: the given stack, or else the tables that the function's
     /// environment variables name, or else the local service.
-    /// Fails if there is no region or no such stack, or some of these variables are not set.
+    /// Fails if AWS needs a region and none is configured, there is no such stack, or, without a
+    /// stack, only some of these variables are set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint = config::endpoint_url(&read_variable)
             .map_err(|error| UsageError::new(error.to_string()))?;

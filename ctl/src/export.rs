@@ -27,8 +27,9 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a file in which a removal stores records before it deletes them. The file is deleted
-    /// unless the removal keeps it.
+    /// Creates a file in which a removal stores records before it deletes them. It has its name
+    /// from the start, because a removal can add records after the first [`Self::keep`]. It is
+    /// deleted unless `keep` is called.
     ///
     /// # Errors
     /// If the file cannot be written, or exists: a restore must only undo one removal.
@@ -120,7 +121,8 @@ impl Export {
         kept.map_err(|error| self.failure(&error))
     }
 
-    /// The error if a write fails, even to a closed pipe, because the export is then incomplete.
+    /// The error if a write fails. Contains only the text of the `io::Error`, because the process
+    /// would exit with 0 after a closed pipe, although the export is incomplete.
     fn failure(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())
     }

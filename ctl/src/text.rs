@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the characters that [`escape`] escapes, but in the syntax of JSON. In JSON, they only
-/// occur in strings, except for line breaks.
+/// Escapes the characters that [`escape`] escapes, but as `\uXXXX`, so that the text stays JSON.
+/// Keeps line breaks, which JSON has only between strings. The others occur only in strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

@@ -51,6 +51,7 @@ pub(crate) async fn create_logging_instance(
         .await?
     {
         if stored.project_name != instance.project_name {
+            // No caller of this operation is anonymous, so the existing name may be shown.
             let existing = escape(&stored.project_name);
             return Err(Error::DifferentProjectName { existing });
         }

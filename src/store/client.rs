@@ -52,11 +52,12 @@ impl ClientConfig {
     /// connect. If DynamoDB does not respond within a second, the first request connects.
     ///
     /// # Errors
-    /// If the file with root certificates cannot be read.
+    /// If the file with root certificates cannot be read, or a certificate in it is malformed.
     pub async fn connect(self) -> Result<Builder, BoxError> {
         let connector = connector(&self.region, self.ca_bundle.as_deref())?;
         let shared = connector.clone();
-        // One connector for all: the SDK would create several, and each would parse certificates.
+        // All clients share a connector: the SDK would create several, and each would parse the
+        // root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
         // FIPS, dual-stack and other partitions have other host names: the first request connects.
         let has_default_endpoint =

@@ -84,7 +84,8 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // Every failure of the connector but our own mistakes. The SDK omits responses that are not HTTP.
+        // Every failure of the connector, except requests that were built wrongly (`is_user`). The
+        // SDK itself does not retry after a response that is not HTTP.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
         if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
             RetryAction::transient_error()

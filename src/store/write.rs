@@ -27,7 +27,7 @@ pub(crate) struct UpdateExpressions {
     pub(crate) placeholders: &'static [(&'static str, &'static str)],
 }
 
-/// A record whose condition failed, so that the record was not written.
+/// A record whose condition failed. No record of its transaction was written.
 #[derive(Debug)]
 pub struct FailedCondition {
     /// The index of the record in the transaction.

@@ -75,12 +75,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// A team. `project` is the partition key, `<organization>#<project>`.
-    pub fn team(project: &str, id: &str) -> Self {
+    /// A team. The partition key is `<organization>#<project>`.
+    pub fn team(partition_key: &str, id: &str) -> Self {
         Self {
             table: Table::TEAMS,
             display_name: format!("the team {id}"),
-            key: [project.to_owned(), id.to_owned()],
+            key: [partition_key.to_owned(), id.to_owned()],
         }
     }
 

@@ -46,15 +46,15 @@ impl Api {
 
     /// Checks that the function rejects a well-formed API key that does not exist. The key is
     /// random, so it is in no cache, and the function must read the tables of keys and
-    /// organizations. The path names the organization `doctor`, because the alarm for silence
-    /// counts requests for this organization.
+    /// organizations. The path names the organization `doctor`, because `SilenceAlarm` in
+    /// template.yaml counts the requests for it.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = NewKey::generate("doctor", "", None, None)?.key;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post(path, &key, &json!({})).await?;
         match (response.status, response.code()) {
-            // Then the function has not read its tables.
+            // The function received no key, so it has not read its tables.
             (401, Some("unauthenticated")) if !response.detail().starts_with("This API key") => {
                 bail!(
                     "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"

@@ -149,7 +149,7 @@ fn lifetime(key: &StoredKey) -> Result<Expiry> {
     match &key.record.expires_at {
         // Another program has set the expiry.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // A rotation can have set the expiry. Before, the key did not expire.
+        // The key does not expire or, if a rotation has set its expiry, did not expire before.
         _ => Ok(Expiry::Never),
     }
 }

@@ -72,7 +72,7 @@ pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
 /// old one, stores its id in the record of the old key.
 ///
 /// # Errors
-/// If DynamoDB cannot be reached, or a condition fails:
+/// If DynamoDB cannot be reached, or one of these conditions does not hold:
 ///
 /// - The organization is enabled, and its registration has not changed.
 /// - The old key belongs to the same registration, is not revoked, and was not replaced since.

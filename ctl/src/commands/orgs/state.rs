@@ -1,6 +1,6 @@
 //! `orgs disable` and `orgs enable`. Each command sends a single update of the organization's
-//! record. The condition of the update is that the time of the opposite change is the one that was
-//! read. So a late attempt of one command cannot revert a later command.
+//! record, on the condition that `disabled_at` is still as it was read. To disable, `enabled_at`
+//! must be unchanged too. So a late attempt of one command cannot revert a later command.
 
 use std::time::SystemTime;
 

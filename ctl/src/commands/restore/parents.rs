@@ -58,7 +58,9 @@ impl<'a> Parents<'a> {
     }
 
     /// Whether a record may be stored. Its organization and its team must exist and must not be
-    /// marked. They must be the ones to which the record belonged.
+    /// marked. They must also be the ones to which the record belonged, not later ones with the
+    /// same id: if the source has them, their `request_id` must be the same. Otherwise, the record
+    /// must not be older than they are.
     pub(super) async fn judge(&self, table: Table, record: &Value) -> Result<Verdict> {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));

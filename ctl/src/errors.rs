@@ -49,14 +49,13 @@ where
                     let root_cause = chain().last().map(ToString::to_string);
                     Failure::NoConnection(root_cause.unwrap_or_default())
                 }
-                SdkError::ServiceError(error) => match error.err().code() {
+                _ => match error.code() {
                     Some(code) => Failure::Rejected {
                         code: code.to_owned(),
-                        message: error.err().message().unwrap_or("no message").to_owned(),
+                        message: error.message().unwrap_or("no message").to_owned(),
                     },
                     None => Failure::OtherService,
                 },
-                _ => Failure::OtherService,
             }
         };
         Self { failure, causes }

@@ -12,7 +12,8 @@ use crate::{
     query::{Query, Scope},
 };
 
-/// The sorted partition keys of the teams or members of an organization, or of one of its projects.
+/// The sorted partition keys of an organization, or of one of its projects, in the table of teams or
+/// in the table of their members.
 pub(crate) async fn partition_keys_of(
     deployment: &Deployment,
     table: Table,
@@ -60,10 +61,9 @@ pub(crate) async fn partition_keys_of_user(
     let query = Query::new(Table::TEAM_MEMBERS, Scope::partition(user))
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
-    let members = query.run(deployment).await?.records;
-    let teams: BTreeSet<_> = members
-        .iter()
-        .map(|member| string_attribute(member, "team"))
-        .collect();
-    Ok(teams.into_iter().map(str::to_owned).collect())
+    let mut teams = BTreeSet::new();
+    for member in query.run(deployment).await?.records {
+        teams.insert(string_attribute(&member, "team").to_owned());
+    }
+    Ok(teams.into_iter().collect())
 }

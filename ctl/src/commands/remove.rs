@@ -146,3 +146,11 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     single::run(&target, export, session).await
 }
+
+/// The end of the question before a removal, which an export can undo.
+fn end_of_question(export: Option<&Export>) -> &'static str {
+    match export {
+        Some(_) => ".",
+        None => ", which cannot be undone.",
+    }
+}

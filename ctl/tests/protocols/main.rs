@@ -2,3 +2,16 @@
 //! so that the tests control time and the network.
 
 mod simulation;
+
+use workspace_records::tables::template;
+use workspacectl::wait::{SAFE_WAIT, Wait};
+
+#[test]
+fn the_wait_covers_the_cache_the_timeout_of_the_template_and_a_late_write() {
+    let template = template().expect("YAML");
+    let timeout = template["Resources"]["Function"]["Properties"]["Timeout"].as_u64();
+    let timeout = timeout.expect("a timeout");
+    assert_eq!(SAFE_WAIT.as_secs(), 60 + timeout + 20);
+    assert_eq!(SAFE_WAIT.as_secs(), 90, "docs/runbook.md says 90 seconds");
+    assert!(Wait { wait: 90 }.is_safe() && !Wait { wait: 89 }.is_safe());
+}

@@ -14,7 +14,10 @@ use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::Table;
 
-use super::single::{self, print_removed};
+use super::{
+    end_of_question,
+    single::{self, print_removed},
+};
 use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
@@ -46,12 +49,8 @@ pub(super) async fn run(
         // The index can lack a team that a later read finds.
         teams = format!("all teams of {org}");
     }
-    let mut what = format!("{user} will be removed from {teams}");
-    what += if export.is_some() {
-        "."
-    } else {
-        ", which cannot be undone."
-    };
+    let what = format!("{user} will be removed from {teams}");
+    let what = what + end_of_question(export.as_ref());
     session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(

@@ -1,7 +1,7 @@
 //! `remove team`: one or several teams of a project. A simulation checks this protocol:
 //!
-//! 1. Mark each team that was confirmed with a random id. Functions that read a marked team add no
-//!    users to it, and do not create it again.
+//! 1. Mark each confirmed team: store a random id in its record. Functions that read a marked team
+//!    add no users to it, and do not create it again.
 //! 2. Wait, once for all teams, until no function has an unmarked team in its cache, and the last
 //!    writes have ended.
 //! 3. Export all teams and their members, if `--export` was given.
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::single::print_removed;
+use super::{end_of_question, single::print_removed};
 use crate::{
     commands::target::Target,
     deployment::Deployment,
@@ -57,12 +57,8 @@ pub(super) async fn run(
     }
     ensure!(!found.is_empty(), failures.join("; "));
     let names = names.join(", ");
-    let mut what = format!("{names} of {project} will be removed with their members");
-    what += if export.is_some() {
-        "."
-    } else {
-        ", which cannot be undone."
-    };
+    let what = format!("{names} of {project} will be removed with their members");
+    let what = what + end_of_question(export.as_ref());
     let word = match &found[..] {
         [(team, _)] => &team.key[1],
         _ => project,

@@ -39,7 +39,10 @@ pub(crate) async fn partition_keys_of(
 }
 
 /// A query per table for all records of an organization. The teams are found in the index.
-pub(crate) async fn indexed_queries_of(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
+pub(crate) async fn queries_with_indexed_teams(
+    deployment: &Deployment,
+    org: &str,
+) -> Result<Vec<Query>> {
     let mut queries = Query::consistent_queries_of(org);
     for query in &mut queries {
         let table = query.table;

@@ -28,7 +28,7 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// A condition on the record with a primary key.
+/// The record with a primary key, which is written only if a condition holds.
 pub(crate) struct Condition {
     table: Table,
     key: Item,

@@ -17,7 +17,7 @@ use crate::{
     commands::target::ORG_HELP,
     deployment::Deployment,
     export::Export,
-    index::indexed_queries_of,
+    index::queries_with_indexed_teams,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope},
     session::Session,
@@ -134,7 +134,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::find(deployment, &org).await?;
-            let queries = indexed_queries_of(deployment, &org).await?;
+            let queries = queries_with_indexed_teams(deployment, &org).await?;
             let count = export.write_all(deployment, queries).await?;
             export.keep()?;
             eprintln!("exported {} of {org}", counted(count, "record"));
@@ -147,7 +147,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for query in indexed_queries_of(deployment, org).await? {
+    for query in queries_with_indexed_teams(deployment, org).await? {
         let table = query.table;
         if table != Table::ORGANIZATIONS {
             counts[table.noun] = json!(query.count(deployment).await?);

@@ -28,8 +28,8 @@ pub struct Export {
 
 impl Export {
     /// Creates a file in which a removal stores records before it deletes them. It has its name
-    /// from the start, because a removal can add records after the first [`Self::keep`]. It is
-    /// deleted unless `keep` is called.
+    /// from the start, because a removal can add records after the first call of `keep`. Without
+    /// such a call, it is deleted.
     ///
     /// # Errors
     /// If the file cannot be written, or exists: a restore must only undo one removal.

@@ -4,6 +4,7 @@ mod api;
 mod stack;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::PathBuf,
     time::{Duration, SystemTime},
@@ -254,18 +255,22 @@ async fn check_keys(deployment: &Deployment) -> Outcome {
 async fn expiring_keys(deployment: &Deployment) -> Result<usize> {
     let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
-    let mut count = 0;
+    let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records.into_iter().map(to_display) {
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= SOON.as_secs() || is_replaced || !expires_within(&key, SOON, now) {
             continue;
         }
-        if let Some(organization) =
-            Organization::get(deployment, string_attribute(&key, "org_id")).await?
+        let org = string_attribute(&key, "org_id").to_owned();
+        *count_by_org.entry(org).or_default() += 1;
+    }
+    let mut count = 0;
+    for (org, count_of_org) in count_by_org {
+        if let Some(organization) = Organization::get(deployment, &org).await?
             && organization.state() == State::Enabled
         {
-            count += 1;
+            count += count_of_org;
         }
     }
     Ok(count)

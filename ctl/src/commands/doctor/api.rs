@@ -22,6 +22,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The API to check.
 pub(super) struct Api {
     url: String,
+    connector: SharedHttpConnector,
     /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
     retry_until: TokioInstant,
 }
@@ -38,8 +39,15 @@ struct Response {
 impl Api {
     /// `retry_time` is the time for the retries of all requests together.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
+        // One for all requests, because a connector for HTTPS parses the root certificates.
+        let connector = if url.starts_with("https:") {
+            connector(None)
+        } else {
+            Connector::builder().build_http()
+        };
         Self {
             url: format!("{}/api/v1", url.trim_end_matches('/')),
+            connector: SharedHttpConnector::new(connector),
             retry_until: TokioInstant::now() + retry_time,
         }
     }
@@ -114,12 +122,7 @@ impl Api {
         let headers = request.headers_mut();
         headers.insert("content-type", "application/json");
         headers.insert("authorization", format!("Bearer {key}"));
-        let connector = if self.url.starts_with("https:") {
-            connector(None)
-        } else {
-            Connector::builder().build_http()
-        };
-        let response = SharedHttpConnector::new(connector).call(request).await;
+        let response = self.connector.call(request).await;
         // Not as a `RequestError`, whose hint is about DynamoDB.
         let response = response.map_err(|error| {
             let error = anyhow!(error);

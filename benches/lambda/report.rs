@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::bench::{OURS, TYPICAL};
 
-/// The minimum number of measurements for which the 99th percentile is reported.
+/// The 99th percentile is only reported for at least this many measurements.
 const MIN_MEASUREMENTS_FOR_P99: usize = 100;
 
 /// The values by table, row and column. A row is a figure, and a column is a program.

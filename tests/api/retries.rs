@@ -1,4 +1,4 @@
-//! Retries: a request with identical content succeeds and changes nothing, whoever the caller is.
+//! Retries: a request with identical content succeeds and changes nothing, from any caller.
 //! `ctl/tests/cli/keys.rs` has the test with a rotated key.
 
 use std::time::Duration;

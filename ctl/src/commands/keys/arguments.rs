@@ -11,7 +11,7 @@ use workspace_management::api_key::ApiKey;
 
 use crate::usage::UsageError;
 
-/// The maximum time for which a replaced key stays valid: 30 days.
+/// The maximum overlap, in which a replaced key stays valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
 
 /// The end of the year 9999, the last year in RFC 3339, after the Unix epoch.

@@ -79,7 +79,7 @@ pub(crate) fn check_output() -> Result<()> {
 
 /// A new key.
 pub struct NewKey {
-    /// The key itself. It is not stored, so nobody knows it if it is not printed.
+    /// The key itself. It is not stored, so it is lost if it is not printed.
     pub key: String,
     pub(crate) stored: StoredKey,
 }
@@ -119,7 +119,7 @@ impl NewKey {
         Ok(Self { key, stored })
     }
 
-    /// Prints the key. If it cannot be printed, revokes it, because then nobody knows it.
+    /// Prints the key. If it cannot be printed, revokes it, because then it is lost.
     pub(super) async fn print(
         &self,
         deployment: &Deployment,

@@ -1,6 +1,6 @@
 //! `orgs disable` and `orgs enable`. Each command sends a single update of the organization's
-//! record, on the condition that `disabled_at` is still as it was read. To disable, `enabled_at`
-//! must be unchanged too. So a late attempt of one command cannot revert a later command.
+//! record, on the condition that `disabled_at` has not changed since it was read. To disable,
+//! `enabled_at` must be unchanged too. So a late attempt of one command cannot revert a later one.
 
 use std::time::SystemTime;
 

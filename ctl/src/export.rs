@@ -27,36 +27,17 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a file in which a removal stores records before it deletes them. It has its name
-    /// from the start, because a removal can add records after the first call of `keep`. Without
-    /// such a call, it is deleted.
+    /// Creates a file that is called `FILE.partial` until [`Self::keep`] is called. Without such a
+    /// call, it is deleted.
     ///
     /// # Errors
-    /// If the file cannot be written, or exists: a restore must only undo one removal.
+    /// If `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written. A file never has the
+    /// records of two removals, so that a restore undoes only one.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::open(path, path.to_owned())
-    }
-
-    /// Creates a file that is called `FILE.partial` until [`Self::keep`] is called.
-    /// Fails if one of the two files exists, or `FILE.partial` cannot be written.
-    pub(crate) fn create_partial(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists(path).into());
         }
-        Self::open(path, path.with_added_extension("partial"))
-    }
-
-    /// An export to standard output.
-    pub(crate) fn to_stdout() -> Self {
-        Self {
-            path: "standard output".into(),
-            out: BufWriter::new(Box::new(io::stdout())),
-            file: None,
-            incomplete: None,
-        }
-    }
-
-    fn open(path: &Path, incomplete: PathBuf) -> Result<Self> {
+        let incomplete = path.with_added_extension("partial");
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -73,6 +54,16 @@ impl Export {
             file: Some(file),
             incomplete: Some(TempPath::try_from_path(incomplete)?),
         })
+    }
+
+    /// An export to standard output.
+    pub(crate) fn to_stdout() -> Self {
+        Self {
+            path: "standard output".into(),
+            out: BufWriter::new(Box::new(io::stdout())),
+            file: None,
+            incomplete: None,
+        }
     }
 
     /// Writes a record. Leaves out the hash of an API key's secret, and marks.
@@ -103,22 +94,18 @@ impl Export {
         Ok(count)
     }
 
-    /// Syncs the file, and gives it its name. Never replaces an existing file.
+    /// Syncs the file, and gives it its name. Never replaces an existing file. More records can
+    /// follow, and another call then syncs them.
     pub(crate) fn keep(&mut self) -> Result<()> {
         self.out.flush().map_err(|error| self.failure(&error))?;
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.failure(&error))?;
         }
-        let Some(incomplete) = self.incomplete.take() else {
-            return Ok(());
-        };
-        let kept = if incomplete.file_name() == self.path.file_name() {
-            incomplete.keep().map(drop).map_err(|failed| failed.error)
-        } else {
+        if let Some(incomplete) = self.incomplete.take() {
             let kept = incomplete.persist_noclobber(&self.path);
-            kept.map_err(|failed| failed.error)
-        };
-        kept.map_err(|error| self.failure(&error))
+            kept.map_err(|failed| self.failure(&failed.error))?;
+        }
+        Ok(())
     }
 
     /// The error if a write fails. Contains only the text of the `io::Error`, because the process

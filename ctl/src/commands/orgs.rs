@@ -130,7 +130,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let mut export = if out == Path::new("-") {
                 Export::to_stdout()
             } else {
-                Export::create_partial(&out)?
+                Export::create(&out)?
             };
             let deployment = session.deployment().await?;
             Organization::find(deployment, &org).await?;

@@ -52,7 +52,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         org, export, wait, ..
     } = &options;
     session.check_can_confirm()?;
-    let file = export.as_deref().map(Export::create_partial).transpose()?;
+    let file = export.as_deref().map(Export::create).transpose()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let organization = Organization::find(deployment, org).await?;
     if organization.state() == State::Enabled {

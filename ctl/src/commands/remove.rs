@@ -1,17 +1,24 @@
 //! `remove`: records that the operations have stored. The API cannot remove anything.
 
 pub mod all_teams;
-mod single;
 pub mod team;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::SystemTime};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::builder::NonEmptyStringValueParser;
-use workspace_management::store::Table;
+use serde_json::{Value, json};
+use workspace_management::store::{Table, timestamp};
 
 use super::target::{DataStoreArgs, ORG_HELP, ProjectArgs, Target};
-use crate::{export::Export, session::Session, usage::parse_identifier, wait::Wait};
+use crate::{
+    export::Export,
+    output::print_record,
+    session::{Operator, Session},
+    text::escape,
+    usage::parse_identifier,
+    wait::Wait,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +31,8 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Write the records to this new file before they are deleted. `restore` copies them back
+    /// Write the records to this new file before they are deleted. `restore` copies them back. The
+    /// file is called FILE.partial until it is complete
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
     #[command(subcommand)]
@@ -101,7 +109,7 @@ Examples:
   workspacectl remove member --org globex --all-teams ada@example.com";
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let export = options.export.as_deref().map(Export::create).transpose()?;
+    let mut export = options.export.as_deref().map(Export::create).transpose()?;
     let target = match options.command {
         Command::Team {
             project,
@@ -144,7 +152,24 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    single::run(&target, export, session).await
+    let (deployment, operator) = session.deployment_and_operator().await?;
+    let removed = target.remove(deployment, export.as_mut()).await?;
+    let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
+    session.say(&format!("{} was removed", target.display_name));
+    print_removed(removed, &target.key[1], &operator, session)
+}
+
+/// Prints what was removed, by whom and when, or the id alone.
+fn print_removed(
+    mut removed: Value,
+    id: &str,
+    operator: &Operator,
+    session: &Session,
+) -> Result<()> {
+    removed["removed_at"] = json!(timestamp(SystemTime::now()));
+    removed["removed_by"] = json!(operator.name);
+    removed["removed_request_id"] = json!(operator.run_id);
+    print_record(&removed, &escape(id), session.json)
 }
 
 /// The end of the question before a removal, which an export can undo.

@@ -1,10 +1,12 @@
 //! A record that an operator names to edit or remove it.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{deployment::Deployment, query::get, usage::parse_identifier, write::Condition};
+use crate::{
+    deployment::Deployment, export::Export, query::get, usage::parse_identifier, write::Condition,
+};
 
 /// The help of options with the id of an organization.
 pub(super) const ORG_HELP: &str = "The id of the organization";
@@ -87,6 +89,25 @@ impl Target {
     /// Reads the record. `None` if it does not exist.
     pub async fn read(&self, deployment: &Deployment) -> Result<Option<Value>> {
         get(deployment, self.table, &self.key).await
+    }
+
+    /// Exports and then deletes the record: exactly the one that was read. Returns it, or `None` if
+    /// there is no such record. Fails if the record was written since it was read.
+    pub(super) async fn remove(
+        &self,
+        deployment: &Deployment,
+        export: Option<&mut Export>,
+    ) -> Result<Option<Value>> {
+        let Some(record) = self.read(deployment).await? else {
+            return Ok(None);
+        };
+        if let Some(export) = export {
+            export.write(self.table, record.clone())?;
+            export.keep()?;
+        }
+        let is_deleted = self.unchanged(&record).delete(deployment).await?;
+        ensure!(is_deleted, self.change_error());
+        Ok(Some(record))
     }
 
     /// The condition that the record was not written since it was read.

@@ -14,10 +14,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::Table;
 
-use super::{
-    end_of_question,
-    single::{self, print_removed},
-};
+use super::{end_of_question, print_removed};
 use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
@@ -87,8 +84,8 @@ pub async fn remove(
                 display_name: format!("the member {user} of {team}"),
                 key: [team.clone(), user.to_owned()],
             };
-            let record = single::remove(deployment, &target, export.as_deref_mut()).await?;
-            if record.is_some() {
+            let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
+            if removed_record.is_some() {
                 is_found = true;
                 removed.insert(team);
             }

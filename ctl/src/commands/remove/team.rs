@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::{end_of_question, single::print_removed};
+use super::{end_of_question, print_removed};
 use crate::{
     commands::target::Target,
     deployment::Deployment,

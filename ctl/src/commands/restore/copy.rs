@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    time::{Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::{primary_key, string_attribute, to_json};
 
-use super::parents::{Parents, Verdict};
+use super::parents::Parents;
 use crate::{
     deployment::Deployment,
     errors::RequestResult as _,
@@ -25,8 +25,9 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The attributes that a restore adds. They do not count as a difference.
-const RESTORE_ATTRIBUTES: [&str; 3] = ["restored_at", "restored_by", "restored_request_id"];
+/// The maximum time from the read of a record's organization and team until the record is stored.
+/// Must be less than the wait of a removal, so that the removal finds the record.
+const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
@@ -82,7 +83,9 @@ impl Restore<'_> {
         records.sort_by_key(|(table, _)| stage(*table));
         for records in records.chunk_by(|one, other| stage(one.0) == stage(other.0)) {
             let copies = stream::iter(records).map(async |(table, record)| {
-                let outcome = self.copy(*table, record).await.with_context(|| {
+                let outcome = timeout(MAX_TIME, self.copy(*table, record)).await;
+                let outcome = outcome.map_err(|_| anyhow!("DynamoDB does not respond in time"));
+                let outcome = outcome.flatten().with_context(|| {
                     format!("{} {}", table.noun, primary_key(*table, record).join(" "))
                 })?;
                 anyhow::Ok((*table, record, outcome))
@@ -104,29 +107,25 @@ impl Restore<'_> {
 
     /// Copies a record unless it exists, or must be skipped.
     async fn copy(&self, table: Table, record: &Value) -> Result<Outcome> {
-        let until = match self.parents.judge(table, record).await? {
-            Verdict::Until(until) => until,
-            Verdict::Skip(reason) => return Ok(Outcome::Skipped(reason)),
-        };
+        if let Some(reason) = self.parents.objection(table, record).await? {
+            return Ok(Outcome::Skipped(reason));
+        }
         if self.is_dry_run {
             return self.predict(table, record).await;
         }
         let mut restored = record.clone();
-        restored[RESTORE_ATTRIBUTES[0]] = json!(timestamp(SystemTime::now()));
-        restored[RESTORE_ATTRIBUTES[1]] = json!(self.operator.name);
-        restored[RESTORE_ATTRIBUTES[2]] = json!(self.operator.run_id);
+        restored["restored_at"] = json!(timestamp(SystemTime::now()));
+        restored["restored_by"] = json!(self.operator.name);
+        restored["restored_request_id"] = json!(self.operator.run_id);
         let item = serde_dynamo::to_item(restored)?;
         let (client, tables) = (&self.deployment.client, &self.deployment.tables);
-        let insert = insert_item_if_absent(client, tables, table, item);
-        let time_left = until.saturating_duration_since(Instant::now());
-        let inserted = timeout(time_left, insert).await;
-        let inserted = inserted.map_err(|_| anyhow!("DynamoDB does not respond in time"))?;
+        let inserted = insert_item_if_absent(client, tables, table, item).await;
         match inserted.or_fail("cannot copy the record")? {
             None => Ok(Outcome::Copied),
             Some(existing) => {
                 let existing = to_json(existing);
                 // A retry finds the record that an earlier attempt of this run has stored.
-                if existing[RESTORE_ATTRIBUTES[2]] == self.operator.run_id {
+                if existing["restored_request_id"] == self.operator.run_id {
                     return Ok(Outcome::Copied);
                 }
                 Ok(compare(record, &existing))
@@ -141,7 +140,7 @@ impl Restore<'_> {
             return Ok(compare(record, &existing));
         }
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-            self.parents.assume_restored(key, record).await;
+            self.parents.assume(key).await;
         }
         Ok(Outcome::Copied)
     }
@@ -187,7 +186,8 @@ fn stage(table: Table) -> u8 {
 fn compare(record: &Value, existing: &Value) -> Outcome {
     let objects = [record, existing].into_iter().filter_map(Value::as_object);
     let mut different: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
-    different.retain(|name| !RESTORE_ATTRIBUTES.contains(name) && record[*name] != existing[*name]);
+    // Without what a restore adds.
+    different.retain(|name| !name.starts_with("restored_") && record[*name] != existing[*name]);
     if different.is_empty() {
         return Outcome::Exists;
     }

@@ -15,7 +15,7 @@ use crate::{
     query::{Query, Scope},
     session::{Operator, Session},
     text::escape,
-    usage::{UsageError, parse_identifier},
+    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -51,35 +51,24 @@ pub(crate) enum Command {
         #[command(flatten)]
         project: ProjectArgs,
         /// The new project name
-        #[arg(long, value_name = "NAME")]
-        project_name: String,
+        #[arg(long, value_name = "NAME", value_parser = |text: &str| parse_attribute("project_name", text))]
+        project_name: Parsed,
     },
 }
 
-/// The options that change the name and the description.
+/// The value of an option and, if it is a name, the id that a new record with this name gets.
+type Parsed = (String, Option<String>);
+
+/// The options that change the name and the description. Teams and data stores have the same rules.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Change {
     /// The new name
-    #[arg(long)]
-    name: Option<String>,
+    #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
+    name: Option<Parsed>,
     /// The new description, which can be empty
-    #[arg(long)]
-    description: Option<String>,
-}
-
-impl Change {
-    /// The options, the attributes that they change, and their values.
-    fn into_values(
-        self,
-        name: &'static str,
-        description: &'static str,
-    ) -> Vec<(&'static str, &'static str, Option<String>)> {
-        vec![
-            ("--name", name, self.name),
-            ("--description", description, self.description),
-        ]
-    }
+    #[arg(long, value_parser = |text: &str| parse_attribute("team_description", text))]
+    description: Option<Parsed>,
 }
 
 /// A change of a record.
@@ -104,30 +93,35 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             change,
         } => (
             Target::team(&project.partition(), &team),
-            change.into_values("team_name", "team_description"),
+            vec![
+                ("team_name", change.name),
+                ("team_description", change.description),
+            ],
         ),
         Command::DataStore { data_store, change } => (
             data_store.target(),
-            change.into_values("data_store_name", "data_store_description"),
+            vec![
+                ("data_store_name", change.name),
+                ("data_store_description", change.description),
+            ],
         ),
         Command::LoggingInstance {
             project,
             project_name,
         } => (
             project.logging_instance(),
-            vec![("--project-name", "project_name", Some(project_name))],
+            vec![("project_name", Some(project_name))],
         ),
     };
     let mut values = Vec::new();
-    for (option, attribute, text) in changes {
-        let Some(text) = text else { continue };
-        let (text, id) = parse_attribute(attribute, &text)
-            .map_err(|rules| UsageError::new(format!("{option} {rules}")))?;
-        values.push(NewValue {
-            attribute,
-            text,
-            id,
-        });
+    for (attribute, parsed) in changes {
+        if let Some((text, id)) = parsed {
+            values.push(NewValue {
+                attribute,
+                text,
+                id,
+            });
+        }
     }
     Edit { target, values }.run(session).await
 }

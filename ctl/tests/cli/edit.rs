@@ -79,14 +79,17 @@ fn values_have_the_rules_of_the_api_and_a_record_must_exist() {
     let before = server.valid_records();
     let long = "x".repeat(101);
     for (options, error) in [
-        ("--name 🎉", "--name must contain a letter or a digit"),
+        (
+            "--name 🎉",
+            "--name <NAME>': must contain a letter or a digit",
+        ),
         (
             &*format!("--name {long}"),
-            "--name must have at most 100 characters, but has 101",
+            "--name <NAME>': must have at most 100 characters, but has 101",
         ),
         (
             "--description a\u{7}",
-            "--description must not contain control characters",
+            "--description <DESCRIPTION>': must not contain control characters",
         ),
         ("", "required"),
     ] {

@@ -42,24 +42,20 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
     let (deployment, operator) = session.deployment_and_operator().await?;
     check_clock(&org, deployment).await?;
-    // Never an update, because two customers who choose the same id must not share an organization.
-    let item = serde_dynamo::to_item(json!({
+    let new = json!({
         "org_id": org,
         "created_at": timestamp(SystemTime::now()),
         "created_by": operator.name,
         "request_id": operator.run_id,
-    }))?;
+    });
+    // Never an update, because two customers who choose the same id must not share an organization.
     let (client, tables) = (&deployment.client, &deployment.tables);
+    let item = serde_dynamo::to_item(&new)?;
     let inserted = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
     let existing = inserted.or_fail(format!("cannot register {org}"))?;
-    let organization = Organization::find(deployment, &org).await?;
-    let is_new = match existing {
-        // A retry finds the record that an earlier attempt of this run has stored.
-        Some(existing) => {
-            Organization(to_json(existing)).registration_id() == Some(&operator.run_id)
-        }
-        None => true,
-    };
+    let organization = Organization(existing.map_or(new, to_json));
+    // Also true if a retry finds the record that an earlier attempt of this run has stored.
+    let is_new = organization.registration_id() == Some(&operator.run_id);
     if is_new {
         eprintln!("the organization {org} was registered");
     } else if if_absent {

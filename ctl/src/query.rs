@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::value_parser;
@@ -75,8 +75,6 @@ pub(crate) struct Query {
     limit: Option<i32>,
     /// The primary key after which the next request continues.
     after: Option<Item>,
-    /// Whether the whole table was read.
-    is_scanned: bool,
 }
 
 /// The result of a query.
@@ -129,7 +127,6 @@ impl Query {
             sort_key_prefix: None,
             limit: None,
             after: None,
-            is_scanned: false,
         }
     }
 
@@ -232,10 +229,9 @@ impl Query {
         let (items, last_key) = response.or_fail(format!("cannot read {name}"))?;
         self.after = last_key;
         if self.after.is_none() {
-            if let Scope::Partitions(values) = &mut self.scope {
-                values.remove(0);
-            } else {
-                self.is_scanned = true;
+            match &mut self.scope {
+                Scope::Partitions(values) => drop(values.remove(0)),
+                _ => self.scope = Scope::Partitions(vec![]),
             }
         }
         Ok(Some(items))
@@ -243,10 +239,7 @@ impl Query {
 
     /// Whether all items were read.
     fn is_finished(&self) -> bool {
-        match &self.scope {
-            Scope::Partitions(values) => values.is_empty(),
-            _ => self.is_scanned,
-        }
+        matches!(&self.scope, Scope::Partitions(values) if values.is_empty())
     }
 
     /// Sends one request. Returns its items and, if there may be more, where to continue.
@@ -309,12 +302,9 @@ fn encode_cursor(key: Item) -> Result<String> {
 }
 
 /// Parses the cursor of a page, which [`encode_cursor`] has created.
-fn parse_cursor(text: &str) -> Result<Item, &'static str> {
-    decode_cursor(text).map_err(|_| "use the cursor that the previous page printed")
-}
-
-fn decode_cursor(text: &str) -> Result<Item> {
-    let json = URL_SAFE_NO_PAD.decode(text)?;
-    let key: HashMap<String, String> = serde_json::from_slice(&json)?;
-    Ok(serde_dynamo::to_item(key)?)
+fn parse_cursor(text: &str) -> Result<Item> {
+    const ADVICE: &str = "use the cursor that the previous page printed";
+    let json = URL_SAFE_NO_PAD.decode(text).context(ADVICE)?;
+    let key: HashMap<String, String> = serde_json::from_slice(&json).context(ADVICE)?;
+    serde_dynamo::to_item(key).context(ADVICE)
 }

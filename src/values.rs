@@ -95,7 +95,7 @@ impl<const MAX: usize> SingleLine<MAX> {
 /// value and, if the API derives an id from it, the id that a new record would get.
 ///
 /// # Errors
-/// What is wrong, worded to follow the name of the value: `must not be empty`.
+/// The first violation, worded to follow the name of the value: `must not be empty`.
 pub fn parse_attribute(name: &str, text: &str) -> Result<(String, Option<String>), String> {
     let parsed = match name {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|name| {
@@ -106,13 +106,8 @@ pub fn parse_attribute(name: &str, text: &str) -> Result<(String, Option<String>
         // The other attributes that can be edited are descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
-    parsed.map_err(|violations| {
-        let details: Vec<_> = violations
-            .into_iter()
-            .map(|violation| violation.detail)
-            .collect();
-        details.join(" and ")
-    })
+    // A value rarely has several violations, and the next attempt shows the others.
+    parsed.map_err(|mut violations| violations.swap_remove(0).detail)
 }
 
 /// Removes white space from both ends: Unicode's White_Space and byte order marks.

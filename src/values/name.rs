@@ -88,26 +88,6 @@ mod tests {
         NameWithId::parse(name).unwrap().into_id_and_name().0
     }
 
-    #[test]
-    fn the_id_of_a_latin_name_is_its_slug() {
-        for (name, expected) in [
-            ("My TEam Näme", "my-team-name"),
-            ("  Research  Team  ", "research-team"),
-            ("C++", "c"),
-            ("C#", "c"),
-            ("a--b__c", "a-b-c"),
-            ("-a-", "a"),
-            ("2026", "2026"),
-            ("½ x", "1-2-x"),
-            ("👍 up", "1-up"),
-            ("Café", "cafe"),
-            ("Cafe\u{301}", "cafe"),
-            (&"ß".repeat(64), &"ss".repeat(64)),
-        ] {
-            assert_eq!(id(name), expected, "{name}");
-        }
-    }
-
     /// The first cell of a row can have several names with the same id, each in backticks.
     #[test]
     fn the_ids_in_the_documentation_are_right() {
@@ -147,50 +127,11 @@ mod tests {
             for pair in names.chunks_exact(2) {
                 let advice = "docs/decisions.md says what to do if an update changes an id";
                 assert_eq!(id(pair[0]), pair[1], "{}: {advice}", pair[0]);
+                assert!(Identifier::parse(pair[1]).is_some(), "{}", pair[1]);
                 checked += 1;
             }
         }
         assert!(checked >= 297, "{checked}");
-    }
-
-    #[test]
-    fn the_id_of_a_name_that_is_not_latin_ends_with_a_hash() {
-        for (name, expected) in [
-            ("市场", "shi-chang-"),
-            ("试场", "shi-chang-"),
-            ("東京", "dong-jing-"),
-            ("東経", "dong-jing-"),
-            ("C++ и C#", "c-i-c-"),
-            ("٣", "3-"),
-        ] {
-            let id = id(name);
-            assert_eq!(id.len(), expected.len() + 8, "{name}: {id}");
-            assert!(id.starts_with(expected), "{name}: {id}");
-            assert!(Identifier::parse(&id).is_some(), "{name}: {id}");
-        }
-        assert_ne!(id("市场"), id("试场"));
-        assert_ne!(id("東京"), id("東経"));
-        assert_eq!(id(" 市场 "), id("市场"));
-    }
-
-    #[test]
-    fn a_long_slug_is_cut_before_the_hash() {
-        let chinese = id(&"語".repeat(100));
-        assert!(chinese.starts_with("yu-yu-yu"), "{chinese}");
-        let latin = id(&"ß".repeat(65));
-        for id in [&chinese, &latin] {
-            let (start, hash) = id.rsplit_once('-').unwrap();
-            assert!(start.len() <= 100 && !start.ends_with('-'), "{id}");
-            assert_eq!(hash.len(), 8, "{id}");
-        }
-        assert!(latin.starts_with(&"s".repeat(100)), "{latin}");
-    }
-
-    #[test]
-    fn the_id_of_a_name_without_a_transliteration_is_a_hash() {
-        let id = id("\u{31350}\u{31351}");
-        assert_eq!(id.len(), 8, "{id}");
-        assert!(id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
     }
 
     #[test]

@@ -5,15 +5,15 @@
 //!    record with the primary key.
 
 mod copy;
-mod parents;
 mod source;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
+use tokio::sync::Mutex;
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use self::{copy::Restore, parents::Parents, source::Source};
+use self::{copy::Restore, source::Source};
 use crate::{
     session::Session,
     text::counted,
@@ -99,7 +99,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let restore = Restore {
         deployment,
         operator,
-        parents: Parents::new(deployment, source.request_ids),
+        request_ids: source.request_ids,
+        assumed: Mutex::default(),
         is_dry_run: options.dry_run,
         json: session.json,
     };

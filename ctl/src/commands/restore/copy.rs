@@ -1,19 +1,19 @@
 //! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap, HashSet},
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use tokio::{sync::Mutex, time::timeout};
 use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::{primary_key, string_attribute, to_json};
 
-use super::parents::Parents;
 use crate::{
+    commands::orgs::MAX_CLOCK_DIFFERENCE,
     deployment::Deployment,
     errors::RequestResult as _,
     output::print,
@@ -33,7 +33,10 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 pub(super) struct Restore<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) operator: Operator,
-    pub(super) parents: Parents<'a>,
+    /// The `request_id`s of the organizations and teams in the source, by their primary key.
+    pub(super) request_ids: HashMap<Vec<String>, String>,
+    /// The primary keys of the organizations and teams that a dry run would copy.
+    pub(super) assumed: Mutex<HashSet<Vec<String>>>,
     pub(super) is_dry_run: bool,
     /// Whether to print JSON.
     pub(super) json: bool,
@@ -105,44 +108,86 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// Copies a record unless it exists, or must be skipped.
+    /// Copies a record unless it exists, or must be skipped. A dry run only reads.
     async fn copy(&self, table: Table, record: &Value) -> Result<Outcome> {
-        if let Some(reason) = self.parents.objection(table, record).await? {
+        if let Some(reason) = self.objection(table, record).await? {
             return Ok(Outcome::Skipped(reason));
         }
-        if self.is_dry_run {
-            return self.predict(table, record).await;
-        }
-        let mut restored = record.clone();
-        restored["restored_at"] = json!(timestamp(SystemTime::now()));
-        restored["restored_by"] = json!(self.operator.name);
-        restored["restored_request_id"] = json!(self.operator.run_id);
-        let item = serde_dynamo::to_item(restored)?;
-        let (client, tables) = (&self.deployment.client, &self.deployment.tables);
-        let inserted = insert_item_if_absent(client, tables, table, item).await;
-        match inserted.or_fail("cannot copy the record")? {
-            None => Ok(Outcome::Copied),
-            Some(existing) => {
-                let existing = to_json(existing);
-                // A retry finds the record that an earlier attempt of this run has stored.
-                if existing["restored_request_id"] == self.operator.run_id {
-                    return Ok(Outcome::Copied);
+        let key = primary_key(table, record);
+        let existing = if self.is_dry_run {
+            get(self.deployment, table, &key).await?
+        } else {
+            self.insert(table, record.clone()).await?
+        };
+        match existing {
+            Some(existing) => Ok(compare(record, &existing)),
+            None => {
+                if self.is_dry_run && [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
+                    self.assumed.lock().await.insert(key);
                 }
-                Ok(compare(record, &existing))
+                Ok(Outcome::Copied)
             }
         }
     }
 
-    /// The outcome that a copy would have, for a dry run.
-    async fn predict(&self, table: Table, record: &Value) -> Result<Outcome> {
-        let key = primary_key(table, record);
-        if let Some(existing) = get(self.deployment, table, &key).await? {
-            return Ok(compare(record, &existing));
+    /// Inserts a record unless its primary key exists. Returns the existing record, or `None` if
+    /// inserted.
+    async fn insert(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
+        record["restored_at"] = json!(timestamp(SystemTime::now()));
+        record["restored_by"] = json!(self.operator.name);
+        record["restored_request_id"] = json!(self.operator.run_id);
+        let item = serde_dynamo::to_item(record)?;
+        let (client, tables) = (&self.deployment.client, &self.deployment.tables);
+        let inserted = insert_item_if_absent(client, tables, table, item).await;
+        let existing = inserted.or_fail("cannot copy the record")?.map(to_json);
+        // A retry finds the record that an earlier attempt of this run has stored.
+        let is_other = |record: &Value| record["restored_request_id"] != self.operator.run_id;
+        Ok(existing.filter(is_other))
+    }
+
+    /// Why a record must not be stored. `None` if it may be stored: its organization and its team
+    /// exist and are not marked. They are also the ones to which the record belonged, not later ones
+    /// with the same id: if the source has them, their `request_id` is the same. Otherwise, the
+    /// record is not older than they are.
+    async fn objection(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
+        let [org, project, team] =
+            ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
+        let mut parents = Vec::new();
+        if table != Table::ORGANIZATIONS {
+            parents.push((Table::ORGANIZATIONS, vec![org.to_owned()]));
         }
-        if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-            self.parents.assume(key).await;
+        if table == Table::TEAM_MEMBERS {
+            let key = vec![format!("{org}#{project}"), team.to_owned()];
+            parents.push((Table::TEAMS, key));
         }
-        Ok(Outcome::Copied)
+        for (parent_table, key) in parents {
+            if self.assumed.lock().await.contains(&key) {
+                continue;
+            }
+            let Some(existing) = get(self.deployment, parent_table, &key).await? else {
+                return Ok(Some(if parent_table == Table::TEAMS {
+                    "its team does not exist"
+                } else {
+                    "its organization is not registered"
+                }));
+            };
+            if existing.get("removing_id").is_some() {
+                return Ok(Some("its team is being removed"));
+            }
+            if existing.get("erasing_id").is_some() {
+                return Ok(Some("its organization is being erased"));
+            }
+            let belongs = match self.request_ids.get(&key) {
+                Some(request_id) => string_attribute(&existing, "request_id") == request_id,
+                None => !is_older(record, &existing),
+            };
+            if !belongs {
+                return Ok(Some(
+                    "it belongs to an earlier organization or team with this id",
+                ));
+            }
+        }
+        Ok(None)
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
@@ -192,4 +237,13 @@ fn compare(record: &Value, existing: &Value) -> Outcome {
         return Outcome::Exists;
     }
     Outcome::Differs(Vec::from_iter(different).join(", "))
+}
+
+/// Whether a record is older than the existing organization or team: it belonged to an earlier one.
+fn is_older(record: &Value, existing: &Value) -> bool {
+    let times = [record, existing].map(|record| string_attribute(record, "created_at"));
+    match times.map(humantime::parse_rfc3339) {
+        [Ok(record), Ok(existing)] => record + MAX_CLOCK_DIFFERENCE < existing,
+        _ => false,
+    }
 }

@@ -5,7 +5,6 @@ pub mod commands;
 pub mod deployment;
 mod errors;
 pub mod export;
-mod index;
 mod output;
 mod query;
 pub mod session;

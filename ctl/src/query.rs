@@ -1,6 +1,10 @@
 //! Reads one record, or many: a table, a partition or a page.
+//!
+//! Teams are also found in the indexes `by_organization` and `by_user`. Indexes are eventually
+//! consistent: an index can lack a record that was just created, and still have a record that was
+//! just deleted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -8,7 +12,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::value_parser;
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
-use workspace_records::item::{primary_key, to_json};
+use workspace_records::item::{primary_key, string_attribute, to_json};
 
 use crate::{
     deployment::Deployment,
@@ -106,13 +110,12 @@ impl PageOptions {
         let Some(after) = &self.after else {
             return Ok(());
         };
-        if let Some(Ok(partition)) = after.get(key).map(AttributeValue::as_s)
-            && (partition == value || partition.starts_with(&format!("{value}#")))
-        {
-            return Ok(());
+        match after.get(key).map(AttributeValue::as_s) {
+            Some(Ok(id)) if id == value || id.starts_with(&format!("{value}#")) => Ok(()),
+            _ => Err(UsageError::new(
+                "the cursor belongs to a different list: repeat the options of its page",
+            )),
         }
-        let message = "the cursor belongs to a different list: repeat the options of its page";
-        Err(UsageError::new(message))
     }
 }
 
@@ -181,16 +184,12 @@ impl Query {
             }
             items.extend(found);
         }
-        let last_key = match &self.after {
-            Some(key) => Some(key.clone()),
-            // The last request has reached the end of a partition.
-            None => items.last().map(|item| self.key(item)),
-        };
         let mut cursor = None;
-        if let Some(key) = last_key
-            && !self.is_finished()
-        {
-            cursor = Some(encode_cursor(key)?);
+        if !self.is_finished() {
+            // At the end of a partition, DynamoDB returns no key after which to continue.
+            let last_key = || items.last().map(|item| self.key(item));
+            let key = self.after.clone().or_else(last_key);
+            cursor = key.map(encode_cursor).transpose()?;
         }
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
@@ -293,6 +292,61 @@ impl Query {
         let items = response.items.unwrap_or_default();
         Ok((items, response.last_evaluated_key))
     }
+}
+
+/// The teams of an organization or of one of its projects, or the members of these teams.
+pub(crate) async fn indexed_teams(
+    deployment: &Deployment,
+    table: Table,
+    org: &str,
+    project: Option<&str>,
+) -> Result<Scope> {
+    let query = Query::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
+    let project = project.map(|project| format!("{org}#{project}"));
+    let mut partitions = BTreeSet::new();
+    for team in query.run(deployment).await?.records {
+        let project_of_team = string_attribute(&team, "project");
+        if project.as_deref().is_some_and(|id| id != project_of_team) {
+            continue;
+        }
+        partitions.insert(match table {
+            Table::TEAM_MEMBERS => primary_key(Table::TEAMS, &team).join("#"),
+            _ => project_of_team.to_owned(),
+        });
+    }
+    Ok(Scope::Partitions(partitions.into_iter().collect()))
+}
+
+/// A query per table for all records of an organization. The teams are found in the index.
+pub(crate) async fn queries_with_indexed_teams(
+    deployment: &Deployment,
+    org: &str,
+) -> Result<Vec<Query>> {
+    let mut queries = Query::consistent_queries_of(org);
+    for query in &mut queries {
+        let table = query.table;
+        if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
+            *query = Query::new(table, indexed_teams(deployment, table, org, None).await?);
+        }
+    }
+    Ok(queries)
+}
+
+/// The sorted partition keys of a user's memberships in the teams of an organization.
+pub(crate) async fn partition_keys_of_user(
+    deployment: &Deployment,
+    org: &str,
+    user: &str,
+) -> Result<Vec<String>> {
+    // Different organizations can have users with the same id.
+    let query = Query::new(Table::TEAM_MEMBERS, Scope::partition(user))
+        .index("by_user", "user_id")
+        .sort_key_prefix("team", format!("{org}#"));
+    let mut teams = BTreeSet::new();
+    for member in query.run(deployment).await?.records {
+        teams.insert(string_attribute(&member, "team").to_owned());
+    }
+    Ok(teams.into_iter().collect())
 }
 
 /// Encodes a primary key for the command line.

@@ -8,9 +8,8 @@ use workspace_records::columns::{columns, operation_tables};
 use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
-    index::{partition_keys_of, partition_keys_of_user},
     output::print_page,
-    query::{Page, PageOptions, Query, Scope, get},
+    query::{Page, PageOptions, Query, Scope, get, indexed_teams, partition_keys_of_user},
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -107,8 +106,7 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            let partitions = partition_keys_of(deployment, table, org, project).await?;
-            Scope::Partitions(partitions)
+            indexed_teams(deployment, table, org, project).await?
         }
     })
 }

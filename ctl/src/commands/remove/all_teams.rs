@@ -19,7 +19,7 @@ use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
     export::Export,
-    index::partition_keys_of_user,
+    query::partition_keys_of_user,
     session::Session,
     text::{counted, escape},
 };

@@ -4,7 +4,6 @@ mod api;
 mod stack;
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::PathBuf,
     time::{Duration, SystemTime},
@@ -130,6 +129,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
                 let protection = stack::check_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
                 let recipients = stack::check_recipients(stack, &description).await;
+                let recipients = recipients.unwrap_or_else(Outcome::Skipped);
                 checks.push(Check::new("Recipients of alarms", recipients));
             }
             Err(error) => checks.push(Check::new("stack", Outcome::Failed(error))),
@@ -141,7 +141,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         let api = Api::new(&url, retry_time);
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
         if let Some(key) = &key {
-            checks.extend(check_writes(&api, key, deployment).await);
+            match check_writes(&api, key, deployment).await {
+                Ok(writes) => checks.extend(writes),
+                Err(error) => checks.push(Check::new("API writes", Outcome::Failed(error))),
+            }
         }
     } else {
         let error = anyhow!("its URL is unknown: pass it with --url");
@@ -156,7 +159,11 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             "the writes of the API were not checked: for that, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    checks.push(Check::new("API keys", check_keys(deployment).await));
+    let keys = check_keys(deployment).await;
+    checks.push(Check::new(
+        "API keys",
+        keys.unwrap_or_else(Outcome::Skipped),
+    ));
     report(checks, options.strict, session)
 }
 
@@ -205,25 +212,19 @@ fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
 }
 
 /// Checks that each operation writes to the organization of an API key.
-async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Vec<Check> {
-    let org = match organization_of(key, deployment).await {
-        Ok(org) => org,
-        Err(error) => return vec![Check::new("API writes", Outcome::Failed(error))],
-    };
+/// Fails if the key is malformed or does not exist.
+async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
+    let id = ApiKey::parse(key).map(|key| key.id);
+    let id = id.context("the API key is malformed: use what `keys create` printed")?;
+    let record = get(deployment, Table::KEYS, &[id]).await?;
+    let record = record.with_context(|| format!("there is no key {id}"))?;
+    let org = string_attribute(&record, "org_id");
     let mut checks = Vec::new();
     for operation in Operation::ALL {
-        let written = api.check_writes(*operation, &org, key).await;
+        let written = api.check_writes(*operation, org, key).await;
         checks.push(Check::new(format!("API {}", operation.name()), written));
     }
-    checks
-}
-
-async fn organization_of(key: &str, deployment: &Deployment) -> Result<String> {
-    let key =
-        ApiKey::parse(key).context("the API key is malformed: use what `keys create` printed")?;
-    let record = get(deployment, Table::KEYS, &[key.id]).await?;
-    let record = record.with_context(|| format!("there is no key {}", key.id))?;
-    Ok(string_attribute(&record, "org_id").to_owned())
+    Ok(checks)
 }
 
 /// The URL of the API of the local service whose DynamoDB is at a URL.
@@ -237,43 +238,31 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
     )))
 }
 
-/// Warns about API keys that expire soon and have no replacement. Skips the check if the keys
-/// cannot be read, because the identity that runs `doctor` may lack the permission.
-async fn check_keys(deployment: &Deployment) -> Outcome {
-    let time = humanize(SOON);
-    match expiring_keys(deployment).await {
-        Err(error) => Outcome::Skipped(error),
-        Ok(0) => Outcome::Ok(format!("none expires within {time} without a replacement")),
-        Ok(count) => Outcome::Warning(format!(
-            "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring 14d`"
-        )),
-    }
-}
-
-/// Counts the API keys of enabled organizations that expire soon and have no replacement. Does not
-/// count keys that were issued for less time, which are meant to expire.
-async fn expiring_keys(deployment: &Deployment) -> Result<usize> {
+/// Warns about the API keys of enabled organizations that expire soon and have no replacement. Does
+/// not count keys that were issued for less time, which are meant to expire.
+/// Fails if the keys cannot be read: the identity that runs `doctor` may lack the permission.
+async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
     let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
-    let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
+    let mut count = 0;
     for key in keys.records.into_iter().map(to_display) {
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= SOON.as_secs() || is_replaced || !expires_within(&key, SOON, now) {
             continue;
         }
-        let org = string_attribute(&key, "org_id").to_owned();
-        *count_by_org.entry(org).or_default() += 1;
-    }
-    let mut count = 0;
-    for (org, count_of_org) in count_by_org {
-        if let Some(organization) = Organization::get(deployment, &org).await?
-            && organization.state() == State::Enabled
-        {
-            count += count_of_org;
+        let organization = Organization::get(deployment, string_attribute(&key, "org_id")).await?;
+        if organization.is_some_and(|organization| organization.state() == State::Enabled) {
+            count += 1;
         }
     }
-    Ok(count)
+    let time = humanize(SOON);
+    Ok(match count {
+        0 => Outcome::Ok(format!("none expires within {time} without a replacement")),
+        _ => Outcome::Warning(format!(
+            "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring 14d`"
+        )),
+    })
 }
 
 /// Checks that a table matches the template.
@@ -284,8 +273,8 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .describe_table()
         .table_name(name)
         .send()
-        .await;
-    let response = response.or_fail("cannot describe the table")?;
+        .await
+        .or_fail("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
     if deployment.is_on_aws() {
@@ -315,8 +304,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
 /// How a table differs from its declaration.
 fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
-    let status = table.table_status.as_ref();
-    let status = status.map_or("unknown", TableStatus::as_str);
+    let status = table.table_status().map_or("unknown", TableStatus::as_str);
     if status != "ACTIVE" {
         differences.push(format!("its status is {status}"));
     }

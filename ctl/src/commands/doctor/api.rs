@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, ensure};
 use aws_sdk_dynamodb::config::http::HttpRequest;
 use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
@@ -61,16 +61,14 @@ impl Api {
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post(path, &key, &json!({})).await?;
-        match (response.status, response.code()) {
-            // The function received no key, so it has not read its tables.
-            (401, Some("unauthenticated")) if !response.detail().starts_with("This API key") => {
-                bail!(
-                    "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
-                )
-            }
-            (401, Some("unauthenticated")) => {}
-            _ => return Err(response.failure("KeysTable or OrganizationsTable")),
+        if response.code() != Some("unauthenticated") {
+            return Err(response.failure("KeysTable or OrganizationsTable"));
         }
+        // Otherwise the function received no key, so it has not read its tables.
+        ensure!(
+            response.detail().starts_with("This API key"),
+            "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
+        );
         let time = started.elapsed().as_millis();
         Ok(format!("reads API keys and organizations, in {time} ms"))
     }

@@ -56,11 +56,12 @@ pub(super) fn check_protection(description: &Description) -> Outcome {
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Outcome {
+/// Fails if the subscriptions cannot be read.
+pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Result<Outcome> {
     let Some(topic) = output(description, "AlarmTopicArn") else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
-        return Outcome::Warning(detail.to_owned());
+        return Ok(Outcome::Warning(detail.to_owned()));
     };
     let mut subscriptions = aws_sdk_sns::Client::new(&stack.config)
         .list_subscriptions_by_topic()
@@ -70,19 +71,17 @@ pub(super) async fn check_recipients(stack: &Stack, description: &Description) -
         .send();
     let (mut confirmed, mut pending) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
-        match subscription.or_fail("cannot list the subscriptions to the topic") {
-            // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
-            Ok(subscription) => match subscription.subscription_arn {
-                Some(arn) if arn.starts_with("arn:") => confirmed += 1,
-                _ => pending += 1,
-            },
-            Err(error) => return Outcome::Skipped(error),
+        let subscription = subscription.or_fail("cannot list the subscriptions to the topic")?;
+        // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
+        match subscription.subscription_arn {
+            Some(arn) if arn.starts_with("arn:") => confirmed += 1,
+            _ => pending += 1,
         }
     }
-    match confirmed {
+    Ok(match confirmed {
         0 => Outcome::Warning(format!(
             "no subscription is confirmed ({pending} pending): open the link in the email from AWS, or subscribe to {topic}"
         )),
         _ => Outcome::Ok(format!("{confirmed} confirmed")),
-    }
+    })
 }

@@ -71,58 +71,44 @@ pub(crate) struct Change {
     description: Option<Parsed>,
 }
 
+impl Change {
+    /// The attributes to change, with their new values.
+    fn values(self, [name, description]: [&'static str; 2]) -> Vec<(&'static str, Parsed)> {
+        let name = self.name.map(|new| (name, new));
+        let description = self.description.map(|new| (description, new));
+        name.into_iter().chain(description).collect()
+    }
+}
+
 /// A change of a record.
 struct Edit {
     target: Target,
-    values: Vec<NewValue>,
-}
-
-/// A new value of an attribute.
-struct NewValue {
-    attribute: &'static str,
-    text: String,
-    /// The id that a new record with this name gets. `None` if the attribute is not such a name.
-    id: Option<String>,
+    /// The attributes to change, with their new values.
+    values: Vec<(&'static str, Parsed)>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (target, changes) = match command {
+    let (target, values) = match command {
         Command::Team {
             project,
             team,
             change,
         } => (
             Target::team(&project.partition(), &team),
-            vec![
-                ("team_name", change.name),
-                ("team_description", change.description),
-            ],
+            change.values(["team_name", "team_description"]),
         ),
         Command::DataStore { data_store, change } => (
             data_store.target(),
-            vec![
-                ("data_store_name", change.name),
-                ("data_store_description", change.description),
-            ],
+            change.values(["data_store_name", "data_store_description"]),
         ),
         Command::LoggingInstance {
             project,
             project_name,
         } => (
             project.logging_instance(),
-            vec![("project_name", Some(project_name))],
+            vec![("project_name", project_name)],
         ),
     };
-    let mut values = Vec::new();
-    for (attribute, parsed) in changes {
-        if let Some((text, id)) = parsed {
-            values.push(NewValue {
-                attribute,
-                text,
-                id,
-            });
-        }
-    }
     Edit { target, values }.run(session).await
 }
 
@@ -140,7 +126,7 @@ impl Edit {
             "{display_name} is being removed"
         );
         self.values
-            .retain(|new| string_attribute(&record, new.attribute) != new.text);
+            .retain(|(attribute, (text, _))| string_attribute(&record, attribute) != text);
         let (edited, done) = if self.values.is_empty() {
             (record, "already has these values")
         } else {
@@ -155,18 +141,20 @@ impl Edit {
 
     /// Fails if a different record has the new name, or the id that the new name gives.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
-        let Some(name) = self.values.iter().find(|new| new.id.is_some()) else {
-            return Ok(());
-        };
         let Target { table, key, .. } = &self.target;
-        let query = Query::new(*table, Scope::partition(&key[0]));
-        for record in &query.run(deployment).await?.records {
-            let id = string_attribute(record, table.primary_key_names[1]);
-            let has_name = string_attribute(record, name.attribute) == name.text;
-            if id != key[1] && (has_name || Some(id) == name.id.as_deref()) {
-                bail!(
-                    "{id} has this name already, or the id that the name gives: choose a different name"
-                );
+        for (attribute, (name, id_of_name)) in &self.values {
+            let Some(id_of_name) = id_of_name else {
+                continue;
+            };
+            let query = Query::new(*table, Scope::partition(&key[0]));
+            for record in &query.run(deployment).await?.records {
+                let id = string_attribute(record, table.primary_key_names[1]);
+                let has_name = string_attribute(record, attribute) == name;
+                if id != key[1] && (has_name || id == id_of_name) {
+                    bail!(
+                        "{id} has this name already, or the id that the name gives: choose a different name"
+                    );
+                }
             }
         }
         Ok(())
@@ -176,13 +164,10 @@ impl Edit {
     fn describe(&self, record: &Value) -> String {
         let mut changes = Vec::new();
         let mut creates = String::new();
-        for new in &self.values {
-            let (attribute, old) = (new.attribute, string_attribute(record, new.attribute));
-            changes.push(format!(
-                "{attribute} changes from \"{old}\" to \"{}\"",
-                new.text
-            ));
-            if let Some(id) = &new.id
+        for (attribute, (new, id)) in &self.values {
+            let old = string_attribute(record, attribute);
+            changes.push(format!("{attribute} changes from \"{old}\" to \"{new}\""));
+            if let Some(id) = id
                 && *id != self.target.key[1]
             {
                 creates =
@@ -208,9 +193,10 @@ impl Edit {
             (":by", &*operator.name),
             (":run", &*operator.run_id),
         ];
-        for (placeholder, new) in [":first", ":second"].into_iter().zip(&self.values) {
-            update += &format!(", {} = {placeholder}", new.attribute);
-            values.push((placeholder, &*new.text));
+        for (placeholder, (attribute, (text, _))) in [":first", ":second"].iter().zip(&self.values)
+        {
+            update += &format!(", {attribute} = {placeholder}");
+            values.push((placeholder, text));
         }
         // Without `attribute_exists`, the update would create a missing record.
         let exists = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::SystemTime};
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{
-    error::ProvideErrorMetadata as _,
+    error::{ProvideErrorMetadata as _, SdkError},
     operation::delete_item::DeleteItemError,
     types::{
         AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
@@ -216,16 +216,12 @@ pub(crate) async fn transact(
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.client.transact_write_items();
     let sent = request.set_transact_items(Some(actions)).send().await;
-    if let Err(error) = &sent
-        && let Some(error) = error.as_service_error()
-    {
-        let failed = failed_conditions(error);
-        if !failed.is_empty() {
-            return Ok(failed);
-        }
+    let error = sent.as_ref().err().and_then(SdkError::as_service_error);
+    let failed = error.map(failed_conditions).unwrap_or_default();
+    if failed.is_empty() {
+        sent.or_fail(what)?;
     }
-    sent.or_fail(what)?;
-    Ok(vec![])
+    Ok(failed)
 }
 
 /// Deletes the records that queries find, until they find nothing, and then the marked record.

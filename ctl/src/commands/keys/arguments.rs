@@ -34,17 +34,12 @@ impl Expiry {
             Self::After(duration) => now.checked_add(duration),
             Self::At(time) => Some(time),
         };
-        match at {
-            Some(at) if at <= now => {
-                let message = "the key would be expired already: give a time in the future";
-                Err(UsageError::new(message))
-            }
-            Some(at) if at < SystemTime::UNIX_EPOCH + END_OF_TIME => Ok(Some(at)),
-            _ => {
-                let message = "the key would expire after the year 9999: use a shorter duration";
-                Err(UsageError::new(message))
-            }
-        }
+        let message = match at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_TIME) {
+            Some(at) if at > now => return Ok(Some(at)),
+            Some(_) => "the key would be expired already: give a time in the future",
+            None => "the key would expire after the year 9999: use a shorter duration",
+        };
+        Err(UsageError::new(message))
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     check_output()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    let mut keys = Vec::new();
+    let (mut keys, mut refusals) = (Vec::new(), Vec::new());
     for record in stored::find_all(deployment, &ids).await? {
         let key = stored::parse(&record)?;
         if !key.record.is_valid_at(SystemTime::now()) {
@@ -57,14 +57,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
         }
-        keys.push(key);
-    }
-    let mut refusals = Vec::new();
-    for key in keys {
         match refusal(deployment, &key).await? {
             Some(refusal) => refusals.push(refusal),
-            None => rotate(deployment, &operator, &key, &options, session.json).await?,
+            None => keys.push(key),
         }
+    }
+    for key in &keys {
+        rotate(deployment, &operator, key, &options, session.json).await?;
     }
     ensure!(refusals.is_empty(), refusals.join("; "));
     Ok(())

@@ -49,10 +49,7 @@ pub(super) async fn run(
                 names.push(format!("{id} (\"{name}\", created at {created_at})"));
                 found.push((team, record));
             }
-            None => failures.push(format!(
-                "{} does not exist in this project",
-                team.display_name
-            )),
+            None => failures.push(format!("the team {id} does not exist in this project")),
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));

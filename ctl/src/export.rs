@@ -27,7 +27,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a file that is called `FILE.partial` until [`Self::keep`] is called. Without such a
+    /// Creates a file that is called `FILE.partial` until `keep` is called. Without such a
     /// call, it is deleted.
     ///
     /// # Errors

@@ -68,14 +68,14 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Whether a response to the caller may contain text of stored records.
-    pub(crate) fn sees_stored_text(&self) -> bool {
+    /// Whether a response to the caller may contain values of stored records.
+    pub(crate) fn sees_stored_values(&self) -> bool {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request created the existing record, which has these audit attributes. It did
-    /// if DynamoDB's response to an earlier attempt was lost, and the SDK tried again.
-    pub(crate) fn is_same_request(&self, existing: &Audit) -> bool {
+    /// Whether this request created the existing record, which has these audit attributes. It has if
+    /// DynamoDB's response to an earlier attempt was lost, and the SDK tried again.
+    pub(crate) fn has_created(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 
@@ -86,7 +86,7 @@ impl<'a> Caller<'a> {
 }
 
 /// The attributes that say when, by whom and in which request a record was created. Reads a missing
-/// attribute, which only other programs remove, as an empty string.
+/// attribute as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
@@ -97,7 +97,7 @@ pub(crate) struct Audit {
     pub(crate) request_id: String,
 }
 
-/// Authorizes the caller of an operation. `org_in_path` is the id of the organization in the path,
+/// Authorizes the caller of an operation. `path_org_id` is the id of the organization in the path,
 /// if the path has one. Adds the organization that the caller acts for to the log.
 ///
 /// # Errors
@@ -108,7 +108,7 @@ pub(crate) async fn authorize<'a>(
     anonymous_operations: AnonymousOperations,
     request: &Request<'a>,
     operation: Operation,
-    org_in_path: Option<&Identifier>,
+    path_org_id: Option<&Identifier>,
     log: &mut RequestLog<'_>,
 ) -> Result<Caller<'a>> {
     let key = match request.credential {
@@ -119,7 +119,7 @@ pub(crate) async fn authorize<'a>(
             {
                 return Err(Error::NoKey);
             }
-            let id = org_in_path.ok_or(Error::NoKey)?;
+            let id = path_org_id.ok_or(Error::NoKey)?;
             match store.find_organization(id.as_str()).await? {
                 Some(organization) if organization.is_enabled() => {}
                 Some(_) => return Err(Error::NoSuchOrganization("disabled")),
@@ -131,7 +131,7 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let now = request.received_at;
-    let Some(found) = store.find_key(key.id, org_in_path, now).await? else {
+    let Some(found) = store.find_key(key.id, path_org_id, now).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };
     let record = found.record();
@@ -139,17 +139,17 @@ pub(crate) async fn authorize<'a>(
         return Err(Error::KeyNotAccepted(rejection));
     }
     log.caller_organization = Some(record.org_id.clone());
-    if org_in_path.is_some_and(|id| id.as_str() != record.org_id) {
+    if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::OtherOrganization);
     }
     // A cached key has passed these checks already.
     if let FoundKey::Read {
-        record,
-        organization_in_path,
+        record: read_record,
+        path_organization,
     } = &found
     {
-        let organization = match org_in_path {
-            Some(_) => organization_in_path.clone(),
+        let organization = match path_org_id {
+            Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
         let Some(organization) = organization.filter(Organization::is_enabled) else {
@@ -158,7 +158,7 @@ pub(crate) async fn authorize<'a>(
         if !record.is_for_registration(organization.registration_id()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
-        store.remember_key(record, now);
+        store.remember_key(read_record, now);
     }
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));

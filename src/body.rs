@@ -84,7 +84,7 @@ impl DeserializeError for Violations {
                 Self::new(place.push_key(field), [violation])
             }
             ErrorKind::IncorrectValueKind { actual, accepted } => {
-                // Each of our types accepts one kind.
+                // Each of our types accepts exactly one kind, so the default is never used.
                 let accepted = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, accepted, place)
             }

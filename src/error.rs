@@ -20,7 +20,7 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// Says where a client gets the id of a team. Clients do not choose this id.
-const SOURCE_OF_TEAM_IDS: &str = " Use the id that `create_team` returns in `x-resource-id`.";
+const SOURCE_OF_TEAM_IDS: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 /// Why a request was rejected or failed.
 ///
@@ -121,8 +121,8 @@ pub(crate) struct ErrorSpec<'a> {
     /// The stable code for programs.
     pub(crate) code: &'static str,
     /// Why the existing record prevents the request. Only for a 409.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<&'static str>,
+    #[serde(rename = "reason", skip_serializing_if = "Option::is_none")]
+    pub(crate) conflict_reason: Option<&'static str>,
     /// The id of the existing record, unless the client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resource_id: Option<&'a str>,
@@ -135,12 +135,12 @@ pub(crate) struct ErrorSpec<'a> {
     /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
-    /// Why the API key is not accepted, or `none`. Only for the log.
+    /// Why the API key is not accepted. `none` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or the organization does not exist, or the body is not JSON. Only for the log.
     #[serde(skip)]
-    pub(crate) log_reason: Option<&'a str>,
+    pub(crate) log_only_reason: Option<&'a str>,
 }
 
 impl<'a> ErrorSpec<'a> {
@@ -161,7 +161,7 @@ impl<'a> ErrorSpec<'a> {
         resource_id: Option<&'a String>,
     ) -> Self {
         Self {
-            reason: Some(reason),
+            conflict_reason: Some(reason),
             resource_id: resource_id.map(String::as_str),
             ..Self::new(409, code, title)
         }
@@ -173,23 +173,25 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// Everything about an error except the detail. A new variant does not compile without a line.
+    /// Everything about an error except the detail. The match has no default, so every new variant
+    /// needs a line.
     #[rustfmt::skip] // keeps each error on one line
     pub(crate) fn spec(&self) -> ErrorSpec<'_> {
         match self {
             Self::MalformedEvent => ErrorSpec::new(400, "malformed_event", "Malformed event"),
             Self::MalformedPath { parameter, .. } => ErrorSpec { parameter: Some(parameter), ..ErrorSpec::new(400, "malformed_path", "Malformed path") },
-            Self::NotJson(reason) => ErrorSpec { log_reason: Some(reason), ..ErrorSpec::new(400, "not_json", "Not JSON") },
+            Self::NotJson(reason) => ErrorSpec { log_only_reason: Some(reason), ..ErrorSpec::new(400, "not_json", "Not JSON") },
             Self::NoKey => ErrorSpec { key_rejection: Some("none"), header: Some((WWW_AUTHENTICATE, CHALLENGE_NO_KEY)), ..ErrorSpec::new(401, "unauthenticated", "Unauthenticated") },
             Self::KeyNotAccepted(rejection) => ErrorSpec { key_rejection: Some(rejection), header: Some((WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY)), ..ErrorSpec::new(401, "unauthenticated", "Unauthenticated") },
             Self::OtherOrganization => ErrorSpec::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorSpec::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorSpec::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorSpec::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorSpec { log_reason: Some(reason), ..ErrorSpec::new(404, "no_such_organization", "No such organization") },
-            Self::NoSuchTeam(reason) => ErrorSpec { log_reason: Some(reason), ..ErrorSpec::new(404, "no_such_team", "No such team") },
+            Self::NoSuchOrganization(reason) => ErrorSpec { log_only_reason: Some(reason), ..ErrorSpec::new(404, "no_such_organization", "No such organization") },
+            Self::NoSuchTeam(reason) => ErrorSpec { log_only_reason: Some(reason), ..ErrorSpec::new(404, "no_such_team", "No such team") },
             Self::MethodNotAllowed => ErrorSpec { header: Some((ALLOW, "POST")), ..ErrorSpec::new(405, "method_not_allowed", "Method not allowed") },
-            // `workspacectl` waits 90 s by default before it deletes a team. Part of it has passed.
+            // `workspacectl` marks a team, waits 90 s by default and then deletes it. Part of this time
+            // has usually passed.
             Self::TeamBeingRemoved { id } => ErrorSpec { header: Some((RETRY_AFTER, "60")), ..ErrorSpec::conflict("being_removed", "Team being removed", "being_removed", Some(id)) },
             Self::DifferentName { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_name", Some(id)),
             Self::DifferentDescription { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_description", Some(id)),

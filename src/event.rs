@@ -100,7 +100,8 @@ impl Event {
             .split('/')
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
             .collect();
-        // A path that starts with `api/v1` has no stage, even if the stage is named `api`.
+        // If the path begins with `api/v1`, its first segment is not the stage, even if the stage has
+        // the name `api`.
         let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
         if !starts_at_api && self.request_context.stage.as_deref() == Some(&*segments[0]) {
             segments.remove(0);

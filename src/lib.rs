@@ -1,6 +1,6 @@
 //! An HTTP API that stores the configuration of an AI workspace in DynamoDB. An organization has
-//! projects, chat models, data stores and bots. A project has teams, whose members are users, and a
-//! logging instance. A bot has a voice (its audio settings).
+//! projects, chat models, data stores and bots. A project has a logging instance and teams. The
+//! members of a team are users. A bot has a voice (its audio settings).
 //!
 //! The API runs as one AWS Lambda function. `openapi.yaml` is the contract with its clients.
 //!
@@ -31,15 +31,17 @@
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
-//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled and was not
-//!    registered again, and that the key may call `create_team`. The result is a `Caller`.
+//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled and still the
+//!    registration for which the key was issued (an erased organization can be registered again with
+//!    the same id), and that the key may call `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
-//! 5. `create_team` writes the team `research-team` unless it exists. If it exists with this name
-//!    and description, the request succeeds, because clients may retry requests. If it exists with
-//!    a different name (such as `Research team`) or description, the request gets a 409.
+//! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
+//!    project has a team with this id. If that team has the same name and description, the request
+//!    succeeds, because clients may retry requests. If its name (such as `Research team`, which gives
+//!    the same id) or its description is different, the request gets a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// Public items are for the operator's tool, `cargo serve` and the tests.
+// Public items are for `workspacectl` (the operator's tool), `cargo serve` and the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

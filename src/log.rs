@@ -20,9 +20,9 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) trace_id: Option<&'a str>,
     /// Whether this is the first request of the process.
     pub(crate) cold_start: bool,
-    /// The operation that the path names.
+    /// The operation, once the path is matched and its parameters are valid.
     pub(crate) operation: Option<Operation>,
-    /// The path, if no operation has it: at most 100 characters, escaped, and without an API key.
+    /// The path, if it matches no operation: at most 100 characters, escaped, and without an API key.
     pub(crate) path: Option<String>,
     /// The valid path parameters, by name.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
@@ -35,7 +35,7 @@ pub(crate) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Adds a path that no operation has. Ends it before what may be an API key.
+    /// Adds a path that matches no operation. Ends it before what may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX: usize = 100;
         let path = format!("/{}", segments.join("/"));
@@ -56,7 +56,7 @@ impl RequestLog<'_> {
                     operation = self.operation.map(Operation::name),
                     status,
                     code = spec.map(|spec| spec.code),
-                    reason = spec.and_then(|spec| spec.reason.or(spec.log_reason)),
+                    reason = spec.and_then(|spec| spec.conflict_reason.or(spec.log_only_reason)),
                     resource_id = spec.and_then(|spec| spec.resource_id),
                     organization = self.caller_organization,
                     key_id = self.key_id,

@@ -21,7 +21,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation. In this order, each can succeed: `AddTeamUsers` needs the team from `CreateTeam`.
+    /// Every operation, in an order in which they can be called one after the other: `CreateTeam`
+    /// creates the team that `AddTeamUsers` needs.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,

@@ -63,6 +63,7 @@ struct Problem<'a> {
     spec: &'a ErrorSpec<'a>,
     detail: String,
     request_id: &'a str,
+    /// Not from `spec`, so that the list comes last.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Violation],
 }

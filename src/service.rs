@@ -68,6 +68,7 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
+                // Before the path is matched, so that the log of an unknown path has the key's id too.
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
@@ -100,7 +101,7 @@ async fn run_within(
 }
 
 /// The time that is left for a request: until Lambda's deadline, minus the margin for the response.
-/// Ignores deadlines in the past, which `cargo lambda watch` sends.
+/// Lambda sends no event after its deadline, but `cargo lambda watch` does: then it is [`TIMEOUT`].
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)

@@ -5,11 +5,18 @@
 //!
 //! | record | cached if |
 //! |---|---|
-//! | API key | it is accepted, and its organization is enabled and was not registered again |
+//! | API key | it is accepted, and its organization is enabled and still the same registration |
 //! | team | it exists and is not being removed. Each API key has its own cached teams |
 //! | organization | never. It is read for anonymous callers, and with each key that is not cached |
 //!
 //! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) after the request that read it.
+//!
+//! # Other programs
+//!
+//! Programs other than the function and `workspacectl` can write to the tables. So a record that is
+//! read can lack attributes, or have NULL.
+//!
+//! # Retries
 //!
 //! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what an
 //! earlier attempt stored, and the expressions of `UpdateExpressions` must be idempotent.
@@ -95,10 +102,10 @@ pub(crate) enum FoundKey {
     /// In the cache. The checks of the organization and the registration have passed already.
     Cached { record: Arc<KeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
-    /// `organization_in_path` is also `None` if that organization is not registered.
+    /// `path_organization` is also `None` if that organization is not registered.
     Read {
         record: Arc<KeyRecord>,
-        organization_in_path: Option<Organization>,
+        path_organization: Option<Organization>,
     },
 }
 
@@ -115,9 +122,9 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The set of existing teams, by the id of the API key and the primary key of the team. The
-    /// API keys of an organization that was erased and registered again are new, so they do not
-    /// find its earlier teams.
+    /// The set of existing teams, by the id of the API key and the primary key of the team. After an
+    /// organization was erased and registered again, its API keys are new. So no request finds a
+    /// team of the earlier registration.
     teams: Cache<()>,
 }
 
@@ -138,14 +145,14 @@ impl Store {
     pub(crate) async fn find_key(
         &self,
         id: &str,
-        org_in_path: Option<&Identifier>,
+        path_org_id: Option<&Identifier>,
         now: SystemTime,
     ) -> Result<Option<FoundKey>> {
         if let Some(record) = self.keys.get(id, now) {
             return Ok(Some(FoundKey::Cached { record }));
         }
         let key = (Table::KEYS, vec![id]);
-        let (item, organization_in_path) = match org_in_path {
+        let (item, path_organization) = match path_org_id {
             Some(org) => {
                 let organization = (Table::ORGANIZATIONS, vec![org.as_str()]);
                 let [item, organization] = self.read([key, organization]).await?;
@@ -162,7 +169,7 @@ impl Store {
         let record = Arc::new(from_item(item)?);
         Ok(Some(FoundKey::Read {
             record,
-            organization_in_path,
+            path_organization,
         }))
     }
 
@@ -196,7 +203,7 @@ impl Store {
         let primary_key = vec![partition_key, team.as_str()];
         let [item] = self.read([(Table::TEAMS, primary_key)]).await?;
         let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
-        // This attribute is the id of a removal that is in progress.
+        // A team has this attribute while it is being removed: the id of the removal.
         if item.contains_key("removing_id") {
             return Err(Error::NoSuchTeam("being_removed"));
         }
@@ -204,8 +211,9 @@ impl Store {
         Ok(())
     }
 
-    /// Reads one item per table with strong consistency, from different tables. Sends DynamoDB
-    /// requests until no read is unprocessed or the time limit of the HTTP request ends.
+    /// Reads items with strong consistency, at most one from each table, and returns them in the order
+    /// of `primary_keys`. Sends DynamoDB requests until no read is unprocessed or the time limit of the
+    /// HTTP request ends.
     async fn read<const N: usize>(
         &self,
         primary_keys: [(Table, Vec<&str>); N],
@@ -214,7 +222,7 @@ impl Store {
         for (table, primary_key) in &primary_keys {
             let read = KeysAndAttributes::builder()
                 .consistent_read(true)
-                .keys(table.item_key(primary_key))
+                .keys(table.primary_key_item(primary_key))
                 .build()
                 .map_err(Error::internal)?;
             unprocessed.insert(self.tables.name(*table).to_owned(), read);

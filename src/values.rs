@@ -91,21 +91,30 @@ impl<const MAX: usize> SingleLine<MAX> {
     }
 }
 
-/// Parses a new value for an attribute, by the rules of the API, for `workspacectl edit`. Returns the
-/// value and, if the API derives an id from it, the id that a new record would get.
+/// A new value for an attribute.
+#[derive(Debug, Clone)]
+pub struct NewValue {
+    /// The value to store.
+    pub text: String,
+    /// The id that a new record with this value would get. `None` if the API derives none from it.
+    pub derived_id: Option<String>,
+}
+
+/// Parses a new value for an attribute, by the rules of the API, for `workspacectl edit`.
 ///
 /// # Errors
 /// The first violation, worded to follow the name of the value: `must not be empty`.
-pub fn parse_attribute(name: &str, text: &str) -> Result<(String, Option<String>), String> {
+pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
     let parsed = match name {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|name| {
-            let (id, name) = name.into_id_and_name();
-            (name, Some(id))
+            let (id, text) = name.into_id_and_name();
+            (text, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
         // The other attributes that can be edited are descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
+    let parsed = parsed.map(|(text, derived_id)| NewValue { text, derived_id });
     // A value rarely has several violations, and the next attempt shows the others.
     parsed.map_err(|mut violations| violations.swap_remove(0).detail)
 }
@@ -170,18 +179,20 @@ impl Deserr<Violations> for ModelNumber {
             Value::Float(number) if number.fract() == 0.0 => number,
             other => return Err(type_mismatch(&other, ValueKind::Integer, place)),
         };
-        let violation = if number < -MAX as f64 {
-            Violation::new(Rule::Minimum, format!("must be at least {}", -MAX)).with_limit(-MAX)
-        } else if number > MAX as f64 {
-            Violation::new(Rule::Maximum, format!("must be at most {MAX}")).with_limit(MAX)
-        } else {
+        if (-MAX as f64..=MAX as f64).contains(&number) {
             return Ok(Self(number as i64));
+        }
+        let violation = if number < 0.0 {
+            Violation::new(Rule::Minimum, format!("must be at least {}", -MAX)).with_limit(-MAX)
+        } else {
+            Violation::new(Rule::Maximum, format!("must be at most {MAX}")).with_limit(MAX)
         };
         Err(Violations::new(place, [violation]))
     }
 }
 
-/// Implements `Deserr` with `parse`, for JSON strings. The brackets have the generic parameters.
+/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON. The brackets before
+/// a type contain its generic parameters, if it has any.
 macro_rules! from_json_string {
     ($([$($generics:tt)*] $type:ty),+) => {$(
         impl<$($generics)*> Deserr<Violations> for $type {

@@ -33,7 +33,7 @@ pub(crate) async fn get(
         .get_item()
         .consistent_read(true)
         .table_name(name)
-        .set_key(Some(table.item_key(&key)))
+        .set_key(Some(table.primary_key_item(&key)))
         .send()
         .await
         .or_fail(format!("cannot read {} in {name}", key.join(" ")))?;

@@ -43,7 +43,7 @@ impl Condition {
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
         Self {
             table,
-            key: table.item_key(key),
+            key: table.primary_key_item(key),
             name: key.join(" "),
             expression: String::new(),
             values: Item::new(),

@@ -168,7 +168,7 @@ impl LocalService {
         let response = client
             .get_item()
             .table_name(table_names().name(table))
-            .set_key(Some(table.item_key(&[id])))
+            .set_key(Some(table.primary_key_item(&[id])))
             .send()
             .await?;
         let record = response.item.unwrap_or_default();

@@ -43,7 +43,7 @@ pub fn key_record(
     KeyRecord {
         key_id: key.id.to_owned(),
         org_id: org_id.to_owned(),
-        org_registration_id: Some(org_request_id.to_owned()),
+        registration_id: Some(org_request_id.to_owned()),
         label: label.to_owned(),
         secret_sha256: key.secret_sha256(),
         operations: None,

@@ -86,7 +86,7 @@ pub(crate) async fn add_models(
     for failed in store.update(&ADD_MODEL, &records).await? {
         let mut detail = "differs from the existing model's `id`".to_owned();
         if let Some(AttributeValue::N(number)) = failed.existing.get("id")
-            && caller.sees_stored_text()
+            && caller.sees_stored_values()
         {
             detail += &format!(" {number}");
         }

@@ -22,7 +22,7 @@ pub(crate) struct CreateDataStore {
     description: Option<Description>,
 }
 
-// Has defaults, because other programs may have removed attributes of a stored record.
+// Has defaults, because other programs may have removed attributes: see `store`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct DataStore {
@@ -58,7 +58,7 @@ pub(crate) async fn create_data_store(
     {
         if existing.data_store_name != data_store.data_store_name {
             let mut existing_name = None;
-            if caller.sees_stored_text() {
+            if caller.sees_stored_values() {
                 existing_name = Some(escape(&existing.data_store_name));
             }
             return Err(Error::DifferentName {
@@ -70,7 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.is_same_request(&existing.audit);
+        is_new = caller.has_created(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

@@ -21,7 +21,7 @@ pub(crate) struct CreateLoggingInstance {
     project_name: DisplayName,
 }
 
-// Has defaults, because other programs may have removed attributes of a stored record.
+// Has defaults, because other programs may have removed attributes: see `store`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LoggingInstance {
@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing = escape(&stored.project_name);
             return Err(Error::DifferentProjectName { existing });
         }
-        is_new = caller.is_same_request(&stored.audit);
+        is_new = caller.has_created(&stored.audit);
     }
     Ok(Success::Stored { id: None, is_new })
 }

@@ -24,7 +24,7 @@ pub(crate) struct CreateTeam {
     description: Option<Description>,
 }
 
-// Has defaults, because other programs may have removed attributes of a stored record.
+// Has defaults, because other programs may have removed attributes: see `store`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Team {
@@ -36,7 +36,7 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
-    /// The id of a removal of the team that is in progress.
+    /// The id of the removal, while the team is being removed.
     #[serde(skip_serializing, deserialize_with = "null_as_some_default")]
     removing_id: Option<String>,
     #[serde(flatten)]
@@ -81,7 +81,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.is_same_request(&existing.audit);
+        is_new = caller.has_created(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

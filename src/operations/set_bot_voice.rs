@@ -35,7 +35,8 @@ struct BotVoice<'a> {
     audit: &'a Audit,
 }
 
-/// Sets a voice. The condition fails if the existing voice is the same: a retry keeps `updated_at`.
+/// Sets a voice. The condition fails if the existing voice is the same, so that a retry does not
+/// change `updated_at`.
 const SET_VOICE: UpdateExpressions = UpdateExpressions {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \

@@ -46,20 +46,21 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Opens a first connection, and returns the SDK configuration that uses the connection.
+    /// Returns the SDK configuration, with a connection that is open already.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect(self) -> Result<Builder, BoxError> {
+    pub async fn into_sdk_config(self) -> Result<Builder, BoxError> {
         let connector = connector(&self.region, self.ca_bundle.as_deref())?;
         let shared = connector.clone();
-        // All clients share a connector: the SDK would create several, and each would parse the
-        // root certificates.
+        // All clients share a connector, because the SDK would create several, and each would parse
+        // the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // FIPS, dual-stack and other partitions have other host names: the first request connects.
+        // With FIPS, dual-stack or a different partition, the host name is different. Then the first
+        // request connects.
         let has_default_endpoint =
             is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {

@@ -36,15 +36,15 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The error code of a write that lost to a concurrent transaction.
-const TRANSACTION_CONFLICT: &str = "TransactionConflictException";
+const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
 /// The error codes after which the same DynamoDB request can succeed later.
 const TRANSIENT_CODES: [&str; 6] = [
-    "ExpiredTokenException", // the next execution environment has new credentials
+    "ExpiredTokenException", // a retry can reach an execution environment with new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
-    TRANSACTION_CONFLICT,
+    TRANSACTION_CONFLICT_CODE,
     "TransactionInProgressException",
 ];
 
@@ -105,10 +105,10 @@ fn needs_additional_retry(error: &OperationError) -> bool {
         return is_transient_cancellation(error);
     }
     if let Some(error) = error.downcast_ref::<PutItemError>() {
-        return error.code() == Some(TRANSACTION_CONFLICT);
+        return error.code() == Some(TRANSACTION_CONFLICT_CODE);
     }
     if let Some(error) = error.downcast_ref::<UpdateItemError>() {
-        return error.code() == Some(TRANSACTION_CONFLICT);
+        return error.code() == Some(TRANSACTION_CONFLICT_CODE);
     }
     false
 }
@@ -143,6 +143,7 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
+                // Only a transaction has cancellation reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
@@ -282,8 +283,10 @@ pub(super) mod tests {
 
     #[test]
     fn writes_that_lost_to_a_transaction_are_retried() {
-        let conflict = ErrorMetadata::builder().code(TRANSACTION_CONFLICT).build();
-        assert!(is_retried(put_error(TRANSACTION_CONFLICT)));
+        let conflict = ErrorMetadata::builder()
+            .code(TRANSACTION_CONFLICT_CODE)
+            .build();
+        assert!(is_retried(put_error(TRANSACTION_CONFLICT_CODE)));
         assert!(is_retried(UpdateItemError::generic(conflict)));
         assert!(is_retried(cancelled(&["TransactionConflict"])));
 

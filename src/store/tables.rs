@@ -17,8 +17,8 @@ pub struct Table {
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_names: &'static [&'static str],
-    /// The ids that form the partition key, joined with `#`. Each is named like an option of
-    /// `workspacectl`: `org` is the value of `--org`.
+    /// The ids that form the partition key, joined with `#`. Only for `workspacectl`, whose options
+    /// have these names: `org` is the value of `--org`.
     pub partition: &'static [&'static str],
 }
 
@@ -67,7 +67,7 @@ impl Table {
 
 impl Table {
     /// Builds a primary key from the values of its attributes, in the order of `primary_key_names`.
-    pub fn item_key(self, values: &[&str]) -> Item {
+    pub fn primary_key_item(self, values: &[&str]) -> Item {
         let mut item = Item::with_capacity(2);
         for (name, value) in self.primary_key_names.iter().zip(values) {
             item.insert((*name).to_owned(), AttributeValue::S((*value).to_owned()));

@@ -49,6 +49,7 @@ pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition
 }
 
 /// Inserts an item unless its primary key exists. Returns the existing item, or `None` if inserted.
+/// Not a method of [`Store`], because `workspacectl` has a client of its own.
 ///
 /// # Errors
 /// If DynamoDB rejects the item or cannot be reached.
@@ -101,11 +102,11 @@ impl Store {
     ) -> Result<Vec<FailedCondition>> {
         if let [record] = records {
             // An `UpdateItem` costs half as much as a transaction.
-            return self.update_one(self.action(update, record)?).await;
+            return self.update_one(self.build_update(update, record)?).await;
         }
         let mut transaction = self.client.transact_write_items();
         for record in records {
-            let action = TransactWriteItem::builder().update(self.action(update, record)?);
+            let action = TransactWriteItem::builder().update(self.build_update(update, record)?);
             transaction = transaction.transact_items(action.build());
         }
         match transaction.send().await {
@@ -142,7 +143,7 @@ impl Store {
     }
 
     /// Builds the action that applies an update to a record.
-    fn action<R: Serialize>(&self, update: &UpdateExpressions, record: &R) -> Result<Update> {
+    fn build_update<R: Serialize>(&self, update: &UpdateExpressions, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
         let mut values = Item::with_capacity(attributes.len());

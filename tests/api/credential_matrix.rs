@@ -37,7 +37,7 @@ impl TestKeys {
             .await;
         let registration = Some("an earlier registration".to_owned());
         let earlier_registration = app
-            .issue_key("acme", |key| key.org_registration_id = registration)
+            .issue_key("acme", |key| key.registration_id = registration)
             .await;
         let revoked = app.issue_key("acme", |_| {}).await;
         // The service caches both keys while they are valid. After the loop, the revoked key has

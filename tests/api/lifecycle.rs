@@ -39,7 +39,7 @@ async fn create_data_store(client: &TestClient<'_>) -> TestResponse {
 }
 
 fn of_earlier_registration(key: &mut KeyRecord) {
-    key.org_registration_id = Some("an earlier registration".to_owned());
+    key.registration_id = Some("an earlier registration".to_owned());
 }
 
 #[tokio::test]

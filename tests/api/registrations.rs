@@ -31,7 +31,7 @@ async fn register(app: &TestApp, request_id: Value) {
 async fn second_client(app: &TestApp) -> TestClient<'_> {
     let second = Some("second".to_owned());
     let key = app
-        .issue_key("acme", |key| key.org_registration_id = second)
+        .issue_key("acme", |key| key.registration_id = second)
         .await;
     app.client(&key)
 }
@@ -137,7 +137,7 @@ async fn a_key_and_its_organization_must_have_the_same_request_id() {
         let app = TestApp::new().await;
         register(&app, organization.clone()).await;
         let key = app
-            .issue_key("acme", |key| key.org_registration_id = None)
+            .issue_key("acme", |key| key.registration_id = None)
             .await;
         if let Some(id) = &in_key {
             let mut record = app.only_record(Table::KEYS).await;

@@ -149,7 +149,7 @@ async fn a_line_shows_why_a_credential_is_rejected_and_the_id_of_a_well_formed_k
     app.revoke_key(&revoked).await;
     let issue = |change: fn(&mut KeyRecord)| app.issue_key("acme", change);
     let expired = issue(|key| key.expires_at = Some("2026-01-01T00:00:00Z".to_owned())).await;
-    let earlier = issue(|key| key.org_registration_id = Some("earlier".to_owned())).await;
+    let earlier = issue(|key| key.registration_id = Some("earlier".to_owned())).await;
     let unknown = unique_key();
     let malformed = &revoked[..revoked.len() - 1];
     let cases = [

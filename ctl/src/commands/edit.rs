@@ -5,7 +5,10 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
-use workspace_management::{store::timestamp, values::parse_attribute};
+use workspace_management::{
+    store::timestamp,
+    values::{NewValue, parse_attribute},
+};
 use workspace_records::item::string_attribute;
 
 use super::target::{DataStoreArgs, ProjectArgs, Target};
@@ -52,12 +55,9 @@ pub(crate) enum Command {
         project: ProjectArgs,
         /// The new project name
         #[arg(long, value_name = "NAME", value_parser = |text: &str| parse_attribute("project_name", text))]
-        project_name: Parsed,
+        project_name: NewValue,
     },
 }
-
-/// The value of an option and, if it is a name, the id that a new record with this name gets.
-type Parsed = (String, Option<String>);
 
 /// The options that change the name and the description. Teams and data stores have the same rules.
 #[derive(Debug, clap::Args)]
@@ -65,15 +65,15 @@ type Parsed = (String, Option<String>);
 pub(crate) struct Change {
     /// The new name
     #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
-    name: Option<Parsed>,
+    name: Option<NewValue>,
     /// The new description, which can be empty
     #[arg(long, value_parser = |text: &str| parse_attribute("team_description", text))]
-    description: Option<Parsed>,
+    description: Option<NewValue>,
 }
 
 impl Change {
     /// The attributes to change, with their new values.
-    fn values(self, [name, description]: [&'static str; 2]) -> Vec<(&'static str, Parsed)> {
+    fn values(self, [name, description]: [&'static str; 2]) -> Vec<(&'static str, NewValue)> {
         let name = self.name.map(|new| (name, new));
         let description = self.description.map(|new| (description, new));
         name.into_iter().chain(description).collect()
@@ -84,7 +84,7 @@ impl Change {
 struct Edit {
     target: Target,
     /// The attributes to change, with their new values.
-    values: Vec<(&'static str, Parsed)>,
+    values: Vec<(&'static str, NewValue)>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
@@ -126,7 +126,7 @@ impl Edit {
             "{display_name} is being removed"
         );
         self.values
-            .retain(|(attribute, (text, _))| string_attribute(&record, attribute) != text);
+            .retain(|(attribute, new)| string_attribute(&record, attribute) != new.text);
         let (edited, done) = if self.values.is_empty() {
             (record, "already has these values")
         } else {
@@ -142,15 +142,15 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that the new name gives.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
-        for (attribute, (name, id_of_name)) in &self.values {
-            let Some(id_of_name) = id_of_name else {
+        for (attribute, new) in &self.values {
+            let Some(derived_id) = &new.derived_id else {
                 continue;
             };
             let query = Query::new(*table, Scope::partition(&key[0]));
             for record in &query.run(deployment).await?.records {
                 let id = string_attribute(record, table.primary_key_names[1]);
-                let has_name = string_attribute(record, attribute) == name;
-                if id != key[1] && (has_name || id == id_of_name) {
+                let has_name = string_attribute(record, attribute) == new.text;
+                if id != key[1] && (has_name || id == derived_id) {
                     bail!(
                         "{id} has this name already, or the id that the name gives: choose a different name"
                     );
@@ -164,10 +164,13 @@ impl Edit {
     fn describe(&self, record: &Value) -> String {
         let mut changes = Vec::new();
         let mut creates = String::new();
-        for (attribute, (new, id)) in &self.values {
+        for (attribute, new) in &self.values {
             let old = string_attribute(record, attribute);
-            changes.push(format!("{attribute} changes from \"{old}\" to \"{new}\""));
-            if let Some(id) = id
+            changes.push(format!(
+                "{attribute} changes from \"{old}\" to \"{}\"",
+                new.text
+            ));
+            if let Some(id) = &new.derived_id
                 && *id != self.target.key[1]
             {
                 creates =
@@ -193,10 +196,9 @@ impl Edit {
             (":by", &*operator.name),
             (":run", &*operator.run_id),
         ];
-        for (placeholder, (attribute, (text, _))) in [":first", ":second"].iter().zip(&self.values)
-        {
+        for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.values) {
             update += &format!(", {attribute} = {placeholder}");
-            values.push((placeholder, text));
+            values.push((placeholder, &new.text));
         }
         // Without `attribute_exists`, the update would create a missing record.
         let exists = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";

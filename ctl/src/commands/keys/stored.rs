@@ -48,7 +48,7 @@ pub(crate) fn to_display(mut record: Value) -> Value {
         Ok(key) if key.revoked_at.is_some() => "revoked",
         Ok(key) if !key.is_valid_at(SystemTime::now()) => "expired",
         // The function rejects a key without a registration of its organization.
-        Ok(key) if key.org_registration_id.is_some() => "active",
+        Ok(key) if key.registration_id.is_some() => "active",
         _ => "malformed",
     };
     if let Value::Object(attributes) = &mut record {
@@ -91,7 +91,7 @@ pub async fn insert(
             "the record of the organization {org} has no request_id, which keys need: add this attribute, with a random value"
         )
     };
-    new.stored.record.org_registration_id = Some(registration.to_owned());
+    new.stored.record.registration_id = Some(registration.to_owned());
     new.stored.created_by = Some(operator.name.clone());
     new.stored.request_id = Some(operator.run_id.clone());
     let id = &new.stored.record.key_id;

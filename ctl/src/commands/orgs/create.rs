@@ -79,7 +79,7 @@ async fn check_clock(org: &str, deployment: &Deployment) -> Result<()> {
         .client
         .get_item()
         .table_name(name)
-        .set_key(Some(Table::ORGANIZATIONS.item_key(&[org])))
+        .set_key(Some(Table::ORGANIZATIONS.primary_key_item(&[org])))
         .customize()
         .interceptor(date.clone())
         .send()

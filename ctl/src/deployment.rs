@@ -36,7 +36,7 @@ pub struct Deployment {
     /// The client for its DynamoDB.
     pub client: Client,
     pub(crate) tables: TableNames,
-    /// What messages call the deployment.
+    /// The name of the deployment in messages.
     pub(crate) name: String,
     /// The URL of its DynamoDB. `None` unless it is the local service.
     pub(crate) local_endpoint: Option<String>,
@@ -47,8 +47,8 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Finds the deployment to work on: the given stack, or else the tables that the function's
-    /// environment variables name, or else the local service.
+    /// Finds the deployment to work on: the given stack, or else the tables named in the environment
+    /// variables of the Lambda function, or else the local service.
     /// Fails if AWS needs a region and none is configured, there is no such stack, or, without a
     /// stack, only some of these variables are set.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
@@ -58,7 +58,7 @@ impl Deployment {
         if stack.is_none() && tables.all(|table| read_variable(table.variable).is_none()) {
             return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB_URL)));
         }
-        let config = aws_config().await?;
+        let config = load_sdk_config().await?;
         let stack = match stack {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
@@ -72,8 +72,8 @@ impl Deployment {
         let name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
             None => {
-                let place = config.region().map_or("", Region::as_ref);
-                let place = endpoint.as_deref().unwrap_or(place);
+                let region = config.region().map_or("", Region::as_ref);
+                let place = endpoint.as_deref().unwrap_or(region);
                 format!("{} in {place}", tables.name(Table::ORGANIZATIONS))
             }
         };
@@ -136,7 +136,7 @@ impl Stack {
             .send();
         let mut resources = HashMap::new();
         while let Some(resource) = pages.next().await {
-            let resource = resource.or_fail(format!("cannot read the stack {name}"))?;
+            let resource = resource.explain(format!("cannot read the stack {name}"))?;
             if let (Some(logical_id), Some(physical_id)) =
                 (resource.logical_resource_id, resource.physical_resource_id)
             {
@@ -165,7 +165,7 @@ impl Stack {
     pub(crate) async fn describe(&self) -> Result<StackDescription> {
         let client = aws_sdk_cloudformation::Client::new(&self.config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
-        let response = response.or_fail(format!("cannot read the stack {}", self.name))?;
+        let response = response.explain(format!("cannot read the stack {}", self.name))?;
         let stack = response.stacks.unwrap_or_default().into_iter().next();
         stack.context("CloudFormation returned no stack")
     }
@@ -173,7 +173,7 @@ impl Stack {
 
 /// The SDK's default configuration.
 /// Fails if no region is configured.
-async fn aws_config() -> Result<SdkConfig> {
+async fn load_sdk_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()
         .build_with_connector_fn(|settings, _| connector(settings.cloned()));
     let config = aws_config::defaults(BehaviorVersion::latest())

@@ -64,15 +64,15 @@ where
 
 /// The result of a request.
 pub(crate) trait RequestResult<T> {
-    /// Adds what failed, such as `cannot read the stack`, for the operator.
-    fn or_fail(self, what: impl Into<String>) -> Result<T>;
+    /// Turns the error into a [`RequestError`], and adds what failed: `cannot read the stack`.
+    fn explain(self, what: impl Into<String>) -> Result<T>;
 }
 
 impl<T, E> RequestResult<T> for Result<T, E>
 where
     RequestError: From<E>,
 {
-    fn or_fail(self, what: impl Into<String>) -> Result<T> {
+    fn explain(self, what: impl Into<String>) -> Result<T> {
         self.map_err(RequestError::from).context(what.into())
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
 
 /// What to do about an error. `None` if the text of the error says it.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    let hint = match &error.downcast_ref::<RequestError>()?.failure {
+    Some(match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials => {
             "No valid AWS credentials were found. Set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`."
         }
@@ -97,7 +97,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
         Failure::OtherService => {
             "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile."
         }
-        Failure::TimedOut => return None,
         Failure::Rejected { code, .. } => match code.as_str() {
             "ResourceNotFoundException" => {
                 "A table does not exist. Check --stack, AWS_REGION, AWS_PROFILE and AWS_ENDPOINT_URL_DYNAMODB, then run `workspacectl doctor`."
@@ -111,6 +110,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
             }
             _ => return None,
         },
-    };
-    Some(hint)
+        Failure::TimedOut => return None,
+    })
 }

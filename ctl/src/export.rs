@@ -13,7 +13,9 @@ use tempfile::TempPath;
 use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
-use crate::{deployment::Deployment, query::Query, text::escape_json, usage::UsageError};
+use crate::{
+    deployment::Deployment, query::Query, text::escape_json, usage::UsageError, write::is_mark,
+};
 
 /// An export that is being written. Only its owner can read it: records can be personal data.
 pub struct Export {
@@ -35,7 +37,7 @@ impl Export {
     /// records of two removals, so that a restore undoes only one.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
-            return Err(exists(path).into());
+            return Err(already_exists(path).into());
         }
         let incomplete = path.with_added_extension("partial");
         let mut options = OpenOptions::new();
@@ -44,7 +46,7 @@ impl Export {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&incomplete) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(exists(&incomplete).into());
+                return Err(already_exists(&incomplete).into());
             }
             opened => opened.with_context(|| format!("cannot write {}", incomplete.display()))?,
         };
@@ -66,7 +68,7 @@ impl Export {
         }
     }
 
-    /// Writes a record. Leaves out the hash of an API key's secret, and marks.
+    /// Writes a record. Leaves out the hash of an API key's secret, and the mark.
     pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
@@ -108,20 +110,15 @@ impl Export {
         Ok(())
     }
 
-    /// The error if a write fails. Contains only the text of the `io::Error`, because the process
-    /// would exit with 0 after a closed pipe, although the export is incomplete.
+    /// The error if a write fails. Does not contain the `io::Error` itself: `run` would take a closed
+    /// pipe for success, although the export is incomplete.
     fn failure(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())
     }
 }
 
-/// Whether an attribute is a part of the mark of a removal or an erasure.
-pub(crate) fn is_mark(name: &str) -> bool {
-    name.starts_with("removing_") || name.starts_with("erasing_")
-}
-
 /// The error if a file exists that would be created.
-fn exists(path: &Path) -> UsageError {
+fn already_exists(path: &Path) -> UsageError {
     let name = path.display();
     let hint = match path.extension() {
         Some(extension) if extension == "partial" => ", or delete it if no other run is writing it",

@@ -1,5 +1,5 @@
-//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line
-//! and run its commands in their own process.
+//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line, and
+//! call its commands without starting a process. "The function" is always the Lambda function.
 
 pub mod commands;
 pub mod deployment;
@@ -36,13 +36,13 @@ use crate::{
 
 /// Register organizations, issue API keys, and look after the records of workspace-management.
 ///
-/// Most commands work on a deployment, the first of these that is set:
+/// Most commands work on one deployment. It is, in this order:
 ///
 ///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
 ///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
 ///      for the Lambda function
-///   3. the service of `cargo serve`, with DynamoDB at AWS_ENDPOINT_URL_DYNAMODB
-///      or http://127.0.0.1:8000
+///   3. otherwise, the local service that `cargo serve` starts, with DynamoDB at
+///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
 /// For 1 and 2, set a region and credentials as for the AWS CLI.
 #[derive(Parser)]
@@ -98,7 +98,7 @@ enum Command {
     /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
-    /// Print the environment variables with which the Lambda function uses the tables
+    /// Print the environment variables that tell the Lambda function which tables to use
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
     /// Print a completion script for a shell
@@ -157,7 +157,7 @@ fn start_log() {
         .init();
 }
 
-/// Prints an error, and what to do about it.
+/// Prints an error, and what to do about it. Names the deployment if a request to it has failed.
 fn report(error: &anyhow::Error, session: &Session) {
     let mut text = errors::describe(error, session.verbose);
     if let Some(deployment) = session.deployment.get()

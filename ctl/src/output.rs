@@ -62,7 +62,7 @@ pub(crate) fn print_records(records: &[Value], columns: &[&str], session: &Sessi
     }
     let now = (!session.utc).then(SystemTime::now);
     let terminal = Term::stdout().size_checked();
-    let width = terminal.map(|(_, columns)| columns);
+    let width = terminal.map(|(_height, width)| width);
     print(table(records, columns, now, width).trim_fmt().as_str())
 }
 

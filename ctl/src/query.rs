@@ -1,6 +1,6 @@
 //! Reads one record, or many: a table, a partition or a page.
 //!
-//! Teams are also found in the indexes `by_organization` and `by_user`. Indexes are eventually
+//! The indexes `by_organization` (teams and API keys) and `by_user` (members) are eventually
 //! consistent: an index can lack a record that was just created, and still have a record that was
 //! just deleted.
 
@@ -36,7 +36,7 @@ pub(crate) async fn get(
         .set_key(Some(table.primary_key_item(&key)))
         .send()
         .await
-        .or_fail(format!("cannot read {} in {name}", key.join(" ")))?;
+        .explain(format!("cannot read {} in {name}", key.join(" ")))?;
     Ok(response.item.map(to_json))
 }
 
@@ -59,6 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
+        // The names of the ids in the partition key.
         match table.partition {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -104,14 +105,14 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Checks that the cursor belongs to the list with this partition key. `value` can be all of
-    /// the partition key, or the ids with which it begins.
-    pub(crate) fn check(&self, key: &str, value: &str) -> Result<(), UsageError> {
+    /// Fails if the cursor is from a different list: the partition key in it must be `ids`, or begin
+    /// with `ids` and `#`. `key` is the name of the partition key.
+    pub(crate) fn check_cursor(&self, key: &str, ids: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
         };
         match after.get(key).map(AttributeValue::as_s) {
-            Some(Ok(id)) if id == value || id.starts_with(&format!("{value}#")) => Ok(()),
+            Some(Ok(value)) if value == ids || value.starts_with(&format!("{ids}#")) => Ok(()),
             _ => Err(UsageError::new(
                 "the cursor belongs to a different list: repeat the options of its page",
             )),
@@ -179,7 +180,7 @@ impl Query {
             && let Some(found) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // A cursor must be where a request ended, so no request may read more than this.
+                // No request reads more than the rest, because a cursor is where a request ended.
                 *limit -= i32::try_from(found.len())?;
             }
             items.extend(found);
@@ -225,11 +226,12 @@ impl Query {
         }
         let name = deployment.tables.name(self.table);
         let response = self.request(deployment, name).await;
-        let (items, last_key) = response.or_fail(format!("cannot read {name}"))?;
+        let (items, last_key) = response.explain(format!("cannot read {name}"))?;
         self.after = last_key;
         if self.after.is_none() {
             match &mut self.scope {
                 Scope::Partitions(values) => drop(values.remove(0)),
+                // The whole table was read.
                 _ => self.scope = Scope::Partitions(vec![]),
             }
         }
@@ -255,7 +257,7 @@ impl Query {
                 .table_name(name)
                 .consistent_read(true)
                 .set_exclusive_start_key(self.after.clone());
-            // A filter has no limit, because DynamoDB counts items before it filters them.
+            // No limit with a filter, because DynamoDB counts items before it filters them.
             scan = match &self.scope {
                 Scope::ScanForOrganization(org) if self.table == Table::KEYS => scan
                     .filter_expression("org_id = :value")
@@ -294,8 +296,9 @@ impl Query {
     }
 }
 
-/// The teams of an organization or of one of its projects, or the members of these teams.
-pub(crate) async fn indexed_teams(
+/// The scope of the teams of an organization or of one of its projects, or of the members of these
+/// teams. Finds the teams in the index.
+pub(crate) async fn scope_from_index(
     deployment: &Deployment,
     table: Table,
     org: &str,
@@ -326,7 +329,7 @@ pub(crate) async fn queries_with_indexed_teams(
     for query in &mut queries {
         let table = query.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            *query = Query::new(table, indexed_teams(deployment, table, org, None).await?);
+            *query = Query::new(table, scope_from_index(deployment, table, org, None).await?);
         }
     }
     Ok(queries)

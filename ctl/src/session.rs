@@ -9,14 +9,13 @@ use workspace_management::config::read_variable;
 
 use crate::{deployment::Deployment, errors::RequestResult as _, text::escape, usage::UsageError};
 
-const STACK_HELP: &str = "Use this CloudFormation stack [env: WORKSPACECTL_STACK]";
-
 /// The options of all commands, and the deployment after a command has asked for it. A command
 /// asks after it has checked its arguments, so that a mistyped argument causes no request.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Session {
-    #[arg(long, global = true, value_name = "NAME", help = STACK_HELP)]
+    /// Use this CloudFormation stack, or else the one in WORKSPACECTL_STACK
+    #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
     /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
@@ -94,7 +93,7 @@ impl Session {
 pub struct Operator {
     /// The ARN of the AWS identity or, for a local deployment, the user and the host.
     pub name: String,
-    /// A random id of this run. Records have this id where the API stores the id of a request.
+    /// A random id of this run. Records store it as `request_id`, as the API stores that of a request.
     pub run_id: String,
 }
 
@@ -104,7 +103,7 @@ impl Operator {
         let name = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;
-                let identity = identity.or_fail("cannot determine your AWS identity")?;
+                let identity = identity.explain("cannot determine your AWS identity")?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
             None => {

@@ -6,7 +6,7 @@ pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
 /// Escapes the characters that [`escape`] escapes, but as `\uXXXX`, so that the text stays JSON.
-/// Keeps line breaks, which JSON has only between strings. The others occur only in strings.
+/// Keeps line breaks, which in JSON are only outside strings. All others are only inside strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

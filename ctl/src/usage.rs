@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
 
 /// A usage error that clap does not report. The process exits with 2, as after clap's own errors.
-/// Unlike those, the message does not repeat the argument, which may be an API key.
+/// The message must never repeat an argument that may be an API key.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(String);
@@ -14,6 +14,9 @@ impl UsageError {
         Self(message.into())
     }
 }
+
+/// The help of arguments with the id of an organization.
+pub(crate) const ORG_HELP: &str = "The id of the organization";
 
 /// Parses an id that the paths of the API contain.
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
@@ -25,7 +28,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Parses a kind of records: the noun of one of these tables.
+/// Parses a kind of records, such as `teams`: the noun of one of these tables.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

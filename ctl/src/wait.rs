@@ -1,4 +1,5 @@
-//! Waits until no function process uses a record that it cached before the record was marked.
+//! Waits until no process of the function uses a record that it cached before this tool marked the
+//! record for a removal or an erasure, or disabled it.
 
 use std::time::Duration;
 
@@ -23,17 +24,17 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
-    /// How long to wait until the function's caches have expired and its last writes have ended. A
-    /// shorter wait is safe only if no client sends requests: after it, a late request can still
-    /// write, even to the next organization with the same id. A local service has caches too
+    /// How long to wait until the function's caches have expired and its last writes have ended.
+    /// After a shorter wait, a late request can still write, even to the next organization with the
+    /// same id. So it is safe only if no client sends requests. A local service has caches too
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }
 
 impl Wait {
     /// Waits, and shows for how long and why: with a bar on a terminal, otherwise with a line.
-    /// Every run must call this when the write of its mark was acknowledged. The wait begins then,
-    /// because stored times come from different clocks.
+    /// Every run must call this after DynamoDB has acknowledged its mark. The wait begins then, not at
+    /// the stored time of the mark, which is from a different clock.
     pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(

@@ -28,8 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The record with a primary key, which is written only if a condition holds.
-pub(crate) struct Condition {
+/// A record, by its primary key, that is written only if a condition holds.
+pub(crate) struct GuardedRecord {
     table: Table,
     key: Item,
     /// The primary key in messages.
@@ -38,8 +38,8 @@ pub(crate) struct Condition {
     values: Item,
 }
 
-impl Condition {
-    /// A condition without an expression. DynamoDB requires one, so add one with [`Self::and`].
+impl GuardedRecord {
+    /// A record without a condition. Every write needs one, so add one with [`Self::and`].
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
         Self {
             table,
@@ -56,13 +56,13 @@ impl Condition {
             self.expression += " AND ";
         }
         self.expression += expression;
-        self.values.extend(to_item(values));
+        self.values.extend(expression_values(values));
         self
     }
 
-    /// Adds that these attributes have not changed since a record was read: they have the same
-    /// string, or are still absent. The condition never holds for an attribute that is not a
-    /// string: only other programs write such an attribute.
+    /// Also requires that these attributes are as they were read: each has the same string, or is
+    /// still absent. If one is not a string, which only other programs store, the condition never
+    /// holds.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
             let placeholder = format!(":{name}");
@@ -78,7 +78,7 @@ impl Condition {
     }
 
     /// An action that checks the condition. If the condition fails, the transaction is cancelled.
-    pub(crate) fn check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
+    pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.key.clone()))
@@ -127,15 +127,15 @@ impl Condition {
         match updated {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
             updated => {
-                let updated = updated.or_fail(self.failure("update", deployment))?;
+                let updated = updated.explain(self.failure("update", deployment))?;
                 Ok(updated.attributes.map(to_json))
             }
         }
     }
 
-    /// Sets `<prefix>_id`, `<prefix>_at` and `<prefix>_by`, unless the record has them already.
-    /// Returns the marked record, and the condition that the record still has the same mark.
-    /// Returns `None` and marks nothing if the condition of the update fails.
+    /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same attributes
+    /// with the prefix `erasing`, unless the record has them already. Returns the marked record, and
+    /// guards it by the condition that it still has this mark. `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
@@ -157,7 +157,7 @@ impl Condition {
         let id = id.context("another program has stored a mark that is not a string")?;
         let still_marked = Self {
             expression: format!("{attribute} = :id"),
-            values: to_item(&[(":id", id)]),
+            values: expression_values(&[(":id", id)]),
             ..self
         };
         Ok(Some((record, still_marked)))
@@ -182,14 +182,14 @@ impl Condition {
         {
             return Ok(failure.item().is_none_or(HashMap::is_empty));
         }
-        deleted.or_fail(self.failure("delete", deployment))?;
+        deleted.explain(self.failure("delete", deployment))?;
         Ok(true)
     }
 
     /// The values of the condition and an update. `None` if empty, which DynamoDB would reject.
     fn values_with(&self, values_of_update: Values<'_>) -> Option<Item> {
         let mut values = self.values.clone();
-        values.extend(to_item(values_of_update));
+        values.extend(expression_values(values_of_update));
         (!values.is_empty()).then_some(values)
     }
 
@@ -199,12 +199,17 @@ impl Condition {
     }
 }
 
-fn to_item(values: Values<'_>) -> Item {
+fn expression_values(values: Values<'_>) -> Item {
     let attributes = values.iter().map(|(placeholder, text)| {
         let value = AttributeValue::S((*text).to_owned());
         ((*placeholder).to_owned(), value)
     });
     attributes.collect()
+}
+
+/// Whether an attribute is a part of the mark of a removal or an erasure.
+pub(crate) fn is_mark(name: &str) -> bool {
+    name.starts_with("removing_") || name.starts_with("erasing_")
 }
 
 /// Sends a transaction. If conditions fail, nothing is written, and the failed conditions are
@@ -219,7 +224,7 @@ pub(crate) async fn transact(
     let error = sent.as_ref().err().and_then(SdkError::as_service_error);
     let failed = error.map(failed_conditions).unwrap_or_default();
     if failed.is_empty() {
-        sent.or_fail(what)?;
+        sent.explain(what)?;
     }
     Ok(failed)
 }
@@ -231,7 +236,7 @@ pub(crate) async fn transact(
 /// has finished, and nothing is left to delete.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    still_marked: &Condition,
+    marked: &GuardedRecord,
     new_queries: impl Fn() -> Vec<Query>,
 ) -> Result<usize> {
     let mut deleted = 0;
@@ -241,7 +246,7 @@ pub(crate) async fn delete_all(
             while let Some(items) = query.next(deployment).await? {
                 found += items.len();
                 for items in items.chunks(MAX_ACTIONS - 1) {
-                    if !delete_items(deployment, still_marked, &query, items).await? {
+                    if !delete_items(deployment, marked, &query, items).await? {
                         return Ok(deleted);
                     }
                     deleted += items.len();
@@ -252,19 +257,20 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    still_marked.delete(deployment).await?;
+    // If another run has deleted it, and it was created again, nothing is left to do either.
+    marked.delete(deployment).await?;
     Ok(deleted)
 }
 
-/// Deletes items in a transaction that checks a condition. Returns false if the condition failed.
+/// Deletes items in a transaction that checks the mark of a record. Returns false if it has changed.
 async fn delete_items(
     deployment: &Deployment,
-    condition: &Condition,
+    marked: &GuardedRecord,
     query: &Query,
     items: &[Item],
 ) -> Result<bool> {
     let table = deployment.tables.name(query.table);
-    let mut actions = vec![condition.check(deployment)?];
+    let mut actions = vec![marked.check_action(deployment)?];
     for item in items {
         let delete = Delete::builder()
             .table_name(table)

@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, always writes the same records.
+//! `doctor`: checks a deployment. With an API key, also writes a few records, the same in every run.
 
 mod api;
 mod stack;
@@ -43,7 +43,7 @@ Examples:
 const KEY_VARIABLE: &str = "WORKSPACECTL_DOCTOR_KEY";
 
 /// How long before its expiry a key must be replaced.
-const SOON: Duration = Duration::from_secs(14 * 86_400);
+const EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 86_400);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -227,8 +227,8 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
     Ok(checks)
 }
 
-/// The URL of the API of the local service whose DynamoDB is at a URL.
-/// Fails unless DynamoDB has its default URL: the API at its default URL may not belong to it.
+/// The URL of the local API, if DynamoDB is at its default URL.
+/// Fails otherwise: the API at the default URL may use a different DynamoDB.
 fn local_api(endpoint: &str) -> Result<String, UsageError> {
     if endpoint.trim_end_matches('/') == local::DYNAMODB_URL {
         return Ok(local::API_URL.to_owned());
@@ -238,8 +238,8 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
     )))
 }
 
-/// Warns about the API keys of enabled organizations that expire soon and have no replacement. Does
-/// not count keys that were issued for less time, which are meant to expire.
+/// Warns about the API keys of enabled organizations that expire soon and have no replacement. Leaves
+/// out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to expire.
 /// Fails if the keys cannot be read: the identity that runs `doctor` may lack the permission.
 async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
     let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
@@ -248,15 +248,18 @@ async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
     for key in keys.records.into_iter().map(to_display) {
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         let is_replaced = !key["replaced_at"].is_null();
-        if lifetime <= SOON.as_secs() || is_replaced || !expires_within(&key, SOON, now) {
+        if lifetime <= EXPIRY_NOTICE.as_secs()
+            || is_replaced
+            || !expires_within(&key, EXPIRY_NOTICE, now)
+        {
             continue;
         }
-        let organization = Organization::get(deployment, string_attribute(&key, "org_id")).await?;
+        let organization = Organization::find(deployment, string_attribute(&key, "org_id")).await?;
         if organization.is_some_and(|organization| organization.state() == State::Enabled) {
             count += 1;
         }
     }
-    let time = humanize(SOON);
+    let time = humanize(EXPIRY_NOTICE);
     Ok(match count {
         0 => Outcome::Ok(format!("none expires within {time} without a replacement")),
         _ => Outcome::Warning(format!(
@@ -274,7 +277,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .table_name(name)
         .send()
         .await
-        .or_fail("cannot describe the table")?;
+        .explain("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
     if deployment.is_on_aws() {
@@ -287,7 +290,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
             .table_name(name)
             .send()
             .await
-            .or_fail("cannot describe the backups")?;
+            .explain("cannot describe the backups")?;
         let recovery = backups
             .continuous_backups_description
             .and_then(|backups| backups.point_in_time_recovery_description)

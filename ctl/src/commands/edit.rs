@@ -72,10 +72,10 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The attributes to change, with their new values.
-    fn values(self, [name, description]: [&'static str; 2]) -> Vec<(&'static str, NewValue)> {
-        let name = self.name.map(|new| (name, new));
-        let description = self.description.map(|new| (description, new));
+    /// Those of the attributes of the name and the description that change, with their new values.
+    fn values(self, attributes: [&'static str; 2]) -> Vec<(&'static str, NewValue)> {
+        let name = self.name.map(|new| (attributes[0], new));
+        let description = self.description.map(|new| (attributes[1], new));
         name.into_iter().chain(description).collect()
     }
 }
@@ -116,9 +116,7 @@ impl Edit {
     async fn run(mut self, session: &Session) -> Result<()> {
         session.check_can_confirm()?;
         let (deployment, operator) = session.deployment_and_operator().await?;
-        let Target {
-            display_name, key, ..
-        } = &self.target;
+        let display_name = &self.target.display_name;
         let record = self.target.read(deployment).await?;
         let record = record.with_context(|| format!("{display_name} does not exist"))?;
         ensure!(
@@ -131,12 +129,12 @@ impl Edit {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
-            session.confirm(&self.describe(&record), &key[1])?;
+            session.confirm(&self.describe(&record), self.target.id())?;
             let edited = self.update(deployment, operator, &record).await?;
             (edited, "was changed")
         };
         session.say(&format!("{display_name} {done}"));
-        print_record(&edited, &escape(&key[1]), session.json)
+        print_record(&edited, &escape(self.target.id()), session.json)
     }
 
     /// Fails if a different record has the new name, or the id that the new name gives.
@@ -150,7 +148,7 @@ impl Edit {
             for record in &query.run(deployment).await?.records {
                 let id = string_attribute(record, table.primary_key_names[1]);
                 let has_name = string_attribute(record, attribute) == new.text;
-                if id != key[1] && (has_name || id == derived_id) {
+                if id != self.target.id() && (has_name || id == derived_id) {
                     bail!(
                         "{id} has this name already, or the id that the name gives: choose a different name"
                     );
@@ -171,14 +169,17 @@ impl Edit {
                 new.text
             ));
             if let Some(id) = &new.derived_id
-                && *id != self.target.key[1]
+                && id != self.target.id()
             {
-                creates =
-                    format!(", and a request with the new name creates a record with the id {id}");
+                creates = format!(
+                    ", and a request with the new name creates another record, with the id {id}"
+                );
             }
         }
         let (target, changes) = (&self.target.display_name, changes.join(", and "));
-        format!("{target}: {changes}. A retry with the old values then gets a 409{creates}.")
+        format!(
+            "{target}: {changes}. A create request with the old values then gets a 409{creates}."
+        )
     }
 
     /// Updates the record unless it was written since it was read. Returns the updated record.
@@ -201,15 +202,15 @@ impl Edit {
             values.push((placeholder, &new.text));
         }
         // Without `attribute_exists`, the update would create a missing record.
-        let exists = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
-        let condition = self.target.unchanged(record).and(exists, &[]);
-        if let Some(updated) = condition.update(deployment, &update, &values).await? {
+        let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
+        let guarded = self.target.unchanged(record).and(exists_unmarked, &[]);
+        if let Some(updated) = guarded.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
         // An attempt of this run whose response was lost can have changed it.
         match self.target.read(deployment).await? {
             Some(current) if current["updated_request_id"] == operator.run_id => Ok(current),
-            _ => bail!(self.target.change_error()),
+            _ => bail!(self.target.changed_message()),
         }
     }
 }

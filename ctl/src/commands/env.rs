@@ -1,5 +1,5 @@
-//! `env`: prints the environment variables with which a function uses the tables of a deployment.
-//! They do not include the settings of a running service, which the tables do not show.
+//! `env`: prints the environment variables that tell a function which tables to use. They do not
+//! include settings that only a running function has.
 
 use anyhow::Result;
 use workspace_management::store::Table;
@@ -32,7 +32,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         ]);
     }
     eprintln!(
-        "not included, because the tables do not show them: \
+        "not included, because only a running function has them: \
         ANONYMOUS_OPERATIONS (default: denied), KEY_CACHE_SECONDS (default: 60)"
     );
     let lines: Vec<_> = variables

@@ -1,4 +1,4 @@
-//! `list`: lists the records that the operations store.
+//! `list`: lists the records that the operations of the API have stored.
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
@@ -9,7 +9,7 @@ use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
     output::print_page,
-    query::{Page, PageOptions, Query, Scope, get, indexed_teams, partition_keys_of_user},
+    query::{Page, PageOptions, Query, Scope, get, partition_keys_of_user, scope_from_index},
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -53,7 +53,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     if !ids.is_empty() {
         let page = &options.page;
-        page.check(table.primary_key_names[0], &ids.join("#"))?;
+        page.check_cursor(table.primary_key_names[0], &ids.join("#"))?;
     }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {
@@ -66,7 +66,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     if page.records.is_empty() {
         if let Some(org) = &org {
-            Organization::find(deployment, org).await?;
+            Organization::get_registered(deployment, org).await?;
         }
         eprintln!("no {} match the options", table.noun);
     }
@@ -106,7 +106,7 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            indexed_teams(deployment, table, org, project).await?
+            scope_from_index(deployment, table, org, project).await?
         }
     })
 }

@@ -14,14 +14,13 @@ use workspace_management::store::Table;
 pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
 use self::organization::{Organization, State};
 use crate::{
-    commands::target::ORG_HELP,
     deployment::Deployment,
     export::Export,
     output::{print_page, print_records},
     query::{PageOptions, Query, Scope, queries_with_indexed_teams},
     session::Session,
     text::counted,
-    usage::parse_identifier,
+    usage::{ORG_HELP, parse_identifier},
     wait::Wait,
 };
 
@@ -109,7 +108,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
-            let organization = Organization::find(deployment, &org).await?;
+            let organization = Organization::get_registered(deployment, &org).await?;
             let mut organization = organization.into_display();
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
@@ -132,7 +131,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
                 Export::create(&out)?
             };
             let deployment = session.deployment().await?;
-            Organization::find(deployment, &org).await?;
+            Organization::get_registered(deployment, &org).await?;
             let queries = queries_with_indexed_teams(deployment, &org).await?;
             let count = export.write_all(deployment, queries).await?;
             export.keep()?;

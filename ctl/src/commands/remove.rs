@@ -1,4 +1,4 @@
-//! `remove`: records that the operations have stored. The API cannot remove anything.
+//! `remove`: removes records that the API has stored. The API itself cannot remove anything.
 
 pub mod all_teams;
 pub mod team;
@@ -10,13 +10,13 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
-use super::target::{DataStoreArgs, ORG_HELP, ProjectArgs, Target};
+use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
     export::Export,
     output::print_record,
     session::{Operator, Session},
     text::escape,
-    usage::parse_identifier,
+    usage::{ORG_HELP, parse_identifier},
     wait::Wait,
 };
 
@@ -156,7 +156,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
     session.say(&format!("{} was removed", target.display_name));
-    print_removed(removed, &target.key[1], &operator, session)
+    print_removed(removed, target.id(), &operator, session)
 }
 
 /// Prints what was removed, by whom and when, or the id alone.
@@ -172,7 +172,7 @@ fn print_removed(
     print_record(&removed, &escape(id), session.json)
 }
 
-/// The end of the question before a removal, which an export can undo.
+/// The end of the question before a removal. Says that it cannot be undone without an export.
 fn end_of_question(export: Option<&Export>) -> &'static str {
     match export {
         Some(_) => ".",

@@ -17,7 +17,7 @@ use self::{copy::Restore, source::Source};
 use crate::{
     session::Session,
     text::counted,
-    usage::{UsageError, kind_parser, parse_identifier},
+    usage::{kind_parser, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -84,7 +84,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => Source::scan_table(from, scope, deployment).await,
     }
     .context("nothing was restored")?;
-    source.check_organizations(from, scope)?;
+    source.check_one_org(from, scope)?;
     if source.keys_without_hash > 0 {
         let keys = counted(source.keys_without_hash, "key");
         eprintln!("{keys} left out, because exports lack the hashes of keys: create new keys");
@@ -94,35 +94,17 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let mut records = source.records.values();
     if records.any(|(table, _)| *table == Table::KEYS) {
-        eprintln!("note: keys that were revoked since the backup work again: revoke them");
+        eprintln!(
+            "note: keys that were revoked after the backup are accepted again: revoke them again"
+        );
     }
     let restore = Restore {
         deployment,
         operator,
         request_ids: source.request_ids,
-        assumed: Mutex::default(),
+        would_exist: Mutex::default(),
         is_dry_run: options.dry_run,
         json: session.json,
     };
     restore.run(source.records.into_values().collect()).await
-}
-
-impl Source {
-    /// Checks that the records belong to one organization, unless an option chooses organizations.
-    fn check_organizations(&self, from: &str, scope: &RestoreScope) -> Result<(), UsageError> {
-        if scope.org.is_some() || scope.all_orgs {
-            return Ok(());
-        }
-        let mut first = None;
-        for (_, record) in self.records.values() {
-            let org = string_attribute(record, "org_id");
-            let first = *first.get_or_insert(org);
-            if org != first {
-                return Err(UsageError::new(format!(
-                    "{from} has records of {first} and {org}: choose one with --org, or use --all-orgs"
-                )));
-            }
-        }
-        Ok(())
-    }
 }

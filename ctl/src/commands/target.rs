@@ -5,14 +5,15 @@ use serde_json::Value;
 use workspace_management::store::Table;
 
 use crate::{
-    deployment::Deployment, export::Export, query::get, usage::parse_identifier, write::Condition,
+    deployment::Deployment,
+    export::Export,
+    query::get,
+    usage::{ORG_HELP, parse_identifier},
+    write::GuardedRecord,
 };
 
-/// The help of options with the id of an organization.
-pub(super) const ORG_HELP: &str = "The id of the organization";
-
-/// The attributes that identify the last write of a record. A record has those of a change or a
-/// restore only after it was changed or restored.
+/// The attributes that identify the last write of a record. The last three are absent until the
+/// record is changed or restored.
 const LAST_WRITE_ATTRIBUTES: [&str; 5] = [
     "created_at",
     "request_id",
@@ -70,7 +71,7 @@ impl DataStoreArgs {
 /// A record that a command edits or removes.
 pub struct Target {
     pub(super) table: Table,
-    /// What messages call the record.
+    /// The name of the record in messages, such as `the team docs`.
     pub(super) display_name: String,
     /// The values of its primary key.
     pub(super) key: [String; 2],
@@ -84,6 +85,11 @@ impl Target {
             display_name: format!("the team {id}"),
             key: [partition_key.to_owned(), id.to_owned()],
         }
+    }
+
+    /// The last part of the primary key, which is unique in its partition.
+    pub(super) fn id(&self) -> &str {
+        &self.key[1]
     }
 
     /// Reads the record. `None` if it does not exist.
@@ -106,23 +112,22 @@ impl Target {
             export.keep()?;
         }
         let is_deleted = self.unchanged(&record).delete(deployment).await?;
-        ensure!(is_deleted, self.change_error());
+        ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
-    /// The condition that the record was not written since it was read.
-    pub(super) fn unchanged(&self, record: &Value) -> Condition {
-        self.condition()
-            .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
+    /// The record, guarded by the condition that it was not written since it was read.
+    pub(super) fn unchanged(&self, record: &Value) -> GuardedRecord {
+        self.guarded().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// A condition on the record, to which an expression must be added.
-    pub(super) fn condition(&self) -> Condition {
-        Condition::new(self.table, &self.key.each_ref().map(String::as_str))
+    /// The record, to which a condition must be added.
+    pub(super) fn guarded(&self) -> GuardedRecord {
+        GuardedRecord::new(self.table, &self.key.each_ref().map(String::as_str))
     }
 
-    /// The error if the record was written since it was read.
-    pub(super) fn change_error(&self) -> String {
+    /// The message if the record was written since it was read.
+    pub(super) fn changed_message(&self) -> String {
         format!(
             "{} has changed since it was read: run the command again",
             self.display_name

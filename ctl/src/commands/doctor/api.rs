@@ -1,6 +1,6 @@
 //! The checks of the API: the function reads its tables and, with an API key, writes to them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use aws_sdk_dynamodb::config::http::HttpRequest;
@@ -8,7 +8,7 @@ use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::{Value, json};
-use tokio::time::{Instant as TokioInstant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{commands::keys::NewKey, deployment::connector, text::humanize};
@@ -24,7 +24,7 @@ pub(super) struct Api {
     url: String,
     connector: SharedHttpConnector,
     /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
-    retry_until: TokioInstant,
+    retry_until: Instant,
 }
 
 /// A response of the API.
@@ -48,7 +48,7 @@ impl Api {
         Self {
             url: format!("{}/api/v1", url.trim_end_matches('/')),
             connector: SharedHttpConnector::new(connector),
-            retry_until: TokioInstant::now() + retry_time,
+            retry_until: Instant::now() + retry_time,
         }
     }
 
@@ -105,7 +105,7 @@ impl Api {
                 Ok(response) => response.status == 429 || response.status >= 500,
                 Err(_) => true,
             };
-            if !failed || TokioInstant::now() + wait > self.retry_until {
+            if !failed || Instant::now() + wait > self.retry_until {
                 return response;
             }
             sleep(wait).await;
@@ -174,39 +174,16 @@ impl Response {
 
 /// A valid request for an operation: the table to which it writes, its path and its body. It is
 /// only valid after the requests for all earlier operations in [`Operation::ALL`].
+#[rustfmt::skip] // keeps a table short
 fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
     let project = format!("project/{org}/doctor");
     match operation {
-        Operation::AddModels => (
-            Table::MODELS,
-            format!("org/{org}/addModelsToOrg/doctor"),
-            json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "doctor" }] }),
-        ),
-        Operation::CreateTeam => (
-            Table::TEAMS,
-            format!("{project}/createNewTeamOnProject"),
-            json!({ "teamName": "doctor" }),
-        ),
-        Operation::AddTeamUsers => (
-            Table::TEAM_MEMBERS,
-            format!("{project}/doctor/addUsersToTheTeam"),
-            json!({ "usersAddingToTeam": [{ "userid": "doctor" }] }),
-        ),
-        Operation::SetBotVoice => (
-            Table::BOT_VOICES,
-            "bot/playground/doctor/voice".to_owned(),
-            json!({ "type": "doctor", "enabled": false }),
-        ),
-        Operation::CreateDataStore => (
-            Table::DATA_STORES,
-            format!("org/{org}/dataStores/create"),
-            json!({ "dataStoreName": "doctor" }),
-        ),
-        Operation::CreateLoggingInstance => (
-            Table::LOGGING_INSTANCES,
-            format!("{project}/createLoggingInstance"),
-            json!({ "projectName": "doctor" }),
-        ),
+        Operation::AddModels => (Table::MODELS, format!("org/{org}/addModelsToOrg/doctor"), json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "doctor" }] })),
+        Operation::CreateTeam => (Table::TEAMS, format!("{project}/createNewTeamOnProject"), json!({ "teamName": "doctor" })),
+        Operation::AddTeamUsers => (Table::TEAM_MEMBERS, format!("{project}/doctor/addUsersToTheTeam"), json!({ "usersAddingToTeam": [{ "userid": "doctor" }] })),
+        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })),
+        Operation::CreateDataStore => (Table::DATA_STORES, format!("org/{org}/dataStores/create"), json!({ "dataStoreName": "doctor" })),
+        Operation::CreateLoggingInstance => (Table::LOGGING_INSTANCES, format!("{project}/createLoggingInstance"), json!({ "projectName": "doctor" })),
     }
 }
 
@@ -220,7 +197,7 @@ mod tests {
     async fn an_api_that_does_not_respond_fails_after_a_minute() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (started, minute) = (TokioInstant::now(), Duration::from_secs(60));
+        let (started, minute) = (Instant::now(), Duration::from_secs(60));
         let error = Api::new(&url, minute).check_reads().await;
         let error = error.expect_err("a timeout").to_string();
         assert!(

@@ -22,7 +22,7 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
         .function_name(stack.resource("Function")?)
         .send()
         .await
-        .or_fail("cannot read the configuration of the function")?;
+        .explain("cannot read the configuration of the function")?;
     let environment = configuration.environment;
     let variables = environment.and_then(|environment| environment.variables);
     let variables = variables.unwrap_or_default();
@@ -71,7 +71,7 @@ pub(super) async fn check_recipients(stack: &Stack, description: &Description) -
         .send();
     let (mut confirmed, mut pending) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
-        let subscription = subscription.or_fail("cannot list the subscriptions to the topic")?;
+        let subscription = subscription.explain("cannot list the subscriptions to the topic")?;
         // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
         match subscription.subscription_arn {
             Some(arn) if arn.starts_with("arn:") => confirmed += 1,

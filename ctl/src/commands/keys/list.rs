@@ -51,7 +51,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if let Some(org) = &options.org {
-        options.page.check("org_id", org)?;
+        options.page.check_cursor("org_id", org)?;
     }
     let deployment = session.deployment().await?;
     let query = match &options.org {
@@ -64,7 +64,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if page.records.is_empty()
         && let Some(org) = &options.org
     {
-        Organization::find(deployment, org).await?;
+        Organization::get_registered(deployment, org).await?;
     }
     page.records = page.records.into_iter().map(to_display).collect();
     if let Some(state) = options.state {
@@ -89,10 +89,10 @@ pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
         .map(|key| string_attribute(key, "org_id"))
         .collect();
     for org in orgs {
-        let state = match Organization::get(deployment, org).await? {
+        let state = match Organization::find(deployment, org).await? {
             Some(organization) if organization.state() == State::Enabled => continue,
-            Some(organization) => organization.state().to_string(),
-            None => "not registered".to_owned(),
+            Some(organization) => organization.state().word(),
+            None => "not registered",
         };
         session.say(&format!(
             "the organization {org} is {state}: its keys are not accepted"

@@ -19,7 +19,7 @@ use crate::{
     query,
     session::{Operator, Session},
     text::escape,
-    write::Condition,
+    write::GuardedRecord,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -43,6 +43,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let ids = key_ids(&options.keys.keys)?;
+    // Rejects an invalid --expires before any request.
     if let Some(expires) = options.expires {
         expires.time(SystemTime::now())?;
     }
@@ -62,6 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
+    // A repeated run names the keys that the earlier one has replaced, and replaces the others.
     for key in &keys {
         rotate(deployment, &operator, key, &options, session.json).await?;
     }
@@ -123,7 +125,7 @@ async fn expire(
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
     let by_new = [(":new", new.stored.record.key_id.as_str())];
-    let condition = Condition::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
+    let replaced_key = GuardedRecord::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
@@ -131,7 +133,7 @@ async fn expire(
         (":now", &*now),
         (":who", &*operator.name),
     ];
-    let updated = condition.update(deployment, expression, &values).await?;
+    let updated = replaced_key.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
         "the key {id} is valid until {}: the function can accept it from its cache for up to a minute longer",
@@ -146,9 +148,9 @@ fn lifetime(key: &StoredKey) -> Result<Expiry> {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        // Another program has set the expiry.
+        // Another program has set the expiry, because the key was not replaced. Keeps it.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // The key does not expire or, if a rotation has set its expiry, did not expire before.
+        // The key was issued without an expiry.
         _ => Ok(Expiry::Never),
     }
 }

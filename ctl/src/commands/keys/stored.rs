@@ -18,7 +18,7 @@ use crate::{
     deployment::Deployment,
     query,
     session::Operator,
-    write::{Condition, transact},
+    write::{GuardedRecord, transact},
 };
 
 /// The record of an API key, with the attributes that the function does not read.
@@ -83,7 +83,7 @@ pub async fn insert(
     operator: &Operator,
 ) -> Result<()> {
     let org = new.stored.record.org_id.clone();
-    let Some(organization) = Organization::get(deployment, &org).await? else {
+    let Some(organization) = Organization::find(deployment, &org).await? else {
         bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
     };
     let Some(registration) = organization.registration_id() else {
@@ -96,7 +96,7 @@ pub async fn insert(
     new.stored.request_id = Some(operator.run_id.clone());
     let id = &new.stored.record.key_id;
     let registration = [(":registration", registration)];
-    let is_enabled = Condition::new(Table::ORGANIZATIONS, &[&org]).and(
+    let enabled_organization = GuardedRecord::new(Table::ORGANIZATIONS, &[&org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -107,27 +107,32 @@ pub async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        is_enabled.check(deployment)?,
+        enabled_organization.check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = replaced {
+        // `org_request_id` is the stored name of `registration_id`.
         let is_valid = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let condition = Condition::new(Table::KEYS, &[&old.record.key_id])
+        let valid_key = GuardedRecord::new(Table::KEYS, &[&old.record.key_id])
             .and(is_valid, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
-        actions.push(condition.update_action(deployment, replace, &[(":new", id)])?);
+        actions.push(valid_key.update_action(deployment, replace, &[(":new", id)])?);
     }
     let failed = transact(deployment, actions, format!("cannot store the key {id}")).await?;
     let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
+    // The index in `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),
-            state => bail!("no key can be created, because the organization {org} is {state}"),
+            state => bail!(
+                "no key can be created, because the organization {org} is {}",
+                state.word()
+            ),
         },
         1 => bail!("a key with the same id exists: run the command again"),
         _ => bail!(
@@ -147,8 +152,8 @@ pub(super) async fn revoke(
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", operator.name.as_str())];
-    let exists = Condition::new(Table::KEYS, &[id]).and("attribute_exists(key_id)", &[]);
-    let revoked = exists.update(deployment, expression, &values).await?;
+    let existing_key = GuardedRecord::new(Table::KEYS, &[id]).and("attribute_exists(key_id)", &[]);
+    let revoked = existing_key.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))
 }
 

@@ -24,7 +24,7 @@ use crate::{
     text::humanize, usage::parse_identifier,
 };
 
-/// The maximum difference between the clocks of operators and functions, as for `restore`.
+/// How much the clocks of operators may be wrong. `restore` allows for this difference.
 pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
@@ -52,14 +52,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let (client, tables) = (&deployment.client, &deployment.tables);
     let item = serde_dynamo::to_item(&new)?;
     let inserted = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
-    let existing = inserted.or_fail(format!("cannot register {org}"))?;
+    let existing = inserted.explain(format!("cannot register {org}"))?;
     let organization = Organization(existing.map_or(new, to_json));
     // Also true if a retry finds the record that an earlier attempt of this run has stored.
     let is_new = organization.registration_id() == Some(&operator.run_id);
     if is_new {
-        eprintln!("the organization {org} was registered");
+        session.say(&format!("the organization {org} was registered"));
     } else if if_absent {
-        eprintln!("the organization {org} was already registered");
+        session.say(&format!("the organization {org} was already registered"));
     } else {
         bail!(
             "the organization {org} is already registered: choose a different id, or use --if-absent"
@@ -84,7 +84,7 @@ async fn check_clock(org: &str, deployment: &Deployment) -> Result<()> {
         .interceptor(date.clone())
         .send()
         .await
-        .or_fail(format!("cannot read {org} in {name}"))?;
+        .explain(format!("cannot read {org} in {name}"))?;
     let Some(theirs) = date.0.get().copied() else {
         return Ok(());
     };

@@ -24,7 +24,7 @@ use crate::{
     text::counted,
     usage::parse_identifier,
     wait::Wait,
-    write::{Condition, delete_all},
+    write::{GuardedRecord, delete_all},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let file = export.as_deref().map(Export::create).transpose()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    let organization = Organization::find(deployment, org).await?;
+    let organization = Organization::get_registered(deployment, org).await?;
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
@@ -79,7 +79,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Erases an organization that has not changed since it was read. Returns the number of records
-/// that this run deleted.
+/// that this run deleted. Counts the organization's own record, even if another run deleted it.
 ///
 /// # Errors
 /// If the organization has changed since it was read, the export cannot be written, or DynamoDB
@@ -92,11 +92,11 @@ pub async fn erase(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<usize> {
-    let condition = Condition::new(Table::ORGANIZATIONS, &[org])
+    let guarded = GuardedRecord::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let mark = condition.mark(deployment, operator, "erasing").await?;
-    let Some((record, still_marked)) = mark else {
+    let mark = guarded.mark(deployment, operator, "erasing").await?;
+    let Some((record, marked)) = mark else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.run(deployment).await;
@@ -104,7 +104,7 @@ pub async fn erase(
         let count = export
             .write_all(deployment, Query::consistent_queries_of(org))
             .await?;
-        let current = Organization::get(deployment, org).await?;
+        let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(
                 "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
@@ -118,7 +118,7 @@ pub async fn erase(
         queries.retain(|query| query.table != Table::ORGANIZATIONS);
         queries
     };
-    let deleted = delete_all(deployment, &still_marked, other_records).await?;
+    let deleted = delete_all(deployment, &marked, other_records).await?;
     // And the record of the organization.
     Ok(deleted + 1)
 }

@@ -1,7 +1,5 @@
 //! The record of an organization, and the state that it stores.
 
-use std::fmt;
-
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::store::{DISABLED_AT, Table};
@@ -12,30 +10,31 @@ use crate::{deployment::Deployment, query};
 #[derive(Debug, Clone)]
 pub struct Organization(pub Value);
 
-/// The state of an organization: which requests for it are accepted.
+/// The state of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// All.
+    /// Requests are accepted.
     Enabled,
-    /// None, until the organization is enabled again.
+    /// Requests are rejected until the organization is enabled again.
     Disabled,
-    /// None. It cannot be enabled again.
+    /// Requests are rejected. It cannot be enabled again.
     BeingErased,
 }
 
-impl fmt::Display for State {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
+impl State {
+    /// The word for the state in output.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
             Self::Enabled => "enabled",
             Self::Disabled => "disabled",
             Self::BeingErased => "being erased",
-        })
+        }
     }
 }
 
 impl Organization {
     /// Reads the record of an organization. `None` if it is not registered.
-    pub async fn get(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
+    pub async fn find(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
         let record = query::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
         Ok(record.map(Self))
     }
@@ -44,8 +43,8 @@ impl Organization {
     ///
     /// # Errors
     /// If it is not registered, or DynamoDB cannot be reached.
-    pub async fn find(deployment: &Deployment, org: &str) -> Result<Self> {
-        let organization = Self::get(deployment, org).await?;
+    pub async fn get_registered(deployment: &Deployment, org: &str) -> Result<Self> {
+        let organization = Self::find(deployment, org).await?;
         organization.with_context(|| {
             format!("there is no organization {org}: list them with `workspacectl orgs list`")
         })
@@ -69,7 +68,7 @@ impl Organization {
 
     /// The record and its state, for output.
     pub(super) fn into_display(mut self) -> Value {
-        self.0["state"] = json!(self.state().to_string());
+        self.0["state"] = json!(self.state().word());
         self.0
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     output::print_record,
     session::{Operator, Session},
     wait::{SAFE_WAIT, Wait},
-    write::Condition,
+    write::GuardedRecord,
 };
 
 const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
@@ -61,7 +61,7 @@ pub async fn change(
     wanted: State,
     now: SystemTime,
 ) -> Result<Value> {
-    let organization = Organization::find(deployment, org).await?;
+    let organization = Organization::get_registered(deployment, org).await?;
     let state = organization.state();
     if state == State::BeingErased && wanted == State::Enabled {
         bail!("the organization {org} is being erased: it cannot be enabled again");
@@ -70,20 +70,20 @@ pub async fn change(
         return Ok(organization.into_display());
     }
     // Without `attribute_exists`, the update would create a missing record.
-    let exists = "attribute_exists(org_id) AND attribute_not_exists(erasing_id)";
+    let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(erasing_id)";
     let (expression, unchanged) = match wanted {
         State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
         _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
-    let condition = Condition::new(Table::ORGANIZATIONS, &[org])
-        .and(exists, &[])
+    let guarded = GuardedRecord::new(Table::ORGANIZATIONS, &[org])
+        .and(exists_unmarked, &[])
         .and_unchanged(&organization.0, unchanged);
     let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
-    if let Some(updated) = condition.update(deployment, expression, &values).await? {
+    if let Some(updated) = guarded.update(deployment, expression, &values).await? {
         return Ok(Organization(updated).into_display());
     }
     // An attempt of this run whose response was lost can have changed it.
-    let organization = Organization::find(deployment, org).await?;
+    let organization = Organization::get_registered(deployment, org).await?;
     if organization.state() != wanted {
         bail!(
             "another operator has changed the organization {org} at the same time: coordinate, and run the command again"

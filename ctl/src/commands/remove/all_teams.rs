@@ -38,7 +38,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    Organization::find(deployment, org).await?;
+    Organization::get_registered(deployment, org).await?;
     let mut teams = partition_keys_of_user(deployment, org, user)
         .await?
         .join(", ");
@@ -46,8 +46,8 @@ pub(super) async fn run(
         // The index can lack a team that a later read finds.
         teams = format!("all teams of {org}");
     }
-    let what = format!("{user} will be removed from {teams}");
-    let what = what + end_of_question(export.as_ref());
+    let end = end_of_question(export.as_ref());
+    let what = format!("{user} will be removed from {teams}{end}");
     session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(
@@ -84,8 +84,8 @@ pub async fn remove(
                 display_name: format!("the member {user} of {team}"),
                 key: [team.clone(), user.to_owned()],
             };
-            let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
-            if removed_record.is_some() {
+            let record = target.remove(deployment, export.as_deref_mut()).await?;
+            if record.is_some() {
                 is_found = true;
                 removed.insert(team);
             }

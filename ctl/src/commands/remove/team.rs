@@ -1,4 +1,4 @@
-//! `remove team`: one or several teams of a project. A simulation checks this protocol:
+//! `remove team`: one or several teams of a project. `ctl/tests/protocols` checks it:
 //!
 //! 1. Mark each confirmed team: store a random id in its record. Functions that read a marked team
 //!    add no users to it, and do not create it again.
@@ -29,7 +29,7 @@ use crate::{
 };
 
 pub(super) async fn run(
-    project: &str,
+    partition_key: &str,
     ids: &[String],
     wait: Wait,
     export: Option<Export>,
@@ -41,7 +41,7 @@ pub(super) async fn run(
     let mut names = Vec::new();
     let mut failures = Vec::new();
     for id in ids {
-        let team = Target::team(project, id);
+        let team = Target::team(partition_key, id);
         match team.read(deployment).await? {
             Some(record) => {
                 let [name, created_at] =
@@ -53,24 +53,23 @@ pub(super) async fn run(
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));
-    let names = names.join(", ");
-    let what = format!("{names} of {project} will be removed with their members");
-    let what = what + end_of_question(export.as_ref());
+    let (names, end) = (names.join(", "), end_of_question(export.as_ref()));
+    let what = format!("{names} of {partition_key} will be removed with their members{end}");
     let word = match &found[..] {
-        [(team, _)] => &team.key[1],
-        _ => project,
+        [(team, _)] => team.id(),
+        _ => partition_key,
     };
     session.confirm(&what, word)?;
     let removed = remove(deployment, &operator, &found, wait, export).await?;
     for ((team, _), members) in found.iter().zip(removed) {
         let Some(members) = members else {
-            failures.push(team.change_error());
+            failures.push(team.changed_message());
             continue;
         };
-        let id = &team.key[1];
+        let id = team.id();
         let count = counted(members, "member");
         session.say(&format!("{} was removed with {count}", team.display_name));
-        let removed = json!({ "project": project, "team_id": id, "members": members });
+        let removed = json!({ "project": partition_key, "team_id": id, "members": members });
         print_removed(removed, id, &operator, session)?;
     }
     ensure!(failures.is_empty(), failures.join("; "));
@@ -91,11 +90,11 @@ pub async fn remove(
 ) -> Result<Vec<Option<usize>>> {
     let mut marked = Vec::new();
     for (team, record) in found {
-        let condition = team
-            .condition()
+        let guarded = team
+            .guarded()
             .and("attribute_exists(team_id)", &[])
             .and_unchanged(record, &["created_at", "request_id"]);
-        let mark = condition.mark(deployment, operator, "removing").await?;
+        let mark = guarded.mark(deployment, operator, "removing").await?;
         marked.push((team, mark));
     }
     if marked.iter().all(|(_, mark)| mark.is_none()) {
@@ -114,8 +113,8 @@ pub async fn remove(
     let mut removed = Vec::new();
     for (team, mark) in marked {
         removed.push(match mark {
-            Some((_, still_marked)) => {
-                Some(delete_all(deployment, &still_marked, || vec![members_of(team)]).await?)
+            Some((_, marked)) => {
+                Some(delete_all(deployment, &marked, || vec![members_of(team)]).await?)
             }
             None => None,
         });

@@ -25,8 +25,8 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time from the read of a record's organization and team until the record is stored.
-/// Must be less than the wait of a removal, so that the removal finds the record.
+/// The maximum time to copy a record, which begins with the read of its organization and team. Must
+/// be less than [`crate::wait::SAFE_WAIT`], so that a removal finds the record.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// A restore of records from a source that was checked.
@@ -36,7 +36,7 @@ pub(super) struct Restore<'a> {
     /// The `request_id`s of the organizations and teams in the source, by their primary key.
     pub(super) request_ids: HashMap<Vec<String>, String>,
     /// The primary keys of the organizations and teams that a dry run would copy.
-    pub(super) assumed: Mutex<HashSet<Vec<String>>>,
+    pub(super) would_exist: Mutex<HashSet<Vec<String>>>,
     pub(super) is_dry_run: bool,
     /// Whether to print JSON.
     pub(super) json: bool,
@@ -58,6 +58,7 @@ impl Restore<'_> {
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn run(&self, records: Vec<(Table, Value)>) -> Result<()> {
         let mut counts = [0; 4];
+        // The counts are printed even if this fails.
         let result = self.copy_all(records, &mut counts).await;
         let [copied, exist, differ, skipped] = counts;
         let mode = if self.is_dry_run {
@@ -70,7 +71,7 @@ impl Restore<'_> {
         if differ + skipped > 0 {
             let records = counted(differ + skipped, "record");
             bail!(
-                "{records} not as in the source, because they differ or were skipped: see standard output"
+                "not everything is as in the source: {records} differ or were skipped, see standard output"
             );
         }
         Ok(())
@@ -86,9 +87,9 @@ impl Restore<'_> {
         records.sort_by_key(|(table, _)| stage(*table));
         for records in records.chunk_by(|one, other| stage(one.0) == stage(other.0)) {
             let copies = stream::iter(records).map(async |(table, record)| {
-                let outcome = timeout(MAX_TIME, self.copy(*table, record)).await;
-                let outcome = outcome.map_err(|_| anyhow!("DynamoDB does not respond in time"));
-                let outcome = outcome.flatten().with_context(|| {
+                let timed = timeout(MAX_TIME, self.copy(*table, record)).await;
+                let copied = timed.map_err(|_| anyhow!("DynamoDB does not respond in time"));
+                let outcome = copied.flatten().with_context(|| {
                     format!("{} {}", table.noun, primary_key(*table, record).join(" "))
                 })?;
                 anyhow::Ok((*table, record, outcome))
@@ -123,7 +124,7 @@ impl Restore<'_> {
             Some(existing) => Ok(compare(record, &existing)),
             None => {
                 if self.is_dry_run && [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-                    self.assumed.lock().await.insert(key);
+                    self.would_exist.lock().await.insert(key);
                 }
                 Ok(Outcome::Copied)
             }
@@ -139,16 +140,16 @@ impl Restore<'_> {
         let item = serde_dynamo::to_item(record)?;
         let (client, tables) = (&self.deployment.client, &self.deployment.tables);
         let inserted = insert_item_if_absent(client, tables, table, item).await;
-        let existing = inserted.or_fail("cannot copy the record")?.map(to_json);
+        let existing = inserted.explain("cannot copy the record")?.map(to_json);
         // A retry finds the record that an earlier attempt of this run has stored.
         let is_other = |record: &Value| record["restored_request_id"] != self.operator.run_id;
         Ok(existing.filter(is_other))
     }
 
-    /// Why a record must not be stored. `None` if it may be stored: its organization and its team
-    /// exist and are not marked. They are also the ones to which the record belonged, not later ones
-    /// with the same id: if the source has them, their `request_id` is the same. Otherwise, the
-    /// record is not older than they are.
+    /// Why a record must not be stored, or `None`. Its organization and its team must exist and must
+    /// not be marked. They must also be the ones to which it belonged, not later ones with the same
+    /// id: if the source has them, they must have the same `request_id`. Otherwise, the record must
+    /// not be older than they are.
     async fn objection(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
@@ -161,7 +162,7 @@ impl Restore<'_> {
             parents.push((Table::TEAMS, key));
         }
         for (parent_table, key) in parents {
-            if self.assumed.lock().await.contains(&key) {
+            if self.would_exist.lock().await.contains(&key) {
                 continue;
             }
             let Some(existing) = get(self.deployment, parent_table, &key).await? else {

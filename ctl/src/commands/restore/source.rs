@@ -19,8 +19,8 @@ use super::RestoreScope;
 use crate::{
     deployment::Deployment,
     errors::RequestResult as _,
-    export::is_mark,
     usage::{UsageError, table_of},
+    write::is_mark,
 };
 
 /// The content of a source.
@@ -28,7 +28,8 @@ use crate::{
 pub(super) struct Source {
     /// The valid records in the scope, without marks, by their kind and primary key.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
-    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key.
+    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key: that
+    /// of an organization has one value, that of a team two.
     pub(super) request_ids: HashMap<Vec<String>, String>,
     /// The number of API keys in the scope that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
@@ -97,7 +98,7 @@ impl Source {
         let mut items = scan.into_paginator().items().send();
         while let Some(item) = items.next().await {
             let message = format!("there is no file {name}, and the table {name} cannot be read");
-            let item = item.or_fail(message)?;
+            let item = item.explain(message)?;
             let record = to_json(item.clone());
             if scope.contains(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
             {
@@ -139,6 +140,24 @@ impl Source {
             return Err(invalid(place, table, &record, reason));
         }
         self.records.insert(key, (table, record));
+        Ok(())
+    }
+
+    /// Checks that the records belong to one organization, unless an option chooses organizations.
+    pub(super) fn check_one_org(&self, from: &str, scope: &RestoreScope) -> Result<(), UsageError> {
+        if scope.org.is_some() || scope.all_orgs {
+            return Ok(());
+        }
+        let mut first = None;
+        for (_, record) in self.records.values() {
+            let org = string_attribute(record, "org_id");
+            let first = *first.get_or_insert(org);
+            if org != first {
+                return Err(UsageError::new(format!(
+                    "{from} has records of {first} and {org}: choose one with --org, or use --all-orgs"
+                )));
+            }
+        }
         Ok(())
     }
 }

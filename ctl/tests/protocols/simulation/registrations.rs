@@ -47,12 +47,12 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     pause(&mut rng, 10..30).await;
     let deployment = world.deployment(&mut rng);
     disable_acme(&world, &deployment).await;
-    let organization = Organization::find(&deployment, "acme").await;
+    let organization = Organization::get_registered(&deployment, "acme").await;
     let organization = organization.expect("it is registered");
     let (operator_0, wait) = (operator(0), world.wait(true));
     let erased = erase(&deployment, &operator_0, "acme", &organization, wait, None).await;
     erased.expect("it is erased");
-    let gone = Organization::get(&deployment, "acme").await;
+    let gone = Organization::find(&deployment, "acme").await;
     assert!(gone.expect("a response").is_none());
 
     let mut organization = fixtures::organization("acme");

@@ -55,10 +55,13 @@ def run(service, folder, *rows):
     file = folder / "rows.jsonl"
     lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
     file.write_bytes(b"".join(line + b"\n" for line in lines))
-    output, errors = start(service, file).communicate()
+    process = start(service, file)
+    output, errors = process.communicate()
     assert "Traceback" not in errors, errors
     words = [line.split(maxsplit=2) for line in output.splitlines()]
-    return {int(number): state for state, number, _ in words}, output, errors
+    found = {int(number): state for state, number, _ in words}
+    assert process.returncode == int(bool(errors) or not {"conflict", "invalid"}.isdisjoint(found.values()))
+    return found, output, errors
 
 
 def test_an_import_that_is_killed_and_started_again_imports_each_row_once(service, tmp_path):
@@ -85,24 +88,12 @@ def test_an_import_that_is_killed_and_started_again_imports_each_row_once(servic
 
 
 def test_the_first_import_creates_records_and_lists_the_rows_that_fail(service, tmp_path):
-    file = tmp_path / "rows.jsonl"
     created = [{"team": "C", "project": "p"}, {"member": "ada", "team": "C", "project": "p"}]
     failed = [{"team": "C#", "project": "p"}, {"member": "ada", "team": "C#", "project": "p"}, {"team": 7, "project": "p"}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in created + failed), encoding="utf-8")
-    process = start(service, file)
-    output, _ = process.communicate()
-    assert process.returncode == 1
-    lines = dict(reversed(line.split(maxsplit=1)) for line in output.splitlines())
-    assert sorted(lines.values()) == ["conflict", "created", "invalid", "invalid", "ok"], output
+    found, output, _ = run(service, tmp_path, *created, *failed)
+    assert found == {1: "created", 2: "ok", 3: "conflict", 4: "invalid", 5: "invalid"}, output
     assert 'a different name, "C",' in output and "its team was not imported" in output, output
-
-    file.write_text("".join(json.dumps(row) + "\n" for row in created), encoding="utf-8")
-    process = start(service, file)
-    assert states(process.communicate()[0]) == {"existing": 1, "ok": 1}
-    assert process.returncode == 0
-    file.write_text('{"team": "New", "project": "p"}\nnonsense\n', encoding="utf-8")
-    output, errors = start(service, file).communicate()
-    assert (output, errors) == ("", "line 2 is not a row: nothing was sent\n")
+    assert run(service, tmp_path, *created)[0] == {1: "existing", 2: "ok"}
 
 
 def test_a_second_row_for_one_record_is_refused_with_its_members(serve, tmp_path):

@@ -120,14 +120,7 @@ async fn an_event_without_a_request_or_a_body_is_rejected_and_the_next_request_s
         app.send(event).await.assert_problem(400, "not_json");
     }
     let cases = [
-        ("null", json!(null)),
         ("a string", json!("nonsense")),
-        ("an array", json!([1, 2, 3])),
-        ("an empty object", json!({})),
-        (
-            "a scheduled event",
-            json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }),
-        ),
         (
             "an event of a queue",
             json!({ "Records": [{ "eventSource": "aws:sqs", "body": BODY }] }),

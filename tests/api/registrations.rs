@@ -41,37 +41,6 @@ fn event(operation: Operation) -> Value {
     event_with_headers(operation, json!({ "authorization": DEMO_KEY }))
 }
 
-#[tokio::test]
-async fn no_operation_accepts_a_key_of_an_earlier_registration() {
-    for operation in Operation::ALL {
-        for was_cached in [true, false] {
-            let app = TestApp::new().await;
-            app.insert_demo_key().await;
-            if *operation == Operation::AddTeamUsers {
-                app.insert_demo_team().await;
-            }
-            if was_cached {
-                app.send(event(*operation)).await.assert_success();
-                app.advance_clock(Duration::from_secs(60));
-            }
-            register(&app, json!("second")).await;
-            let before = app.all_records().await;
-
-            // The second request shows that the first request did not cache the key.
-            for _ in 0..2 {
-                let response = app.send(event(*operation)).await;
-                response.assert_problem(401, "unauthenticated");
-            }
-
-            assert_eq!(app.all_records().await, before);
-            let second = second_client(&app).await;
-            for path in [VOICE, DATA_STORES] {
-                second.post(path, body()).await.assert_success();
-            }
-        }
-    }
-}
-
 /// While the function waits for the organization, the organization is erased and registered again.
 #[tokio::test]
 async fn a_key_that_was_read_before_a_second_registration_is_not_accepted() {

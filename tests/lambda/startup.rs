@@ -57,7 +57,7 @@ async fn the_variables_that_the_template_sets_take_effect() {
 }
 
 #[tokio::test]
-async fn the_function_starts_even_if_dynamodb_is_unreachable() {
+async fn while_dynamodb_is_unreachable_the_function_starts_and_responds_with_503() {
     let app = TestApp::new().await;
     // The system accepts connections to this listener, but no task reads from them.
     let silent_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -76,5 +76,14 @@ async fn the_function_starts_even_if_dynamodb_is_unreachable() {
 
         let elapsed = started.elapsed();
         assert!(elapsed < Duration::from_secs(3), "{endpoint}: {elapsed:?}");
+
+        function.runtime_api.set_time_limit(Duration::from_secs(3));
+        let sent = Instant::now();
+        let response = function
+            .invoke(&create_papers(&app.anonymous_client()))
+            .await;
+        response.assert_problem(503, "unavailable");
+        assert_eq!(response.headers["retry-after"], "1");
+        assert!(sent.elapsed() < Duration::from_secs(3));
     }
 }

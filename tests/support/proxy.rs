@@ -17,8 +17,6 @@ pub struct ChaosProxy {
     /// The URL of the proxy.
     pub endpoint: String,
     connections: Arc<Mutex<Vec<Connection>>>,
-    /// Whether new connections are stalled.
-    stalls_new: Arc<AtomicBool>,
 }
 
 struct Connection {
@@ -33,15 +31,13 @@ impl ChaosProxy {
         let proxy = Self {
             endpoint: format!("http://{}", listener.local_addr().unwrap()),
             connections: Arc::default(),
-            stalls_new: Arc::default(),
         };
         let connections = proxy.connections.clone();
-        let stalls_new = proxy.stalls_new.clone();
         tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(&dynamodb).await.unwrap();
-                let is_stalled = Arc::new(AtomicBool::new(stalls_new.load(Ordering::Relaxed)));
+                let is_stalled = Arc::<AtomicBool>::default();
                 let relay = tokio::spawn(relay(client, server, is_stalled.clone()));
                 connections.lock().unwrap().push(Connection {
                     relay: relay.abort_handle(),
@@ -64,11 +60,6 @@ impl ChaosProxy {
         for connection in self.connections.lock().unwrap().iter() {
             connection.is_stalled.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// Sets whether new connections are stalled.
-    pub fn stall_new(&self, stalls: bool) {
-        self.stalls_new.store(stalls, Ordering::Relaxed);
     }
 }
 

@@ -71,24 +71,16 @@ impl Server {
         create_data_store(&self.agent, &self.url, org, key, name).unwrap()
     }
 
-    /// Sends the requests of `events/`, one for each operation. Returns the responses.
-    pub fn responses_to_events(&self) -> Vec<Response> {
-        let mut responses = Vec::new();
+    /// Sends the requests of `events/`, one for each operation. They must succeed.
+    #[track_caller]
+    pub fn send_events(&self) {
         for operation in Operation::ALL {
             let event = operation_event(*operation);
             let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
             let body = String::from_utf8(body).unwrap();
             let path = event["rawPath"].as_str().unwrap();
             let authorization = event["headers"]["authorization"].as_str();
-            responses.push(self.post(path, authorization, &body));
-        }
-        responses
-    }
-
-    /// Sends the requests of `events/`, which must succeed.
-    #[track_caller]
-    pub fn send_events(&self) {
-        for response in self.responses_to_events() {
+            let response = self.post(path, authorization, &body);
             assert_eq!(response.status, 204, "{}", response.body);
         }
     }
@@ -97,30 +89,6 @@ impl Server {
     #[track_caller]
     pub fn dynamodb(&self, action: &str, request: &Value) -> Value {
         dynamodb(&self.agent, &self.dynamodb_url, action, request)
-    }
-
-    /// Copies the records of a table to a new table without indexes.
-    pub fn copy_table(&self, from: &str, to: &str) {
-        let table = &self.dynamodb("DescribeTable", &json!({ "TableName": from }))["Table"];
-        let key = table["KeySchema"].as_array().unwrap();
-        let mut definitions = Vec::new();
-        for definition in table["AttributeDefinitions"].as_array().unwrap() {
-            let name = &definition["AttributeName"];
-            if key.iter().any(|part| part["AttributeName"] == *name) {
-                definitions.push(definition);
-            }
-        }
-        self.dynamodb(
-            "CreateTable",
-            &json!({
-                "TableName": to, "KeySchema": key, "AttributeDefinitions": definitions,
-                "BillingMode": "PAY_PER_REQUEST",
-            }),
-        );
-        let items = self.dynamodb("Scan", &json!({ "TableName": from }));
-        for item in items["Items"].as_array().unwrap() {
-            self.dynamodb("PutItem", &json!({ "TableName": to, "Item": item }));
-        }
     }
 
     /// The records of every table that has a schema: the first megabyte of each table. The records
@@ -148,10 +116,6 @@ impl Server {
     pub fn count(&self, table: &str) -> u64 {
         let scan = self.dynamodb("Scan", &json!({ "TableName": table }));
         scan["Count"].as_u64().unwrap()
-    }
-
-    pub fn delete_item(&self, table: &str, key: Value) {
-        self.dynamodb("DeleteItem", &json!({ "TableName": table, "Key": key }));
     }
 
     /// Changes an item as a different program could. `expression` can contain `:value` if the value

@@ -107,13 +107,6 @@ fn assert_exits_with(code: i32, output: &Output, text: &str) {
     assert!(output.stdout.is_empty(), "{output:?}");
 }
 
-/// Sends a signal to a process.
-fn kill(signal: &str, id: u32) {
-    let mut kill = Command::new("kill");
-    let status = kill.args([signal, &id.to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
 /// The URL of a port on which nothing listens.
 fn unused_url() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -30,7 +30,7 @@ use workspace_records::{
     schemas,
 };
 
-use crate::{kill, workspacectl};
+use crate::workspacectl;
 
 /// The status and the body of a response.
 type Response = (u16, String);
@@ -175,7 +175,10 @@ impl Network {
                 respond(&dynamodb, &stack, action, body);
             }
             if is_last {
-                kill("-KILL", *process_id.wait());
+                let id: u32 = *process_id.wait();
+                let mut kill = Command::new("kill");
+                let kill = kill.args(["-KILL", &id.to_string()]).status();
+                assert!(kill.unwrap().success());
             }
             !is_last
         });

@@ -4,38 +4,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 use test_support::fixtures;
-use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
 use crate::{
-    assert_fails, assert_usage_error, json_lines, network::Network, new_file, server::Server, text,
-    unused_url, workspacectl,
+    assert_fails, assert_usage_error, json_lines, network::Network, new_file, text, unused_url,
+    workspacectl,
 };
-
-#[test]
-fn a_team_is_removed_with_its_members_and_can_be_created_again() {
-    let server = Server::with_records();
-    let create = |name| server.create_team("acme", DEMO_KEY, name);
-    let members = "/api/v1/project/acme/apollo/research-team/addUsersToTheTeam";
-    let body = r#"{"usersAddingToTeam":[{"userid":"zoe"}]}"#;
-    let add = || server.post(members, Some(DEMO_KEY), body).status;
-    assert_eq!(add(), 204);
-    assert_eq!(create("Research Team 2"), 204);
-    let remove = "remove team --org acme --project apollo research-team --wait 0";
-
-    assert_usage_error(&server.output(remove), "pass --yes");
-    assert_eq!(server.records("list teams").len(), 2);
-    let removed = server.json(&format!("{remove} --yes"));
-
-    assert_eq!(removed["members"], 3, "{removed}");
-    assert!(server.records("list members").is_empty());
-    assert_eq!(server.records("list teams").len(), 1);
-    assert_eq!(add(), 404);
-
-    assert_eq!(create("Research Team"), 204);
-    assert_eq!(add(), 204);
-    assert_eq!(server.records("list members").len(), 1);
-}
 
 #[test]
 fn a_user_is_removed_from_all_teams_of_one_organization() {
@@ -80,6 +54,8 @@ fn several_teams_are_removed_after_one_wait_and_one_that_does_not_exist_is_named
     put(Table::TEAMS, fixtures::team("acme", "apollo", "lab", "Lab"));
     let (_folder, file) = new_file();
     let remove = "remove team --org acme --project apollo --wait 1 --yes";
+    let unconfirmed = network.output("remove team --org acme --project apollo docs");
+    assert_usage_error(&unconfirmed, "pass --yes");
 
     let output = network.output(&format!("{remove} docs nobody ops docs --export {file}"));
 

@@ -322,9 +322,21 @@ fn keys_are_restored_from_a_table_unless_they_were_revoked() {
     let server = Server::with_records();
     let [kept, lost] = [""; 2].map(|options| keys::create(&server, options));
     let id = |key: &str| json!({ "key_id": { "S": key[4..16] } });
-    server.copy_table("KeysTable", "KeysTable-restored");
+    let table = "KeysTable-restored";
+    let key = json!({ "AttributeName": "key_id", "KeyType": "HASH" });
+    let attribute = json!({ "AttributeName": "key_id", "AttributeType": "S" });
+    let create = json!({ "TableName": table, "KeySchema": [key],
+        "AttributeDefinitions": [attribute], "BillingMode": "PAY_PER_REQUEST" });
+    server.dynamodb("CreateTable", &create);
+    let scan = server.dynamodb("Scan", &json!({ "TableName": "KeysTable" }));
+    for item in scan["Items"].as_array().unwrap() {
+        server.dynamodb("PutItem", &json!({ "TableName": table, "Item": item }));
+    }
     server.run(&format!("keys revoke {kept}"));
-    server.delete_item("KeysTable", id(&lost));
+    server.dynamodb(
+        "DeleteItem",
+        &json!({ "TableName": "KeysTable", "Key": id(&lost) }),
+    );
     let use_key = |key: &str| server.create_team("acme", key, "Docs");
     assert_eq!(use_key(&lost), 401);
 

@@ -51,16 +51,9 @@ fn the_page_shows_every_record() {
 
     let stored = json(&server, "/stored");
 
-    assert_eq!(
-        stored.as_array().unwrap().len(),
-        columns::operation_tables().count()
-    );
-    for (kind, table) in stored
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(columns::operation_tables())
-    {
+    let kinds = stored.as_array().unwrap();
+    assert_eq!(kinds.len(), columns::operation_tables().count());
+    for (kind, table) in kinds.iter().zip(columns::operation_tables()) {
         assert_eq!(kind["kind"], table.noun);
         let records = kind["records"].as_array().unwrap();
         let expected = server.records_of(table);

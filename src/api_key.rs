@@ -100,8 +100,8 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The registration of the organization that the key was issued for: the `request_id` of the
-    /// organization's record. If that is different, or this is `None`, the key is not accepted.
+    /// The registration that the key was issued for: the `request_id` of the organization's record at
+    /// that time. If the record now has a different one, or this is `None`, the key is not accepted.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -111,17 +111,17 @@ pub struct KeyRecord {
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
     /// The names of the operations that the key may call. `None` means every operation.
-    #[serde(default, deserialize_with = "null_as_some_default")]
+    #[serde(default, deserialize_with = "null_as_restriction")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     /// When the key was issued (RFC 3339).
     pub created_at: String,
     /// When the key expires (RFC 3339). `None` means never.
-    #[serde(default, deserialize_with = "null_as_some_default")]
+    #[serde(default, deserialize_with = "null_as_restriction")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// When the key was revoked (RFC 3339). `None` means that the key was not revoked.
-    #[serde(default, deserialize_with = "null_as_some_default")]
+    #[serde(default, deserialize_with = "null_as_restriction")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
@@ -166,10 +166,10 @@ impl KeyRecord {
     }
 }
 
-/// Reads NULL, which only other programs write, as `Some(T::default())`. `None` would mean that there
-/// is no restriction. With NULL, a key counts as revoked or expired, or may call no operation, and a
-/// team counts as being removed.
-pub(crate) fn null_as_some_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+/// Reads NULL, which only other programs write, as `Some(T::default())`, because `None` would mean
+/// that there is no restriction. With NULL, a key counts as revoked or expired, or may call no
+/// operation, and a team counts as being removed.
+pub(crate) fn null_as_restriction<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))

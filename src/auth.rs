@@ -47,7 +47,7 @@ impl<'a> Identity<'a> {
 /// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
 pub(crate) struct Caller<'a> {
     /// The organization whose records the caller may write.
-    pub(crate) organization: Identifier,
+    pub(crate) org_id: Identifier,
     pub(crate) identity: Identity<'a>,
     /// When the function received the request.
     pub(crate) received_at: SystemTime,
@@ -55,9 +55,9 @@ pub(crate) struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    fn new(organization: Identifier, identity: Identity<'a>, request: &Request<'a>) -> Self {
+    fn new(org_id: Identifier, identity: Identity<'a>, request: &Request<'a>) -> Self {
         Self {
-            organization,
+            org_id,
             identity,
             received_at: request.received_at,
             audit: Audit {
@@ -73,9 +73,9 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request created the existing record, which has these audit attributes. It has if
-    /// DynamoDB's response to an earlier attempt was lost, and the SDK tried again.
-    pub(crate) fn has_created(&self, existing: &Audit) -> bool {
+    /// Whether this request itself created the existing record, which has these audit attributes: an
+    /// earlier attempt succeeded, its response was lost, and the SDK tried again.
+    pub(crate) fn request_created(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 
@@ -119,15 +119,9 @@ pub(crate) async fn authorize<'a>(
             {
                 return Err(Error::NoKey);
             }
+            // Every operation that allows anonymous callers has an organization in its path.
             let id = path_org_id.ok_or(Error::NoKey)?;
-            match store.find_organization(id.as_str()).await? {
-                Some(organization) if organization.is_enabled() => {}
-                Some(_) => return Err(Error::NoSuchOrganization("disabled")),
-                None => return Err(Error::NoSuchOrganization("not_registered")),
-            }
-            log.caller_organization = Some(id.as_str().to_owned());
-            log.key_id = Some(Identity::Anonymous.id());
-            return Ok(Caller::new(id.clone(), Identity::Anonymous, request));
+            return authorize_anonymous(store, request, id, log).await;
         }
     };
     let now = request.received_at;
@@ -138,17 +132,18 @@ pub(crate) async fn authorize<'a>(
     if let Some(rejection) = record.rejection(key, now) {
         return Err(Error::KeyNotAccepted(rejection));
     }
-    log.caller_organization = Some(record.org_id.clone());
+    log.caller_org_id = Some(record.org_id.clone());
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::OtherOrganization);
     }
     // A cached key has passed these checks already.
     if let FoundKey::Read {
-        record: read_record,
+        record: shared_record,
         path_organization,
     } = &found
     {
         let organization = match path_org_id {
+            // The organization of the key, as checked above. `None` if it is not registered.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
@@ -158,37 +153,29 @@ pub(crate) async fn authorize<'a>(
         if !record.is_for_registration(organization.registration_id()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
-        store.remember_key(read_record, now);
+        store.remember_key(shared_record, now);
     }
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));
     }
-    let organization = Identifier::parse(&record.org_id)
+    let org_id = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
-    Ok(Caller::new(organization, Identity::Key(key.id), request))
+    Ok(Caller::new(org_id, Identity::Key(key.id), request))
 }
 
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn audit_attributes_describe_the_request() {
-        let request = Request {
-            id: "request-1",
-            received_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_225_600_123),
-            method: "POST",
-            segments: vec![],
-            credential: Credential::Missing,
-            body: b"".into(),
-        };
-        let acme = Identifier::parse("acme").unwrap();
-        let caller = Caller::new(acme, Identity::Key("acmeDemoKey1"), &request);
-        let audit = caller.audit();
-        assert_eq!(audit.created_at, "2026-01-01T00:00:00.123Z");
-        assert_eq!(audit.created_by, "acmeDemoKey1");
-        assert_eq!(audit.request_id, "request-1");
+/// Authorizes a caller without an API key, for the organization in the path.
+async fn authorize_anonymous<'a>(
+    store: &Store,
+    request: &Request<'a>,
+    org_id: &Identifier,
+    log: &mut RequestLog<'_>,
+) -> Result<Caller<'a>> {
+    match store.find_organization(org_id.as_str()).await? {
+        Some(organization) if organization.is_enabled() => {}
+        Some(_) => return Err(Error::NoSuchOrganization("disabled")),
+        None => return Err(Error::NoSuchOrganization("not_registered")),
     }
+    log.caller_org_id = Some(org_id.as_str().to_owned());
+    log.key_id = Some(Identity::Anonymous.id());
+    Ok(Caller::new(org_id.clone(), Identity::Anonymous, request))
 }

@@ -87,7 +87,7 @@ fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
         endpoint_url: endpoint_url(lookup)?,
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
-        ca_bundle: lookup("AWS_CA_BUNDLE").or_else(|| lookup("SSL_CERT_FILE")),
+        ca_bundle_path: lookup("AWS_CA_BUNDLE").or_else(|| lookup("SSL_CERT_FILE")),
         credentials,
     })
 }
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
         assert_eq!(config.cache_time, Duration::from_secs(60));
         assert_eq!(config.dynamodb.endpoint_url, None);
-        assert_eq!(config.dynamodb.ca_bundle, None);
+        assert_eq!(config.dynamodb.ca_bundle_path, None);
         assert!(config.dynamodb.credentials.is_none());
         assert!(!config.dynamodb.use_fips && !config.dynamodb.use_dual_stack);
     }
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(config.cache_time, Duration::ZERO);
         let dynamodb = config.dynamodb;
         assert_eq!(dynamodb.endpoint_url.unwrap(), "http://127.0.0.1:8000");
-        assert_eq!(dynamodb.ca_bundle.as_deref(), Some("/bundle.pem"));
+        assert_eq!(dynamodb.ca_bundle_path.as_deref(), Some("/bundle.pem"));
         assert!(dynamodb.use_fips && dynamodb.use_dual_stack);
         let credentials = dynamodb.credentials.unwrap();
         assert_eq!(credentials.access_key_id(), "id");
@@ -188,7 +188,7 @@ mod tests {
 
         assert_eq!(config.region.as_ref(), "us-east-1");
         assert_eq!(config.endpoint_url.as_deref(), Some("https://localhost"));
-        assert_eq!(config.ca_bundle.as_deref(), Some("/cert.pem"));
+        assert_eq!(config.ca_bundle_path.as_deref(), Some("/cert.pem"));
         assert!(config.credentials.is_none());
     }
 

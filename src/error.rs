@@ -19,7 +19,7 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 /// The challenge of a 401 if the API key is not accepted.
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
-/// Says where a client gets the id of a team. Clients do not choose this id.
+/// A sentence to append: where a client gets the id of a team. Clients do not choose this id.
 const SOURCE_OF_TEAM_IDS: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 /// Why a request was rejected or failed.
@@ -92,8 +92,8 @@ pub(crate) enum Error {
     DifferentProjectName { existing: String },
     /// Models with the same `modelid` but a different `id` exist. There is one violation per model.
     #[error(
-        "{} model{} with a different `id`. Nothing was added.",
-        .0.len(), if .0.len() == 1 { " already exists" } else { "s already exist" }
+        "{} with a different `id`. Nothing was added.",
+        match .0.len() { 1 => "1 model already exists".to_owned(), count => format!("{count} models already exist") }
     )]
     ModelTaken(Vec<Violation>),
     /// The body is larger than this many bytes.
@@ -129,7 +129,7 @@ pub(crate) struct ErrorSpec<'a> {
     /// The name of a malformed path parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
-    /// The values in the body that cause the error.
+    /// The values in the body that cause the error. The document has them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
     /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
@@ -153,17 +153,44 @@ impl<'a> ErrorSpec<'a> {
         }
     }
 
-    /// A 409. `resource_id` is the id of the existing record.
-    fn conflict(
-        code: &'static str,
-        title: &'static str,
-        reason: &'static str,
-        resource_id: Option<&'a String>,
-    ) -> Self {
+    fn conflict_reason(self, reason: &'static str) -> Self {
+        let conflict_reason = Some(reason);
         Self {
-            conflict_reason: Some(reason),
-            resource_id: resource_id.map(String::as_str),
-            ..Self::new(409, code, title)
+            conflict_reason,
+            ..self
+        }
+    }
+
+    fn resource_id(self, id: &'a str) -> Self {
+        let resource_id = Some(id);
+        Self {
+            resource_id,
+            ..self
+        }
+    }
+
+    fn violations(self, violations: &'a [Violation]) -> Self {
+        Self { violations, ..self }
+    }
+
+    fn header(self, name: HeaderName, value: &'static str) -> Self {
+        let header = Some((name, value));
+        Self { header, ..self }
+    }
+
+    fn key_rejection(self, rejection: &'static str) -> Self {
+        let key_rejection = Some(rejection);
+        Self {
+            key_rejection,
+            ..self
+        }
+    }
+
+    fn log_only_reason(self, reason: &'a str) -> Self {
+        let log_only_reason = Some(reason);
+        Self {
+            log_only_reason,
+            ..self
         }
     }
 }
@@ -180,27 +207,28 @@ impl Error {
         match self {
             Self::MalformedEvent => ErrorSpec::new(400, "malformed_event", "Malformed event"),
             Self::MalformedPath { parameter, .. } => ErrorSpec { parameter: Some(parameter), ..ErrorSpec::new(400, "malformed_path", "Malformed path") },
-            Self::NotJson(reason) => ErrorSpec { log_only_reason: Some(reason), ..ErrorSpec::new(400, "not_json", "Not JSON") },
-            Self::NoKey => ErrorSpec { key_rejection: Some("none"), header: Some((WWW_AUTHENTICATE, CHALLENGE_NO_KEY)), ..ErrorSpec::new(401, "unauthenticated", "Unauthenticated") },
-            Self::KeyNotAccepted(rejection) => ErrorSpec { key_rejection: Some(rejection), header: Some((WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY)), ..ErrorSpec::new(401, "unauthenticated", "Unauthenticated") },
+            Self::NotJson(reason) => ErrorSpec::new(400, "not_json", "Not JSON").log_only_reason(reason),
+            Self::NoKey => ErrorSpec::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
+            Self::KeyNotAccepted(rejection) => ErrorSpec::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
             Self::OtherOrganization => ErrorSpec::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorSpec::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorSpec::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorSpec::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorSpec { log_only_reason: Some(reason), ..ErrorSpec::new(404, "no_such_organization", "No such organization") },
-            Self::NoSuchTeam(reason) => ErrorSpec { log_only_reason: Some(reason), ..ErrorSpec::new(404, "no_such_team", "No such team") },
-            Self::MethodNotAllowed => ErrorSpec { header: Some((ALLOW, "POST")), ..ErrorSpec::new(405, "method_not_allowed", "Method not allowed") },
+            Self::NoSuchOrganization(reason) => ErrorSpec::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorSpec::new(404, "no_such_team", "No such team").log_only_reason(reason),
+            Self::MethodNotAllowed => ErrorSpec::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
             // `workspacectl` marks a team, waits 90 s by default and then deletes it. Part of this time
             // has usually passed.
-            Self::TeamBeingRemoved { id } => ErrorSpec { header: Some((RETRY_AFTER, "60")), ..ErrorSpec::conflict("being_removed", "Team being removed", "being_removed", Some(id)) },
-            Self::DifferentName { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_name", Some(id)),
-            Self::DifferentDescription { id, .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_description", Some(id)),
-            Self::DifferentProjectName { .. } => ErrorSpec::conflict("name_taken", "Name taken", "other_project_name", None),
-            Self::ModelTaken(violations) => ErrorSpec { violations, ..ErrorSpec::conflict("model_taken", "Model taken", "other_id", None) },
+            Self::TeamBeingRemoved { id } => ErrorSpec::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
+            Self::DifferentName { id, .. } => ErrorSpec::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
+            Self::DifferentDescription { id, .. } => ErrorSpec::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
+            // The contract's code, although the client does not choose a new name.
+            Self::DifferentProjectName { .. } => ErrorSpec::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
+            Self::ModelTaken(violations) => ErrorSpec::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
             Self::BodyTooLarge(_) => ErrorSpec::new(413, "body_too_large", "Body too large"),
-            Self::InvalidBody(violations) => ErrorSpec { violations, ..ErrorSpec::new(422, "invalid_body", "Invalid body") },
+            Self::InvalidBody(violations) => ErrorSpec::new(422, "invalid_body", "Invalid body").violations(violations),
             Self::Internal(_) => ErrorSpec::new(500, "internal", "Internal error"),
-            Self::Unavailable(_) => ErrorSpec { header: Some((RETRY_AFTER, "1")), ..ErrorSpec::new(503, "unavailable", "Unavailable") },
+            Self::Unavailable(_) => ErrorSpec::new(503, "unavailable", "Unavailable").header(RETRY_AFTER, "1"),
         }
     }
 

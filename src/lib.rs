@@ -2,7 +2,7 @@
 //! projects, chat models, data stores and bots. A project has a logging instance and teams. The
 //! members of a team are users. A bot has a voice (its audio settings).
 //!
-//! The API runs as one AWS Lambda function. `openapi.yaml` is the contract with its clients.
+//! The API runs as one AWS Lambda function, "the function" in comments. `openapi.yaml` is the contract with its clients.
 //!
 //! # Components
 //!
@@ -31,9 +31,9 @@
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
-//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled and still the
-//!    registration for which the key was issued (an erased organization can be registered again with
-//!    the same id), and that the key may call `create_team`. The result is a `Caller`.
+//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled, that `acme` was
+//!    not erased and registered again after the key was issued, and that the key may call
+//!    `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
 //!    project has a team with this id. If that team has the same name and description, the request

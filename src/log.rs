@@ -27,7 +27,7 @@ pub(crate) struct RequestLog<'a> {
     /// The valid path parameters, by name.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
     /// The organization that the caller acts for.
-    pub(crate) caller_organization: Option<String>,
+    pub(crate) caller_org_id: Option<String>,
     /// The id of the API key that was sent, accepted or not. `anonymous` for an anonymous caller.
     pub(crate) key_id: Option<&'a str>,
     /// The number of distinct entries, if the body has a list.
@@ -35,7 +35,7 @@ pub(crate) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Adds a path that matches no operation. Ends it before what may be an API key.
+    /// Adds a path that matches no operation. Cuts it off before anything that may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX: usize = 100;
         let path = format!("/{}", segments.join("/"));
@@ -58,7 +58,7 @@ impl RequestLog<'_> {
                     code = spec.map(|spec| spec.code),
                     reason = spec.and_then(|spec| spec.conflict_reason.or(spec.log_only_reason)),
                     resource_id = spec.and_then(|spec| spec.resource_id),
-                    organization = self.caller_organization,
+                    organization = self.caller_org_id,
                     key_id = self.key_id,
                     credential = spec.and_then(|spec| spec.key_rejection),
                     path = self.path,

@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.into_sdk_config().await?;
+    let sdk_config = config.dynamodb.connect().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_time);
     let service = &Service::new(store, config.anonymous_operations);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
@@ -37,7 +37,7 @@ async fn run() -> Result<(), Error> {
 fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_target(env!("CARGO_CRATE_NAME"), LevelFilter::INFO);
+        .with_target("workspace_management", LevelFilter::INFO); // the library logs the requests
     let log = fmt::layer().json().flatten_event(true).with_target(false);
     tracing_subscriber::registry()
         .with(log.with_filter(levels))

@@ -13,13 +13,14 @@
 //!
 //! # Other programs
 //!
-//! Programs other than the function and `workspacectl` can write to the tables. So a record that is
-//! read can lack attributes, or have NULL.
+//! Programs other than the function and `workspacectl` can write to the tables. A missing attribute
+//! reads as empty. NULL in an attribute that restricts is a restriction, and an error in any other.
 //!
 //! # Retries
 //!
+//! `store/retry.rs` decides what is retried, and turns the SDK's errors into `Error`.
 //! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what an
-//! earlier attempt stored, and the expressions of `UpdateExpressions` must be idempotent.
+//! earlier attempt stored, and the expressions of `UpdateSpec` must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -50,7 +51,7 @@ mod write;
 use cache::Cache;
 pub use retry::AdditionalRetries;
 pub use tables::{Table, TableNames};
-pub(crate) use write::UpdateExpressions;
+pub(crate) use write::UpdateSpec;
 pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
 
 /// The maximum time to cache API keys and teams. During this time the function can accept a revoked
@@ -122,9 +123,9 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The set of existing teams, by the id of the API key and the primary key of the team. After an
-    /// organization was erased and registered again, its API keys are new. So no request finds a
-    /// team of the earlier registration.
+    /// The set of existing teams, by the id of the API key and the primary key of the team. The API key
+    /// is included because it belongs to one registration of the organization: after an erasure and a
+    /// new registration, no request finds a team of the earlier one.
     teams: Cache<()>,
 }
 
@@ -151,15 +152,15 @@ impl Store {
         if let Some(record) = self.keys.get(id, now) {
             return Ok(Some(FoundKey::Cached { record }));
         }
-        let key = (Table::KEYS, vec![id]);
+        let key_read = (Table::KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
             Some(org) => {
-                let organization = (Table::ORGANIZATIONS, vec![org.as_str()]);
-                let [item, organization] = self.read([key, organization]).await?;
+                let organization_read = (Table::ORGANIZATIONS, vec![org.as_str()]);
+                let [item, organization] = self.read([key_read, organization_read]).await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read([key]).await?;
+                let [item] = self.read([key_read]).await?;
                 (item, None)
             }
         };
@@ -173,7 +174,8 @@ impl Store {
         }))
     }
 
-    /// Caches an accepted API key. `read_at` is before the key and its organization were read.
+    /// Caches an accepted API key. `read_at` must be a time before the key and its organization were
+    /// read.
     pub(crate) fn remember_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
         self.keys.insert(&record.key_id, record.clone(), read_at);
     }
@@ -185,7 +187,7 @@ impl Store {
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
-    /// the API key with this id. `partition_key` is what [`teams_partition_key`] returns.
+    /// the caller with this id. `partition_key` is what [`teams_partition_key`] returns.
     ///
     /// # Errors
     /// [`Error::NoSuchTeam`], or [`Error::Unavailable`] or [`Error::Internal`] if the read fails.
@@ -193,10 +195,10 @@ impl Store {
         &self,
         partition_key: &str,
         team: &Identifier,
-        key_id: &str,
+        caller_id: &str,
         now: SystemTime,
     ) -> Result<()> {
-        let cache_key = format!("{key_id}#{partition_key}#{}", team.as_str());
+        let cache_key = format!("{caller_id}#{partition_key}#{}", team.as_str());
         if self.teams.get(&cache_key, now).is_some() {
             return Ok(());
         }
@@ -212,8 +214,7 @@ impl Store {
     }
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the order
-    /// of `primary_keys`. Sends DynamoDB requests until no read is unprocessed or the time limit of the
-    /// HTTP request ends.
+    /// of `primary_keys`. Repeats until no read is unprocessed: `service` has the time limit.
     async fn read<const N: usize>(
         &self,
         primary_keys: [(Table, Vec<&str>); N],
@@ -240,7 +241,9 @@ impl Store {
             sleep(wait).await;
             wait *= 2;
         }
-        let mut take_item = |table| found.remove(self.tables.name(table))?.pop();
-        Ok(primary_keys.map(|(table, _)| take_item(table)))
+        Ok(primary_keys.map(|(table, _)| {
+            let items = found.remove(self.tables.name(table));
+            items.and_then(|mut items| items.pop())
+        }))
     }
 }

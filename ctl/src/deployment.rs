@@ -63,6 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
+        // With a stack, an endpoint is another way to AWS.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
@@ -175,7 +176,7 @@ impl Stack {
 /// Fails if no region is configured.
 async fn load_sdk_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()
-        .build_with_connector_fn(|settings, _| connector(settings.cloned()));
+        .build_with_connector_fn(|settings, _| build_connector(settings.cloned()));
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http_client)
         .load()
@@ -186,12 +187,12 @@ async fn load_sdk_config() -> Result<SdkConfig> {
     Ok(config)
 }
 
-/// Connects as the SDK does by default, also through a proxy that the environment names, with two
-/// differences:
+/// Builds a connector like the SDK's default one, with the proxy that the environment names, except
+/// for two differences:
 ///
 /// - The TLS library is the one of the function, because the SDK's takes half a minute to compile.
 /// - If the system has no root certificates, as in small containers, Amazon's are trusted.
-pub(crate) fn connector(settings: Option<HttpConnectorSettings>) -> Connector {
+pub(crate) fn build_connector(settings: Option<HttpConnectorSettings>) -> Connector {
     // Loading the roots takes a while on some systems, and the SDK makes several connectors.
     static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
     let trust_store = if *HAS_ROOTS {

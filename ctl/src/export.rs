@@ -29,12 +29,11 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a file that is called `FILE.partial` until `keep` is called. Without such a
-    /// call, it is deleted.
+    /// Creates a file that is called `FILE.partial` until `commit` is called. Without such a call, it
+    /// is deleted. Never appends, so that a restore of a file undoes only one command.
     ///
     /// # Errors
-    /// If `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written. A file never has the
-    /// records of two removals, so that a restore undoes only one.
+    /// If `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(already_exists(path).into());
@@ -98,7 +97,7 @@ impl Export {
 
     /// Syncs the file, and gives it its name. Never replaces an existing file. More records can
     /// follow, and another call then syncs them.
-    pub(crate) fn keep(&mut self) -> Result<()> {
+    pub(crate) fn commit(&mut self) -> Result<()> {
         self.out.flush().map_err(|error| self.failure(&error))?;
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.failure(&error))?;
@@ -110,7 +109,7 @@ impl Export {
         Ok(())
     }
 
-    /// The error if a write fails. Does not contain the `io::Error` itself: `run` would take a closed
+    /// The error if a write fails. Does not contain the `io::Error` itself: `crate::run` would take a closed
     /// pipe for success, although the export is incomplete.
     fn failure(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())

@@ -36,13 +36,13 @@ use crate::{
 
 /// Register organizations, issue API keys, and look after the records of workspace-management.
 ///
-/// Most commands work on one deployment. It is, in this order:
+/// Most commands work on one deployment, the first of these that is set:
 ///
 ///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
 ///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
 ///      for the Lambda function
-///   3. otherwise, the local service that `cargo serve` starts, with DynamoDB at
-///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
+///   3. if neither is set, the local service that `cargo serve` starts, with
+///      DynamoDB at AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
 /// For 1 and 2, set a region and credentials as for the AWS CLI.
 #[derive(Parser)]

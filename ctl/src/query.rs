@@ -59,8 +59,8 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The names of the ids in the partition key.
-        match table.partition {
+        // The ids that form the partition key, named as their options.
+        match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
         }
@@ -73,6 +73,7 @@ pub(crate) struct Query {
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
     partition_key: &'static str,
+    /// What remains to be read. Nothing if there are no partitions.
     scope: Scope,
     /// The name of the sort key, and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
@@ -180,16 +181,16 @@ impl Query {
             && let Some(found) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // No request reads more than the rest, because a cursor is where a request ended.
+                // Each request has the rest as its limit, because a cursor is where a request ended.
                 *limit -= i32::try_from(found.len())?;
             }
             items.extend(found);
         }
         let mut cursor = None;
         if !self.is_finished() {
-            // At the end of a partition, DynamoDB returns no key after which to continue.
-            let last_key = || items.last().map(|item| self.key(item));
-            let key = self.after.clone().or_else(last_key);
+            // If the last request ended a partition, DynamoDB has returned no key.
+            let key_of_last_item = || items.last().map(|item| self.key(item));
+            let key = self.after.clone().or_else(key_of_last_item);
             cursor = key.map(encode_cursor).transpose()?;
         }
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
@@ -305,16 +306,16 @@ pub(crate) async fn scope_from_index(
     project: Option<&str>,
 ) -> Result<Scope> {
     let query = Query::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
-    let project = project.map(|project| format!("{org}#{project}"));
+    let project_key = project.map(|project| format!("{org}#{project}"));
     let mut partitions = BTreeSet::new();
     for team in query.run(deployment).await?.records {
-        let project_of_team = string_attribute(&team, "project");
-        if project.as_deref().is_some_and(|id| id != project_of_team) {
+        let key_of_team = string_attribute(&team, "project");
+        if project_key.as_deref().is_some_and(|key| key != key_of_team) {
             continue;
         }
         partitions.insert(match table {
             Table::TEAM_MEMBERS => primary_key(Table::TEAMS, &team).join("#"),
-            _ => project_of_team.to_owned(),
+            _ => key_of_team.to_owned(),
         });
     }
     Ok(Scope::Partitions(partitions.into_iter().collect()))
@@ -335,8 +336,8 @@ pub(crate) async fn queries_with_indexed_teams(
     Ok(queries)
 }
 
-/// The sorted partition keys of a user's memberships in the teams of an organization.
-pub(crate) async fn partition_keys_of_user(
+/// The sorted keys `<org>#<project>#<team>` of the teams of an organization that have a user.
+pub(crate) async fn team_keys_of_user(
     deployment: &Deployment,
     org: &str,
     user: &str,

@@ -1,4 +1,4 @@
-//! The session of a command: the options of all commands, its deployment and its operator.
+//! The session of a command: the global options, the deployment and the operator.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -9,7 +9,7 @@ use workspace_management::config::read_variable;
 
 use crate::{deployment::Deployment, errors::RequestResult as _, text::escape, usage::UsageError};
 
-/// The options of all commands, and the deployment after a command has asked for it. A command
+/// The global options, and the deployment after a command has asked for it. A command
 /// asks after it has checked its arguments, so that a mistyped argument causes no request.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
@@ -46,7 +46,7 @@ impl Session {
     /// The deployment to work on, and who changes it.
     pub(crate) async fn deployment_and_operator(&self) -> Result<(&Deployment, Operator)> {
         let deployment = self.deployment().await?;
-        let operator = Operator::of(deployment).await?;
+        let operator = Operator::identify(deployment).await?;
         Ok((deployment, operator))
     }
 
@@ -93,13 +93,13 @@ impl Session {
 pub struct Operator {
     /// The ARN of the AWS identity or, for a local deployment, the user and the host.
     pub name: String,
-    /// A random id of this run. Records store it as `request_id`, as the API stores that of a request.
+    /// A random id of this run. Records store it where the API stores the id of a request.
     pub run_id: String,
 }
 
 impl Operator {
-    /// Identifies the operator of a deployment.
-    async fn of(deployment: &Deployment) -> Result<Self> {
+    /// Identifies who runs this command on a deployment.
+    async fn identify(deployment: &Deployment) -> Result<Self> {
         let name = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;

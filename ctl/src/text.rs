@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the characters that [`escape`] escapes, but as `\uXXXX`, so that the text stays JSON.
-/// Keeps line breaks, which in JSON are only outside strings. All others are only inside strings.
+/// Escapes the characters that [`escape`] escapes, but as `\uXXXX`, so that the text stays JSON. In
+/// JSON of serde_json, line breaks are only outside strings, and stay. The others are only inside.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

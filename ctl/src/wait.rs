@@ -1,5 +1,5 @@
-//! Waits until no process of the function uses a record that it cached before this tool marked the
-//! record for a removal or an erasure, or disabled it.
+//! Waits until the function no longer uses records that it cached before this tool marked or
+//! disabled them.
 
 use std::time::Duration;
 
@@ -18,15 +18,14 @@ const LATE_WRITE: Duration = Duration::from_secs(20);
 pub const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
-/// What commands wait for.
 const REASON: &str = "for the function's caches to expire and its last writes to end";
 
 /// The option of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
-    /// How long to wait until the function's caches have expired and its last writes have ended.
-    /// After a shorter wait, a late request can still write, even to the next organization with the
-    /// same id. So it is safe only if no client sends requests. A local service has caches too
+    /// How long to wait for the function's caches to expire and its last writes to end. Less than the
+    /// default is safe only if no client sends requests: a late request could still write, even to a
+    /// new organization with the same id. A local service has caches too
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }

@@ -61,7 +61,7 @@ impl GuardedRecord {
     }
 
     /// Also requires that these attributes are as they were read: each has the same string, or is
-    /// still absent. If one is not a string, which only other programs store, the condition never
+    /// still absent. If another program has stored a value that is not a string, the condition never
     /// holds.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
@@ -135,7 +135,7 @@ impl GuardedRecord {
 
     /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same attributes
     /// with the prefix `erasing`, unless the record has them already. Returns the marked record, and
-    /// guards it by the condition that it still has this mark. `None` if the condition fails.
+    /// a guard with the condition that it still has this mark. `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
@@ -230,7 +230,7 @@ pub(crate) async fn transact(
 }
 
 /// Deletes the records that queries find, until they find nothing, and then the marked record.
-/// Returns how many of the found records this run deleted.
+/// Returns how many records this run found and deleted. A run at the same time can count them too.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.

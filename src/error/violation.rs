@@ -1,4 +1,4 @@
-//! Violations: values in a body that break a rule of the API.
+//! Violations: values in a body that break a rule of the API. `body` collects them.
 
 use serde::Serialize;
 

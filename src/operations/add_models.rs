@@ -9,7 +9,7 @@ use crate::{
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::Success,
-    store::{Store, Table, UpdateExpressions},
+    store::{Store, Table, UpdateSpec},
     values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
 };
 
@@ -37,6 +37,7 @@ impl Keyed for SelectedModel {
     }
 }
 
+// The stored names follow the contract: `model_id` is its `modelid`, and `id` its `id`.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
@@ -54,7 +55,7 @@ struct Model<'a> {
 
 /// Adds a model. If the model exists with the same `id`, nothing changes. If it exists with a
 /// different `id`, the condition fails.
-const ADD_MODEL: UpdateExpressions = UpdateExpressions {
+const ADD_MODEL: UpdateSpec = UpdateSpec {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
         created_at = if_not_exists(created_at, :created_at), \
@@ -74,7 +75,7 @@ pub(crate) async fn add_models(
     let mut records = Vec::with_capacity(input.models.len());
     for selected in input.models.iter() {
         records.push(Model {
-            org_id: &caller.organization,
+            org_id: &caller.org_id,
             sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
             model_type,
             name: &selected.name,

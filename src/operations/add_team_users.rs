@@ -8,7 +8,7 @@ use crate::{
     body::Violations,
     error::Result,
     operations::Success,
-    store::{Store, Table, UpdateExpressions, teams_partition_key},
+    store::{Store, Table, UpdateSpec, teams_partition_key},
     values::{Identifier, Keyed, UniqueList, UserId},
 };
 
@@ -36,7 +36,8 @@ impl Keyed for User {
 #[derive(Serialize)]
 struct TeamMember<'a> {
     /// `<organization>#<project>#<team>`.
-    team: &'a str,
+    #[serde(rename = "team")]
+    partition_key: &'a str,
     user_id: &'a UserId,
     org_id: &'a Identifier,
     project_id: &'a Identifier,
@@ -46,7 +47,7 @@ struct TeamMember<'a> {
 }
 
 /// Adds a member. If the user is a member already, nothing changes.
-const ADD_MEMBER: UpdateExpressions = UpdateExpressions {
+const ADD_MEMBER: UpdateSpec = UpdateSpec {
     table: Table::TEAM_MEMBERS,
     expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
         created_at = if_not_exists(created_at, :created_at), \
@@ -64,18 +65,18 @@ pub(crate) async fn add_team_users(
     team: &Identifier,
     input: AddTeamUsers,
 ) -> Result<Success> {
-    let partition_key = teams_partition_key(&caller.organization, project);
-    let key_id = caller.identity.id();
+    let teams_key = teams_partition_key(&caller.org_id, project);
+    let caller_id = caller.identity.id();
     store
-        .require_team(&partition_key, team, key_id, caller.received_at)
+        .require_team(&teams_key, team, caller_id, caller.received_at)
         .await?;
-    let team_key = format!("{partition_key}#{}", team.as_str());
+    let members_key = format!("{teams_key}#{}", team.as_str());
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
-            team: &team_key,
+            partition_key: &members_key,
             user_id: &user.user_id,
-            org_id: &caller.organization,
+            org_id: &caller.org_id,
             project_id: project,
             team_id: team,
             audit: caller.audit(),

@@ -43,7 +43,7 @@ pub(crate) async fn create_data_store(
 ) -> Result<Success> {
     let (data_store_id, data_store_name) = input.name.into_id_and_name();
     let data_store = DataStore {
-        org_id: caller.organization.as_str().to_owned(),
+        org_id: caller.org_id.as_str().to_owned(),
         data_store_id,
         data_store_name,
         data_store_description: input.description.unwrap_or_default().into_string(),
@@ -70,7 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.has_created(&existing.audit);
+        is_new = caller.request_created(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

@@ -40,7 +40,7 @@ pub(crate) async fn create_logging_instance(
     input: CreateLoggingInstance,
 ) -> Result<Success> {
     let instance = LoggingInstance {
-        org_id: caller.organization.as_str().to_owned(),
+        org_id: caller.org_id.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
         project_name: input.project_name.into_string(),
         audit: caller.audit().clone(),
@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing = escape(&stored.project_name);
             return Err(Error::DifferentProjectName { existing });
         }
-        is_new = caller.has_created(&stored.audit);
+        is_new = caller.request_created(&stored.audit);
     }
     Ok(Success::Stored { id: None, is_new })
 }

@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::null_as_some_default,
+    api_key::null_as_restriction,
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
@@ -29,7 +29,8 @@ pub(crate) struct CreateTeam {
 #[serde(default)]
 struct Team {
     /// `<organization>#<project>`.
-    project: String,
+    #[serde(rename = "project")]
+    partition_key: String,
     org_id: String,
     project_id: String,
     /// Derived from the name.
@@ -37,7 +38,7 @@ struct Team {
     team_name: String,
     team_description: String,
     /// The id of the removal, while the team is being removed.
-    #[serde(skip_serializing, deserialize_with = "null_as_some_default")]
+    #[serde(skip_serializing, deserialize_with = "null_as_restriction")]
     removing_id: Option<String>,
     #[serde(flatten)]
     audit: Audit,
@@ -53,8 +54,8 @@ pub(crate) async fn create_team(
 ) -> Result<Success> {
     let (team_id, team_name) = input.name.into_id_and_name();
     let team = Team {
-        project: teams_partition_key(&caller.organization, project),
-        org_id: caller.organization.as_str().to_owned(),
+        partition_key: teams_partition_key(&caller.org_id, project),
+        org_id: caller.org_id.as_str().to_owned(),
         project_id: project.as_str().to_owned(),
         team_id,
         team_name,
@@ -81,7 +82,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.has_created(&existing.audit);
+        is_new = caller.request_created(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

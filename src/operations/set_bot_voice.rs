@@ -8,7 +8,7 @@ use crate::{
     body::Violations,
     error::Result,
     operations::Success,
-    store::{Store, Table, UpdateExpressions},
+    store::{Store, Table, UpdateSpec},
     values::{Identifier, VoiceType},
 };
 
@@ -37,7 +37,7 @@ struct BotVoice<'a> {
 
 /// Sets a voice. The condition fails if the existing voice is the same, so that a retry does not
 /// change `updated_at`.
-const SET_VOICE: UpdateExpressions = UpdateExpressions {
+const SET_VOICE: UpdateSpec = UpdateSpec {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
         updated_by = :updated_by, updated_request_id = :updated_request_id, \
@@ -58,10 +58,11 @@ pub(crate) async fn set_bot_voice(
 ) -> Result<Success> {
     let audit = caller.audit();
     let voice = BotVoice {
-        org_id: &caller.organization,
+        org_id: &caller.org_id,
         bot_id: bot,
         voice_type: input.voice_type,
         enabled: input.enabled,
+        // For an existing record, this request is not its creation but its last change.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

@@ -98,16 +98,6 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_live_of_zero_disables_the_cache() {
-        let now = SystemTime::now();
-        let cache = Cache::new(Duration::ZERO);
-        cache.insert("key", "value", now);
-
-        assert_eq!(cache.get("key", now), None);
-        assert!(cache.lock().is_empty());
-    }
-
-    #[test]
     fn a_full_cache_is_cleared() {
         let now = SystemTime::now();
         let cache = Cache::new(TTL);

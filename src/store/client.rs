@@ -39,22 +39,22 @@ pub struct ClientConfig {
     pub(crate) use_fips: bool,
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
-    pub(crate) ca_bundle: Option<String>,
+    pub(crate) ca_bundle_path: Option<String>,
     /// Without credentials, the SDK uses its default chain (profile, web identity, or container,
     /// which SnapStart uses) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
 impl ClientConfig {
-    /// Returns the SDK configuration, with a connection that is open already.
+    /// Connects to DynamoDB, and returns the SDK configuration that uses the connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn into_sdk_config(self) -> Result<Builder, BoxError> {
-        let connector = connector(&self.region, self.ca_bundle.as_deref())?;
+    pub async fn connect(self) -> Result<Builder, BoxError> {
+        let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // All clients share a connector, because the SDK would create several, and each would parse
         // the root certificates.
@@ -134,10 +134,13 @@ pub fn https_connector(
     Ok(connector.build())
 }
 
-/// Builds the function's connector. Trusts the root certificates in the file, if there is a file.
+/// Builds the connector to DynamoDB. Trusts the root certificates in the file, if there is a file.
 /// Otherwise trusts Amazon's in public regions and GovCloud, and the system's in other regions.
-fn connector(region: &Region, certificates: Option<&str>) -> Result<SharedHttpConnector, BoxError> {
-    let trust_store = match certificates {
+fn dynamodb_connector(
+    region: &Region,
+    ca_bundle_path: Option<&str>,
+) -> Result<SharedHttpConnector, BoxError> {
+    let trust_store = match ca_bundle_path {
         Some(file) => {
             let pem = fs::read(file).map_err(|error| format!("Cannot read {file}: {error}"))?;
             TrustStore::empty().with_pem_certificate(pem)

@@ -38,8 +38,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// The error code of a write that lost to a concurrent transaction.
 const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
-/// The error codes after which the same DynamoDB request can succeed later.
-const TRANSIENT_CODES: [&str; 6] = [
+/// The error codes for which the error is [`Error::Unavailable`], because the same DynamoDB request
+/// can succeed later. The SDK and [`AdditionalRetries`] decide what is retried.
+const UNAVAILABLE_CODES: [&str; 6] = [
     "ExpiredTokenException", // a retry can reach an execution environment with new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -75,7 +76,8 @@ pub(super) fn with_retries(config: Builder) -> Builder {
 }
 
 /// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
-/// that were cancelled for a transient reason, and responses that are not HTTP.
+/// that were cancelled for a transient reason, and every failure of the connector. The SDK leaves
+/// out responses that are not HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 
@@ -84,8 +86,7 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // Every failure of the connector, except requests that were built wrongly (`is_user`). The
-        // SDK itself does not retry after a response that is not HTTP.
+        // Except requests that were built wrongly.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
         if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
             RetryAction::transient_error()
@@ -143,12 +144,12 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // Only a transaction has cancellation reasons.
+                // `E` is any operation's error. Only a transaction's has cancellation reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
                 response.raw().status().is_server_error()
-                    || TRANSIENT_CODES.contains(&code)
+                    || UNAVAILABLE_CODES.contains(&code)
                     || transaction_error.is_some_and(is_transient_cancellation)
             }
             // A timeout, or a response that breaks off.

@@ -17,9 +17,9 @@ pub struct Table {
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_names: &'static [&'static str],
-    /// The ids that form the partition key, joined with `#`. Only for `workspacectl`, whose options
-    /// have these names: `org` is the value of `--org`.
-    pub partition: &'static [&'static str],
+    /// The options of `workspacectl` whose values, joined with `#`, are the partition key: `org` is the
+    /// value of `--org`.
+    pub partition_options: &'static [&'static str],
 }
 
 #[rustfmt::skip] // keeps a table short
@@ -27,35 +27,35 @@ pub struct Table {
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
         logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", noun: "organizations",
-        primary_key_names: &["org_id"], partition: &["org"],
+        primary_key_names: &["org_id"], partition_options: &["org"],
     };
     pub const KEYS: Self = Self {
         logical_id: "KeysTable", variable: "KEYS_TABLE", noun: "keys",
-        primary_key_names: &["key_id"], partition: &["key"],
+        primary_key_names: &["key_id"], partition_options: &["key"],
     };
     pub const MODELS: Self = Self {
         logical_id: "ModelsTable", variable: "MODELS_TABLE", noun: "models",
-        primary_key_names: &["org_id", "model"], partition: &["org"],
+        primary_key_names: &["org_id", "model"], partition_options: &["org"],
     };
     pub const TEAMS: Self = Self {
         logical_id: "TeamsTable", variable: "TEAMS_TABLE", noun: "teams",
-        primary_key_names: &["project", "team_id"], partition: &["org", "project"],
+        primary_key_names: &["project", "team_id"], partition_options: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
         logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", noun: "members",
-        primary_key_names: &["team", "user_id"], partition: &["org", "project", "team"],
+        primary_key_names: &["team", "user_id"], partition_options: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
         logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", noun: "voices",
-        primary_key_names: &["org_id", "bot_id"], partition: &["org"],
+        primary_key_names: &["org_id", "bot_id"], partition_options: &["org"],
     };
     pub const DATA_STORES: Self = Self {
         logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", noun: "data-stores",
-        primary_key_names: &["org_id", "data_store_id"], partition: &["org"],
+        primary_key_names: &["org_id", "data_store_id"], partition_options: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
         logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", noun: "logging-instances",
-        primary_key_names: &["org_id", "project_id"], partition: &["org"],
+        primary_key_names: &["org_id", "project_id"], partition_options: &["org"],
     };
 
     /// Every table.

@@ -15,10 +15,10 @@ use super::{Item, Store, Table, TableNames, from_item, retry};
 use crate::error::{Error, Result};
 
 /// How to update records: the expressions of an update, in DynamoDB's syntax.
-pub(crate) struct UpdateExpressions {
+pub(crate) struct UpdateSpec {
     pub(crate) table: Table,
-    /// The update expression. `:x` is the value of the record's attribute `x`. The expression uses
-    /// every attribute that is not part of the primary key, because DynamoDB rejects unused values.
+    /// The update expression. `:x` is the value of the record's attribute `x`. It must use every
+    /// attribute that is not part of the primary key, because DynamoDB rejects unused values.
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates a record whether it exists or not.
     pub(crate) condition: Option<&'static str>,
@@ -97,16 +97,18 @@ impl Store {
     /// failed conditions. If there are any, nothing was written.
     pub(crate) async fn update<R: Serialize>(
         &self,
-        update: &UpdateExpressions,
+        spec: &UpdateSpec,
         records: &[R],
     ) -> Result<Vec<FailedCondition>> {
         if let [record] = records {
             // An `UpdateItem` costs half as much as a transaction.
-            return self.update_one(self.build_update(update, record)?).await;
+            return self
+                .send_as_update_item(self.build_action(spec, record)?)
+                .await;
         }
         let mut transaction = self.client.transact_write_items();
         for record in records {
-            let action = TransactWriteItem::builder().update(self.build_update(update, record)?);
+            let action = TransactWriteItem::builder().update(self.build_action(spec, record)?);
             transaction = transaction.transact_items(action.build());
         }
         match transaction.send().await {
@@ -119,8 +121,8 @@ impl Store {
     }
 
     /// Sends the action of a transaction as an `UpdateItem`, which has the same parameters.
-    async fn update_one(&self, action: Update) -> Result<Vec<FailedCondition>> {
-        let update = self
+    async fn send_as_update_item(&self, action: Update) -> Result<Vec<FailedCondition>> {
+        let request = self
             .client
             .update_item()
             .table_name(action.table_name)
@@ -130,7 +132,7 @@ impl Store {
             .set_expression_attribute_names(action.expression_attribute_names)
             .set_expression_attribute_values(action.expression_attribute_values)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        match update.send().await {
+        match request.send().await {
             Ok(_) => Ok(vec![]),
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
@@ -143,12 +145,12 @@ impl Store {
     }
 
     /// Builds the action that applies an update to a record.
-    fn build_update<R: Serialize>(&self, update: &UpdateExpressions, record: &R) -> Result<Update> {
+    fn build_action<R: Serialize>(&self, spec: &UpdateSpec, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
         let mut values = Item::with_capacity(attributes.len());
         for (name, value) in attributes {
-            if update.table.primary_key_names.contains(&name.as_str()) {
+            if spec.table.primary_key_names.contains(&name.as_str()) {
                 primary_key.insert(name, value);
             } else {
                 values.insert([":", &name].concat(), value);
@@ -157,11 +159,11 @@ impl Store {
         let mut action = Update::builder()
             .set_key(Some(primary_key))
             .set_expression_attribute_values(Some(values))
-            .table_name(self.tables.name(update.table))
-            .update_expression(update.expression)
-            .set_condition_expression(update.condition.map(str::to_owned))
+            .table_name(self.tables.name(spec.table))
+            .update_expression(spec.expression)
+            .set_condition_expression(spec.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in update.placeholders {
+        for (placeholder, name) in spec.placeholders {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)

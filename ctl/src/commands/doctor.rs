@@ -20,7 +20,7 @@ use workspace_records::{item::string_attribute, local, tables::Declaration};
 use self::api::Api;
 use crate::{
     commands::{
-        keys::{expires_within, to_display},
+        keys::{expires_within, to_output},
         orgs::organization::{Organization, State},
     },
     deployment::Deployment,
@@ -69,7 +69,6 @@ pub(crate) struct Options {
 #[error("no check failed, but there are warnings")]
 pub(crate) struct OnlyWarnings;
 
-/// A check and its outcome.
 struct Check {
     name: String,
     outcome: Outcome,
@@ -192,12 +191,13 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
             Outcome::Ok(_) | Outcome::Skipped(_) => {}
         }
     }
-    print_records(&rows, &["status", "check", "detail"], session)?;
+    let printed = print_records(&rows, &["status", "check", "detail"], session);
     let count = failures.len();
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
         None if strict && has_warnings => Err(OnlyWarnings.into()),
-        None => Ok(()),
+        // Last, because a closed pipe is no failure.
+        None => printed,
     }
 }
 
@@ -221,7 +221,7 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
     let org = string_attribute(&record, "org_id");
     let mut checks = Vec::new();
     for operation in Operation::ALL {
-        let written = api.check_writes(*operation, org, key).await;
+        let written = api.check_operation(*operation, org, key).await;
         checks.push(Check::new(format!("API {}", operation.name()), written));
     }
     Ok(checks)
@@ -245,7 +245,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
     let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count = 0;
-    for key in keys.records.into_iter().map(to_display) {
+    for key in keys.records.into_iter().map(to_output) {
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= EXPIRY_NOTICE.as_secs()
@@ -316,7 +316,7 @@ fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> 
     }
     let types = table.attribute_definitions();
     let mut declared_types = declared.attribute_definitions.iter();
-    if declared_types.any(|declared| !types.contains(declared)) {
+    if declared_types.any(|declared_type| !types.contains(declared_type)) {
         differences.push("the type of a key attribute differs from the template".to_owned());
     }
     let billing = table.billing_mode_summary();
@@ -324,13 +324,13 @@ fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> 
     if billing_mode != Some(&BillingMode::PayPerRequest) {
         differences.push("its billing mode is not PAY_PER_REQUEST".to_owned());
     }
-    for declared in &declared.global_secondary_indexes {
-        let name = declared.index_name();
+    for declared_index in &declared.global_secondary_indexes {
+        let name = declared_index.index_name();
         let mut indexes = table.global_secondary_indexes().iter();
         let has_index = indexes.any(|index| {
             index.index_name() == Some(name)
-                && index.key_schema() == declared.key_schema()
-                && index.projection() == declared.projection()
+                && index.key_schema() == declared_index.key_schema()
+                && index.projection() == declared_index.projection()
         });
         if !has_index {
             differences.push(format!(

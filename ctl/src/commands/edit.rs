@@ -72,7 +72,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Those of the attributes of the name and the description that change, with their new values.
+    /// What changes of the attributes of the name and of the description, with the new values.
     fn values(self, attributes: [&'static str; 2]) -> Vec<(&'static str, NewValue)> {
         let name = self.name.map(|new| (attributes[0], new));
         let description = self.description.map(|new| (attributes[1], new));
@@ -83,7 +83,6 @@ impl Change {
 /// A change of a record.
 struct Edit {
     target: Target,
-    /// The attributes to change, with their new values.
     values: Vec<(&'static str, NewValue)>,
 }
 
@@ -150,7 +149,7 @@ impl Edit {
                 let has_name = string_attribute(record, attribute) == new.text;
                 if id != self.target.id() && (has_name || id == derived_id) {
                     bail!(
-                        "{id} has this name already, or the id that the name gives: choose a different name"
+                        "the record {id} has this name, or the id that the name gives: choose a different name"
                     );
                 }
             }
@@ -172,13 +171,13 @@ impl Edit {
                 && id != self.target.id()
             {
                 creates = format!(
-                    ", and a request with the new name creates another record, with the id {id}"
+                    ", and a create request with the new name creates another record, with the id {id}"
                 );
             }
         }
         let (target, changes) = (&self.target.display_name, changes.join(", and "));
         format!(
-            "{target}: {changes}. A create request with the old values then gets a 409{creates}."
+            "{target}: {changes}. A client that repeats its create request with the old values then gets a 409{creates}."
         )
     }
 
@@ -203,11 +202,14 @@ impl Edit {
         }
         // Without `attribute_exists`, the update would create a missing record.
         let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
-        let guarded = self.target.unchanged(record).and(exists_unmarked, &[]);
+        let guarded = self
+            .target
+            .guarded_unchanged(record)
+            .and(exists_unmarked, &[]);
         if let Some(updated) = guarded.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
-        // An attempt of this run whose response was lost can have changed it.
+        // An earlier attempt of this run may have succeeded, although its response was lost.
         match self.target.read(deployment).await? {
             Some(current) if current["updated_request_id"] == operator.run_id => Ok(current),
             _ => bail!(self.target.changed_message()),

@@ -1,5 +1,5 @@
 //! `env`: prints the environment variables that tell a function which tables to use. They do not
-//! include settings that only a running function has.
+//! include the function's own settings.
 
 use anyhow::Result;
 use workspace_management::store::Table;
@@ -32,7 +32,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         ]);
     }
     eprintln!(
-        "not included, because only a running function has them: \
+        "not included, because they are settings of the function and not of the tables: \
         ANONYMOUS_OPERATIONS (default: denied), KEY_CACHE_SECONDS (default: 60)"
     );
     let lines: Vec<_> = variables

@@ -10,7 +10,7 @@ mod stored;
 use anyhow::Result;
 
 pub use self::{create::NewKey, stored::insert};
-pub(crate) use self::{list::expires_within, stored::to_display};
+pub(crate) use self::{list::expires_within, stored::to_output};
 
 use crate::session::Session;
 

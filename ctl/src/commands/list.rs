@@ -9,7 +9,7 @@ use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
     output::print_page,
-    query::{Page, PageOptions, Query, Scope, get, partition_keys_of_user, scope_from_index},
+    query::{Page, PageOptions, Query, Scope, get, scope_from_index, team_keys_of_user},
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -47,7 +47,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let table = options.kind;
     let org = options.org.clone();
-    let ids = ids(table, [options.org, options.project, options.team])?;
+    let ids = checked_ids(table, [options.org, options.project, options.team])?;
     if options.user.is_some() && table != Table::TEAM_MEMBERS {
         return Err(UsageError::new("only members can be filtered by --user").into());
     }
@@ -77,7 +77,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// The memberships of a user in the teams of an organization.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
     let mut records = Vec::new();
-    for team in partition_keys_of_user(deployment, org, user).await? {
+    for team in team_keys_of_user(deployment, org, user).await? {
         let key = [team.as_str(), user];
         records.extend(get(deployment, Table::TEAM_MEMBERS, &key).await?);
     }
@@ -87,11 +87,11 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<P
     })
 }
 
-/// The ids in `--org`, `--project` and `--team`, each of which requires the option before it.
-fn ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
+/// The ids in `--org`, `--project` and `--team`. Fails if the kind cannot be filtered by one of them.
+fn checked_ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
     let ids: Vec<_> = options.into_iter().flatten().collect();
-    if ids.len() > table.partition.len() {
-        let (noun, options) = (table.noun, table.partition.join(", --"));
+    if ids.len() > table.partition_options.len() {
+        let (noun, options) = (table.noun, table.partition_options.join(", --"));
         let message = format!("{noun} can only be filtered by --{options}");
         return Err(UsageError::new(message));
     }
@@ -103,7 +103,7 @@ fn ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>, UsageE
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,
-        _ if ids.len() == table.partition.len() => Scope::partition(&ids.join("#")),
+        _ if ids.len() == table.partition_options.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             scope_from_index(deployment, table, org, project).await?

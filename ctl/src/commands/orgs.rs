@@ -88,8 +88,7 @@ Examples:
   workspacectl orgs export globex --out globex.jsonl
   workspacectl orgs export globex | jq -c 'select(.table == \"teams\") | .record'";
 
-/// The columns of a table of organizations.
-#[rustfmt::skip] // keeps a table short
+#[rustfmt::skip] // keeps columns and rows in sight
 const COLUMNS: [&str; 8] = [
     "org_id", "state", "created_at", "created_by",
     "disabled_at", "disabled_by", "enabled_at", "enabled_by",
@@ -102,14 +101,14 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let query = Query::new(Table::ORGANIZATIONS, Scope::All).page(page);
             let mut page = query.run(session.deployment().await?).await?;
             for organization in &mut page.records {
-                *organization = Organization(organization.take()).into_display();
+                *organization = Organization(organization.take()).into_output();
             }
             print_page(&page, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
             let organization = Organization::get_registered(deployment, &org).await?;
-            let mut organization = organization.into_display();
+            let mut organization = organization.into_output();
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
             print_records(&[organization], &COLUMNS, session)?;
@@ -134,7 +133,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             Organization::get_registered(deployment, &org).await?;
             let queries = queries_with_indexed_teams(deployment, &org).await?;
             let count = export.write_all(deployment, queries).await?;
-            export.keep()?;
+            export.commit()?;
             eprintln!("exported {} of {org}", counted(count, "record"));
             Ok(())
         }

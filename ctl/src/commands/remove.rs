@@ -55,7 +55,7 @@ pub(crate) enum Command {
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
         all_teams: bool,
-        /// The user's id, with exactly the characters that were added
+        /// The user's id, exactly as it was added
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
     },
@@ -172,7 +172,7 @@ fn print_removed(
     print_record(&removed, &escape(id), session.json)
 }
 
-/// The end of the question before a removal. Says that it cannot be undone without an export.
+/// The end of the text to confirm. Without an export, it says that the removal cannot be undone.
 fn end_of_question(export: Option<&Export>) -> &'static str {
     match export {
         Some(_) => ".",

@@ -45,7 +45,7 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
-    /// The kind of the records. Required for a table, while each line of a file names a kind
+    /// Only records of this kind. Required for a table, while each line of a file names its kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     to: Option<Table>,
     /// Only records of this organization. Tables, and files with several organizations, need this

@@ -109,15 +109,15 @@ impl Target {
         };
         if let Some(export) = export {
             export.write(self.table, record.clone())?;
-            export.keep()?;
+            export.commit()?;
         }
-        let is_deleted = self.unchanged(&record).delete(deployment).await?;
+        let is_deleted = self.guarded_unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
     /// The record, guarded by the condition that it was not written since it was read.
-    pub(super) fn unchanged(&self, record: &Value) -> GuardedRecord {
+    pub(super) fn guarded_unchanged(&self, record: &Value) -> GuardedRecord {
         self.guarded().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 

@@ -95,7 +95,7 @@ fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot
     let output = server.output("env");
 
     let notes = text(&output.stderr);
-    let expected = "only a running function has them: ANONYMOUS_OPERATIONS (default: denied)";
+    let expected = "and not of the tables: ANONYMOUS_OPERATIONS (default: denied)";
     assert!(notes.contains(expected), "{notes}");
     let local = [
         (DYNAMODB, &*server.dynamodb_url),

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    process::Stdio,
     time::{Duration, SystemTime},
 };
 
@@ -121,6 +122,16 @@ fn any_different_response_of_the_api_is_a_failure_that_says_what_to_check() {
         let (status, actual) = find(&checks, "API http");
         assert!(status == "failed" && actual.starts_with(detail), "{actual}");
     }
+}
+
+/// A closed pipe alone is no failure.
+#[test]
+fn a_failed_check_is_a_failure_even_if_no_one_reads_the_output() {
+    let server = Server::start();
+    let mut doctor = server.command(&format!("doctor --url {}", unused_url()));
+    let mut process = doctor.stdout(Stdio::piped()).spawn().unwrap();
+    drop(process.stdout.take());
+    assert_eq!(process.wait().unwrap().code(), Some(1));
 }
 
 /// Causes a problem of a stack.

@@ -65,10 +65,7 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     assert_eq!(state()["state"], "disabled");
     assert_eq!(server.create_data_store("acme", DEMO_KEY, "a"), 403);
     let key = "keys create --org acme";
-    assert_fails(
-        &server.output(key),
-        "because the organization acme is disabled",
-    );
+    assert_fails(&server.output(key), "because acme is disabled");
     let before = state();
     server.run("orgs disable acme --wait 0");
     assert_eq!(state(), before);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
-use crate::{commands::keys::NewKey, deployment::connector, text::humanize};
+use crate::{commands::keys::NewKey, deployment::build_connector, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ struct Response {
     status: u16,
     /// The header `x-request-id`. Only responses from the function have this header.
     request_id: Option<String>,
-    /// The problem in the body. Null if the body is not JSON.
+    /// The problem document in the body (RFC 9457). Null if the body is not JSON.
     problem: Value,
 }
 
@@ -41,7 +41,7 @@ impl Api {
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         // One for all requests, because a connector for HTTPS parses the root certificates.
         let connector = if url.starts_with("https:") {
-            connector(None)
+            build_connector(None)
         } else {
             Connector::builder().build_http()
         };
@@ -54,8 +54,8 @@ impl Api {
 
     /// Checks that the function rejects a well-formed API key that does not exist. The key is
     /// random, so it is in no cache, and the function must read the tables of keys and
-    /// organizations. The path names the organization `doctor`, because `SilenceAlarm` in
-    /// template.yaml counts the requests for it.
+    /// organizations. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
+    /// counts these requests, and fires when they stop.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = NewKey::generate("doctor", "", None, None)?.key;
         let started = Instant::now();
@@ -64,7 +64,7 @@ impl Api {
         if response.code() != Some("unauthenticated") {
             return Err(response.failure("KeysTable or OrganizationsTable"));
         }
-        // Otherwise the function received no key, so it has not read its tables.
+        // This text shows that the function received the key, so it has read its tables.
         ensure!(
             response.detail().starts_with("This API key"),
             "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
@@ -74,7 +74,7 @@ impl Api {
     }
 
     /// Checks that an operation succeeds. Later runs send the same request, which changes nothing.
-    pub(super) async fn check_writes(
+    pub(super) async fn check_operation(
         &self,
         operation: Operation,
         org: &str,
@@ -174,7 +174,7 @@ impl Response {
 
 /// A valid request for an operation: the table to which it writes, its path and its body. It is
 /// only valid after the requests for all earlier operations in [`Operation::ALL`].
-#[rustfmt::skip] // keeps a table short
+#[rustfmt::skip] // keeps columns and rows in sight
 fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
     let project = format!("project/{org}/doctor");
     match operation {

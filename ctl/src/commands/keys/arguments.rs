@@ -14,7 +14,7 @@ use crate::usage::UsageError;
 /// The maximum overlap, in which a replaced key stays valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
 
-/// The end of the year 9999, the last year in RFC 3339, after the Unix epoch.
+/// The time from the Unix epoch to the end of the year 9999, the last year in RFC 3339.
 const END_OF_TIME: Duration = Duration::from_secs(253_402_300_800);
 
 /// When a key expires.

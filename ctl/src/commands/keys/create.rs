@@ -102,7 +102,7 @@ impl NewKey {
         let key = ApiKey::encode(id, secret);
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
-        // `stored::insert` adds the registration of the organization, the operator and the run.
+        // `stored::insert` sets the registration of the organization, the operator and the run.
         let mut record = key_record(parsed, org, "", label, &timestamp(now));
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
@@ -127,7 +127,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored::to_display(serde_json::to_value(&self.stored)?);
+            let mut record = stored::to_output(serde_json::to_value(&self.stored)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())

@@ -12,7 +12,7 @@ use workspace_records::item::string_attribute;
 
 use super::{
     arguments::{KeyArgs, key_ids, parse_duration},
-    stored::{find_all, to_display},
+    stored::{find_all, to_output},
 };
 use crate::{
     commands::orgs::organization::{Organization, State},
@@ -28,7 +28,7 @@ Examples:
   workspacectl keys list --expiring 14d
   workspacectl keys list --state revoked --json";
 
-#[rustfmt::skip] // keeps a table short
+#[rustfmt::skip] // keeps columns and rows in sight
 const COLUMNS: [&str; 10] = [
     "key_id", "last_four", "org_id", "label", "state",
     "created_at", "expires_at", "revoked_at", "replaced_by", "operations",
@@ -66,7 +66,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     {
         Organization::get_registered(deployment, org).await?;
     }
-    page.records = page.records.into_iter().map(to_display).collect();
+    page.records = page.records.into_iter().map(to_output).collect();
     if let Some(state) = options.state {
         page.records.retain(|key| key["state"] == *state);
     }
@@ -82,7 +82,7 @@ pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
     let ids = key_ids(&keys.keys)?;
     let deployment = session.deployment().await?;
     let keys = find_all(deployment, &ids).await?;
-    let keys: Vec<_> = keys.into_iter().map(to_display).collect();
+    let keys: Vec<_> = keys.into_iter().map(to_output).collect();
     print_records(&keys, &COLUMNS, session)?;
     let orgs: BTreeSet<&str> = keys
         .iter()
@@ -101,7 +101,7 @@ pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Whether an active key expires within a time.
+/// Whether an active key, of which this is the output, expires within a time.
 pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
     let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(key, "expires_at")) else {
         return false;

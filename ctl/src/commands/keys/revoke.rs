@@ -95,7 +95,7 @@ async fn revoke(
     for key in keys {
         let key = stored::revoke(deployment, string_attribute(&key, "key_id"), operator).await;
         let key = key.context("not all keys were revoked: run the command again")?;
-        revoked.push(stored::to_display(key));
+        revoked.push(stored::to_output(key));
     }
     let count = counted(revoked.len(), "key");
     session.say(&format!(

@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // A repeated run names the keys that the earlier one has replaced, and replaces the others.
+    // Refusals are reported at the end, so that a repeated run still replaces the other keys.
     for key in &keys {
         rotate(deployment, &operator, key, &options, session.json).await?;
     }
@@ -97,7 +97,7 @@ async fn rotate(
     let id = &old.record.key_id;
     let expires = match options.expires {
         Some(expires) => expires,
-        None => lifetime(old)?,
+        None => default_expiry(old)?,
     };
     let expires_at = expires.time(SystemTime::now())?;
     let (operations, label) = (old.record.operations.clone(), &old.record.label);
@@ -142,15 +142,15 @@ async fn expire(
     Ok(())
 }
 
-/// For how long a key was issued.
-fn lifetime(key: &StoredKey) -> Result<Expiry> {
+/// The expiry of the new key without `--expires`: the old key's lifetime, from now.
+fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = key.issued_for {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        // Another program has set the expiry, because the key was not replaced. Keeps it.
+        // The key was not replaced, so no rotation has set this expiry. Another program did.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // The key was issued without an expiry.
+        // The key was issued without an expiry, which is still absent or was set by a rotation.
         _ => Ok(Expiry::Never),
     }
 }

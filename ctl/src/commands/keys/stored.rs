@@ -1,4 +1,4 @@
-//! The records of API keys: the attributes that only this tool reads, and all changes.
+//! The records of API keys: their attributes, and how they are stored, read and revoked.
 
 use std::time::SystemTime;
 
@@ -37,13 +37,13 @@ pub struct StoredKey {
     /// The id of the key that this key replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replaces: Option<String>,
-    /// The id of the key that replaces this key.
+    /// The id of the key that replaces this key. The operator is in `replaced_by_operator`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replaced_by: Option<String>,
 }
 
 /// A key's record for output: has the state of the key instead of the hash of its secret.
-pub(crate) fn to_display(mut record: Value) -> Value {
+pub(crate) fn to_output(mut record: Value) -> Value {
     let state = match serde_json::from_value::<KeyRecord>(record.clone()) {
         Ok(key) if key.revoked_at.is_some() => "revoked",
         Ok(key) if !key.is_valid_at(SystemTime::now()) => "expired",
@@ -126,13 +126,11 @@ pub async fn insert(
     // The index in `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
+            // Also without a record.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),
-            state => bail!(
-                "no key can be created, because the organization {org} is {}",
-                state.word()
-            ),
+            state => bail!("no key can be created, because {org} is {}", state.word()),
         },
         1 => bail!("a key with the same id exists: run the command again"),
         _ => bail!(

@@ -65,7 +65,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             "the organization {org} is already registered: choose a different id, or use --if-absent"
         );
     }
-    let mut record = organization.into_display();
+    let mut record = organization.into_output();
     record["created"] = json!(is_new);
     print_record(&record, &org, session.json)
 }

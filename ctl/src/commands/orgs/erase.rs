@@ -110,7 +110,7 @@ pub async fn erase(
                 "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
             );
         }
-        export.keep()?;
+        export.commit()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     let other_records = || {

@@ -67,7 +67,7 @@ impl Organization {
     }
 
     /// The record and its state, for output.
-    pub(super) fn into_display(mut self) -> Value {
+    pub(super) fn into_output(mut self) -> Value {
         self.0["state"] = json!(self.state().word());
         self.0
     }

@@ -66,8 +66,9 @@ pub async fn change(
     if state == State::BeingErased && wanted == State::Enabled {
         bail!("the organization {org} is being erased: it cannot be enabled again");
     }
+    // An organization that is being erased is disabled already.
     if state == State::BeingErased || state == wanted {
-        return Ok(organization.into_display());
+        return Ok(organization.into_output());
     }
     // Without `attribute_exists`, the update would create a missing record.
     let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(erasing_id)";
@@ -80,14 +81,14 @@ pub async fn change(
         .and_unchanged(&organization.0, unchanged);
     let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
     if let Some(updated) = guarded.update(deployment, expression, &values).await? {
-        return Ok(Organization(updated).into_display());
+        return Ok(Organization(updated).into_output());
     }
-    // An attempt of this run whose response was lost can have changed it.
+    // An earlier attempt of this run may have succeeded, although its response was lost.
     let organization = Organization::get_registered(deployment, org).await?;
     if organization.state() != wanted {
         bail!(
             "another operator has changed the organization {org} at the same time: coordinate, and run the command again"
         );
     }
-    Ok(organization.into_display())
+    Ok(organization.into_output())
 }

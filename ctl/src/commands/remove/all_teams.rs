@@ -19,7 +19,7 @@ use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
     export::Export,
-    query::partition_keys_of_user,
+    query::team_keys_of_user,
     session::Session,
     text::{counted, escape},
 };
@@ -39,9 +39,7 @@ pub(super) async fn run(
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     Organization::get_registered(deployment, org).await?;
-    let mut teams = partition_keys_of_user(deployment, org, user)
-        .await?
-        .join(", ");
+    let mut teams = team_keys_of_user(deployment, org, user).await?.join(", ");
     if teams.is_empty() {
         // The index can lack a team that a later read finds.
         teams = format!("all teams of {org}");
@@ -78,7 +76,7 @@ pub async fn remove(
             sleep(PAUSE).await;
         }
         let mut is_found = false;
-        for team in partition_keys_of_user(deployment, org, user).await? {
+        for team in team_keys_of_user(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
                 display_name: format!("the member {user} of {team}"),

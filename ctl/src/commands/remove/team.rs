@@ -1,8 +1,8 @@
-//! `remove team`: one or several teams of a project. `ctl/tests/protocols` checks it:
+//! `remove team`: removes teams of a project in these steps, which `ctl/tests/protocols` checks:
 //!
-//! 1. Mark each confirmed team: store a random id in its record. Functions that read a marked team
-//!    add no users to it, and do not create it again.
-//! 2. Wait, once for all teams, until no function has an unmarked team in its cache, and the last
+//! 1. Mark each confirmed team: store a random id in its record. Processes of the function that
+//!    read a marked team add no users to it, and do not create it again.
+//! 2. Wait, once for all teams, until no process has an unmarked team in its cache, and the last
 //!    writes have ended.
 //! 3. Export all teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
@@ -61,6 +61,7 @@ pub(super) async fn run(
     };
     session.confirm(&what, word)?;
     let removed = remove(deployment, &operator, &found, wait, export).await?;
+    let mut printed = Ok(());
     for ((team, _), members) in found.iter().zip(removed) {
         let Some(members) = members else {
             failures.push(team.changed_message());
@@ -70,14 +71,15 @@ pub(super) async fn run(
         let count = counted(members, "member");
         session.say(&format!("{} was removed with {count}", team.display_name));
         let removed = json!({ "project": partition_key, "team_id": id, "members": members });
-        print_removed(removed, id, &operator, session)?;
+        printed = printed.and(print_removed(removed, id, &operator, session));
     }
+    // First, because a closed pipe is no failure.
     ensure!(failures.is_empty(), failures.join("; "));
-    Ok(())
+    printed
 }
 
 /// Removes teams that were read. Returns for each team how many members this run deleted, or `None`
-/// if the team has changed since it was read.
+/// if the team was removed or created again since. An edit does not stop the removal.
 ///
 /// # Errors
 /// If the export cannot be written, or DynamoDB cannot be reached. A later run can continue.
@@ -88,30 +90,30 @@ pub async fn remove(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut marked = Vec::new();
+    let mut marks = Vec::new();
     for (team, record) in found {
         let guarded = team
             .guarded()
             .and("attribute_exists(team_id)", &[])
             .and_unchanged(record, &["created_at", "request_id"]);
         let mark = guarded.mark(deployment, operator, "removing").await?;
-        marked.push((team, mark));
+        marks.push((team, mark));
     }
-    if marked.iter().all(|(_, mark)| mark.is_none()) {
-        return Ok(vec![None; marked.len()]);
+    if marks.iter().all(|(_, mark)| mark.is_none()) {
+        return Ok(vec![None; marks.len()]);
     }
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        for (team, mark) in &marked {
+        for (team, mark) in &marks {
             if let Some((record, _)) = mark {
                 export.write(Table::TEAMS, record.clone())?;
                 export.write_all(deployment, vec![members_of(team)]).await?;
             }
         }
-        export.keep()?;
+        export.commit()?;
     }
     let mut removed = Vec::new();
-    for (team, mark) in marked {
+    for (team, mark) in marks {
         removed.push(match mark {
             Some((_, marked)) => {
                 Some(delete_all(deployment, &marked, || vec![members_of(team)]).await?)

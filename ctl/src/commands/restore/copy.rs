@@ -38,7 +38,6 @@ pub(super) struct Restore<'a> {
     /// The primary keys of the organizations and teams that a dry run would copy.
     pub(super) would_exist: Mutex<HashSet<Vec<String>>>,
     pub(super) is_dry_run: bool,
-    /// Whether to print JSON.
     pub(super) json: bool,
 }
 

@@ -100,6 +100,7 @@ impl Source {
             let message = format!("there is no file {name}, and the table {name} cannot be read");
             let item = item.explain(message)?;
             let record = to_json(item.clone());
+            // Restored from JSON, so the conversion must lose nothing.
             if scope.contains(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
             {
                 let reason = "it has an attribute of an unexpected type";

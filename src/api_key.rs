@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 use crate::operations::Operation;
 
 pub(crate) const KEY_PREFIX: &str = "wsk_";
+// One more than 64 bits need, so every new id begins with 0.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -100,8 +101,8 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The registration that the key was issued for: the `request_id` of the organization's record at
-    /// that time. If the record now has a different one, or this is `None`, the key is not accepted.
+    /// The registration that the key was issued for: a copy of the `request_id` in the organization's
+    /// record. The key is accepted only while that record has this value. `None` is never accepted.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,

@@ -42,7 +42,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// A caller who may call the requested operation for one organization.
+/// A caller who may call the requested operation for one organization, and when and how it calls.
 ///
 /// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
 pub(crate) struct Caller<'a> {
@@ -73,9 +73,9 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request itself created the existing record, which has these audit attributes: an
-    /// earlier attempt succeeded, its response was lost, and the SDK tried again.
-    pub(crate) fn request_created(&self, existing: &Audit) -> bool {
+    /// Whether the existing record with these audit attributes is from this same request: an earlier
+    /// attempt of the SDK succeeded, but its response was lost.
+    pub(crate) fn is_from_this_request(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 
@@ -138,8 +138,7 @@ pub(crate) async fn authorize<'a>(
     }
     // A cached key has passed these checks already.
     if let FoundKey::Read {
-        record: shared_record,
-        path_organization,
+        path_organization, ..
     } = &found
     {
         let organization = match path_org_id {
@@ -153,7 +152,7 @@ pub(crate) async fn authorize<'a>(
         if !record.is_for_registration(organization.registration_id()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
-        store.remember_key(shared_record, now);
+        store.remember_key(record, now);
     }
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));

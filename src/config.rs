@@ -59,8 +59,8 @@ impl Config {
             }
         };
         let tables = TableNames::new(|table| {
-            let name = table.variable;
-            lookup(name).ok_or_else(|| format!("{name} is required but not set."))
+            let variable = table.variable;
+            lookup(variable).ok_or_else(|| format!("{variable} is required but not set."))
         })?;
         Ok(Self {
             tables,

@@ -65,7 +65,7 @@ pub(crate) enum Error {
     NoSuchTeam(&'static str),
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
-    /// The team that has this id is being removed.
+    /// For `create_team`: the existing team is being removed.
     #[error("The team `{id}` is being removed. Try again later.")]
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
@@ -113,7 +113,7 @@ pub(crate) enum Error {
 
 /// What the problem document and the log line of an error contain, apart from the detail.
 #[derive(Default, Serialize)]
-pub(crate) struct ErrorSpec<'a> {
+pub(crate) struct ErrorReport<'a> {
     /// The title for people (RFC 9457, section 3.1).
     pub(crate) title: &'static str,
     /// The HTTP status.
@@ -129,7 +129,7 @@ pub(crate) struct ErrorSpec<'a> {
     /// The name of a malformed path parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
-    /// The values in the body that cause the error. The document has them last.
+    /// The values in the body that cause the error. `Problem` serializes them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
     /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
@@ -138,12 +138,12 @@ pub(crate) struct ErrorSpec<'a> {
     /// Why the API key is not accepted. `none` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
-    /// Why the team or the organization does not exist, or the body is not JSON. Only for the log.
+    /// Why the team or the organization does not exist, or the body is not JSON. Logged as `reason`.
     #[serde(skip)]
-    pub(crate) log_only_reason: Option<&'a str>,
+    pub(crate) logged_reason: Option<&'a str>,
 }
 
-impl<'a> ErrorSpec<'a> {
+impl<'a> ErrorReport<'a> {
     fn new(status: u16, code: &'static str, title: &'static str) -> Self {
         Self {
             status,
@@ -186,10 +186,10 @@ impl<'a> ErrorSpec<'a> {
         }
     }
 
-    fn log_only_reason(self, reason: &'a str) -> Self {
-        let log_only_reason = Some(reason);
+    fn logged_reason(self, reason: &'a str) -> Self {
+        let logged_reason = Some(reason);
         Self {
-            log_only_reason,
+            logged_reason,
             ..self
         }
     }
@@ -203,32 +203,32 @@ impl Error {
     /// Everything about an error except the detail. The match has no default, so every new variant
     /// needs a line.
     #[rustfmt::skip] // keeps each error on one line
-    pub(crate) fn spec(&self) -> ErrorSpec<'_> {
+    pub(crate) fn report(&self) -> ErrorReport<'_> {
         match self {
-            Self::MalformedEvent => ErrorSpec::new(400, "malformed_event", "Malformed event"),
-            Self::MalformedPath { parameter, .. } => ErrorSpec { parameter: Some(parameter), ..ErrorSpec::new(400, "malformed_path", "Malformed path") },
-            Self::NotJson(reason) => ErrorSpec::new(400, "not_json", "Not JSON").log_only_reason(reason),
-            Self::NoKey => ErrorSpec::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
-            Self::KeyNotAccepted(rejection) => ErrorSpec::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
-            Self::OtherOrganization => ErrorSpec::new(403, "other_organization", "Wrong organization"),
-            Self::OrganizationDisabled => ErrorSpec::new(403, "organization_disabled", "Organization disabled"),
-            Self::OperationNotAllowed(_) => ErrorSpec::new(403, "operation_not_allowed", "Operation not allowed"),
-            Self::NoSuchPath => ErrorSpec::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorSpec::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorSpec::new(404, "no_such_team", "No such team").log_only_reason(reason),
-            Self::MethodNotAllowed => ErrorSpec::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
-            // `workspacectl` marks a team, waits 90 s by default and then deletes it. Part of this time
-            // has usually passed.
-            Self::TeamBeingRemoved { id } => ErrorSpec::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
-            Self::DifferentName { id, .. } => ErrorSpec::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
-            Self::DifferentDescription { id, .. } => ErrorSpec::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
-            // The contract's code, although the client does not choose a new name.
-            Self::DifferentProjectName { .. } => ErrorSpec::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
-            Self::ModelTaken(violations) => ErrorSpec::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
-            Self::BodyTooLarge(_) => ErrorSpec::new(413, "body_too_large", "Body too large"),
-            Self::InvalidBody(violations) => ErrorSpec::new(422, "invalid_body", "Invalid body").violations(violations),
-            Self::Internal(_) => ErrorSpec::new(500, "internal", "Internal error"),
-            Self::Unavailable(_) => ErrorSpec::new(503, "unavailable", "Unavailable").header(RETRY_AFTER, "1"),
+            Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
+            Self::MalformedPath { parameter, .. } => ErrorReport { parameter: Some(parameter), ..ErrorReport::new(400, "malformed_path", "Malformed path") },
+            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").logged_reason(reason),
+            Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
+            Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
+            Self::OtherOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
+            Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
+            Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
+            Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
+            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
+            Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
+            // 60 s, because `workspacectl` deletes a team 90 s (by default) after it has marked it, and
+            // part of that time has usually passed.
+            Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
+            Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
+            Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
+            // The contract's code, although a different name would not help.
+            Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
+            Self::ModelTaken(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
+            Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),
+            Self::InvalidBody(violations) => ErrorReport::new(422, "invalid_body", "Invalid body").violations(violations),
+            Self::Internal(_) => ErrorReport::new(500, "internal", "Internal error"),
+            Self::Unavailable(_) => ErrorReport::new(503, "unavailable", "Unavailable").header(RETRY_AFTER, "1"),
         }
     }
 

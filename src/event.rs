@@ -128,7 +128,7 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) lists our value `return=headers-only`, in any case.
+    /// Whether a `Prefer` header (RFC 7240) has `return=headers-only`. Ignores upper and lower case.
     /// The response to a create operation then has headers with the id and whether the record is
     /// new.
     pub(crate) fn prefers_headers_only(&self) -> bool {

@@ -31,8 +31,8 @@
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
-//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled, that `acme` was
-//!    not erased and registered again after the key was issued, and that the key may call
+//!    revocation and the expiry, that the key is for `acme` and its current registration (an erased
+//!    organization can be registered again), that `acme` is enabled, and that the key may call
 //!    `create_team`. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
@@ -41,7 +41,7 @@
 //!    the same id) or its description is different, the request gets a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// Public items are for `workspacectl` (the operator's tool), `cargo serve` and the tests.
+// Public items are for `workspacectl` (the operator's tool), `cargo serve` (local) and the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

@@ -46,24 +46,25 @@ impl RequestLog<'_> {
     /// Writes the line: at level ERROR for a 5xx, otherwise at INFO.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
-        let spec = error.map(Error::spec);
-        let spec = spec.as_ref();
-        let status = spec.map_or(204, |spec| spec.status);
+        let report = error.map(Error::report);
+        let report = report.as_ref();
+        let status = report.map_or(204, |report| report.status);
         // `tracing` requires a constant level.
         macro_rules! log_line {
             ($level:ident) => {
                 tracing::$level!(
                     operation = self.operation.map(Operation::name),
                     status,
-                    code = spec.map(|spec| spec.code),
-                    reason = spec.and_then(|spec| spec.conflict_reason.or(spec.log_only_reason)),
-                    resource_id = spec.and_then(|spec| spec.resource_id),
+                    code = report.map(|report| report.code),
+                    reason =
+                        report.and_then(|report| report.conflict_reason.or(report.logged_reason)),
+                    resource_id = report.and_then(|report| report.resource_id),
                     organization = self.caller_org_id,
                     key_id = self.key_id,
-                    credential = spec.and_then(|spec| spec.key_rejection),
+                    credential = report.and_then(|report| report.key_rejection),
                     path = self.path,
-                    parameter = spec.and_then(|spec| spec.parameter),
-                    errors = spec.and_then(|spec| first_violations(spec.violations)),
+                    parameter = report.and_then(|report| report.parameter),
+                    errors = report.and_then(|report| first_violations(report.violations)),
                     org_id = self.parameters.get(parameter::ORG_ID),
                     project_id = self.parameters.get(parameter::PROJECT_ID),
                     team_id = self.parameters.get(parameter::TEAM_ID),

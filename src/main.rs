@@ -32,12 +32,12 @@ async fn run() -> Result<(), Error> {
     .await
 }
 
-/// Makes the process log JSON lines to standard output. Libraries log only warnings and errors: at
+/// Makes the process log JSON lines to standard output. Dependencies log only warnings and errors: at
 /// lower levels they log whole events and requests, which contain API keys and bodies.
 fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_target("workspace_management", LevelFilter::INFO); // the library logs the requests
+        .with_target("workspace_management", LevelFilter::INFO); // this package's library
     let log = fmt::layer().json().flatten_event(true).with_target(false);
     tracing_subscriber::registry()
         .with(log.with_filter(levels))

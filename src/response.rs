@@ -8,7 +8,7 @@ use lambda_http::{
 use serde::Serialize;
 
 use crate::{
-    error::{Error, ErrorSpec, Result, Violation},
+    error::{Error, ErrorReport, Result, Violation},
     event::Event,
     operations::Success,
 };
@@ -42,14 +42,14 @@ pub(crate) fn build(
             }
         }
         Err(error) => {
-            let spec = error.spec();
-            response.status_code = spec.status.into();
+            let report = error.report();
+            response.status_code = report.status.into();
             let problem_json = HeaderValue::from_static("application/problem+json");
             headers.insert(CONTENT_TYPE, problem_json);
-            if let Some((name, value)) = &spec.header {
+            if let Some((name, value)) = &report.header {
                 headers.insert(name, HeaderValue::from_static(value));
             }
-            response.body = problem_document(error, &spec, request_id);
+            response.body = problem_document(error, &report, request_id);
         }
     }
     response
@@ -60,21 +60,21 @@ pub(crate) fn build(
 struct Problem<'a> {
     r#type: String,
     #[serde(flatten)]
-    spec: &'a ErrorSpec<'a>,
+    report: &'a ErrorReport<'a>,
     detail: String,
     request_id: &'a str,
-    /// Not from `spec`, so that the list comes last.
+    /// Skipped in `report`, so that the list comes last.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Violation],
 }
 
-fn problem_document(error: &Error, spec: &ErrorSpec<'_>, request_id: &str) -> Option<Body> {
+fn problem_document(error: &Error, report: &ErrorReport<'_>, request_id: &str) -> Option<Body> {
     let problem = Problem {
-        r#type: format!("urn:workspace-management:problem:{}", spec.code),
-        spec,
+        r#type: format!("urn:workspace-management:problem:{}", report.code),
+        report,
         detail: error.to_string(),
         request_id,
-        errors: spec.violations,
+        errors: report.violations,
     };
     // Serializing strings and numbers does not fail.
     serde_json::to_string(&problem).ok().map(Body::Text)

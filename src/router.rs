@@ -61,8 +61,8 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
     })
 }
 
-/// Parses a path parameter, and adds it to the log if it is valid. `MAX`, its maximum length, is
-/// inferred from the field that takes the result: an `Identifier` or a `ModelType`.
+/// Parses a path parameter, and adds it to the log if it is valid. The type of the field that takes
+/// the result, `Identifier` or `ModelType`, decides `MAX`, the maximum length.
 fn parse_parameter<'a, const MAX: usize>(
     parameter: &'static str,
     segment: &'a str,

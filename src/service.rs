@@ -22,8 +22,8 @@ use crate::{
     store::Store,
 };
 
-/// The function's timeout in `template.yaml`. Replaces the time until the deadline of an event, if that
-/// is in the past.
+/// The function's timeout in `template.yaml`. Also the time that remains for an event whose deadline
+/// has passed.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.
@@ -101,7 +101,7 @@ async fn run_within(
 }
 
 /// The time that is left for a request: the time until Lambda's deadline, minus the margin for the
-/// response. `cargo lambda watch` sends events after their deadline, which then have [`TIMEOUT`].
+/// response. A deadline in the past is from `cargo lambda watch`. Its event gets [`TIMEOUT`].
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)

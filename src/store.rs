@@ -5,7 +5,7 @@
 //!
 //! | record | cached if |
 //! |---|---|
-//! | API key | it is accepted, and its organization is enabled and still the same registration |
+//! | API key | it is accepted, its organization is enabled, and the key is for its current registration |
 //! | team | it exists and is not being removed. Each API key has its own cached teams |
 //! | organization | never. It is read for anonymous callers, and with each key that is not cached |
 //!
@@ -13,12 +13,12 @@
 //!
 //! # Other programs
 //!
-//! Programs other than the function and `workspacectl` can write to the tables. A missing attribute
-//! reads as empty. NULL in an attribute that restricts is a restriction, and an error in any other.
+//! Programs other than the function and `workspacectl` can write to the tables. NULL in an attribute
+//! that restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`) counts as
+//! the strictest value. Other attributes can be missing, except for those that an API key needs.
 //!
 //! # Retries
 //!
-//! `store/retry.rs` decides what is retried, and turns the SDK's errors into `Error`.
 //! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what an
 //! earlier attempt stored, and the expressions of `UpdateSpec` must be idempotent.
 
@@ -103,7 +103,7 @@ pub(crate) enum FoundKey {
     /// In the cache. The checks of the organization and the registration have passed already.
     Cached { record: Arc<KeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
-    /// `path_organization` is also `None` if that organization is not registered.
+    /// `path_organization` is `None` if the path has none, or if that one is not registered.
     Read {
         record: Arc<KeyRecord>,
         path_organization: Option<Organization>,
@@ -111,7 +111,7 @@ pub(crate) enum FoundKey {
 }
 
 impl FoundKey {
-    pub(crate) fn record(&self) -> &KeyRecord {
+    pub(crate) fn record(&self) -> &Arc<KeyRecord> {
         let (Self::Cached { record } | Self::Read { record, .. }) = self;
         record
     }
@@ -123,9 +123,9 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The set of existing teams, by the id of the API key and the primary key of the team. The API key
-    /// is included because it belongs to one registration of the organization: after an erasure and a
-    /// new registration, no request finds a team of the earlier one.
+    /// The set of teams that exist and are not being removed, by `<key id>#<primary key of the team>`.
+    /// With the id of the API key, so that after an organization is erased and registered again, its
+    /// new keys find no team of the earlier registration.
     teams: Cache<()>,
 }
 

@@ -39,6 +39,6 @@ pub fn needs_escape(c: char) -> bool {
         // variation selectors, which choose how a symbol such as an emoji looks
         '\u{fe00}'..='\u{fe0f}' => false,
         _ if c.is_control() => true,
-        _ => !is_visible(c) && !c.is_whitespace(),
+        _ => !c.is_whitespace() && !is_visible(c),
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct SingleLine<const MAX: usize>(String);
 /// A `userid`. At 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// A `modelid`. With the longest `modelType` and `#` before it, it fits into a sort key.
+/// The name of a model: the contract's `modelid`. With the longest `modelType` and `#` before it, it fits into a sort key.
 pub(crate) type ModelName = SingleLine<200>;
 
 /// The `type` of a bot's voice.
@@ -91,7 +91,7 @@ impl<const MAX: usize> SingleLine<MAX> {
     }
 }
 
-/// A new value for an attribute.
+/// A valid new value for an attribute, which [`parse_attribute`] returns.
 #[derive(Debug, Clone)]
 pub struct NewValue {
     /// The value to store.
@@ -111,7 +111,7 @@ pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
             (text, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
-        // The other attributes that can be edited are descriptions.
+        // The caller names only attributes that can be edited: the others are descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
     let parsed = parsed.map(|(text, derived_id)| NewValue { text, derived_id });
@@ -161,7 +161,7 @@ impl Description {
     }
 }
 
-/// The `id` of a model, which is not part of the primary key. An integer between -(2^53 - 1) and
+/// The number of a model, which the client chooses: the contract's `id`. An integer between -(2^53 - 1) and
 /// 2^53 - 1, the range in which all JSON libraries are exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelNumber(i64);

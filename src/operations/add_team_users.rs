@@ -82,6 +82,7 @@ pub(crate) async fn add_team_users(
             audit: caller.audit(),
         });
     }
+    // No condition can fail, because there is none.
     store.update(&ADD_MEMBER, &records).await?;
     Ok(Success::Done)
 }

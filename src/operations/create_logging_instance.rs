@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing = escape(&stored.project_name);
             return Err(Error::DifferentProjectName { existing });
         }
-        is_new = caller.request_created(&stored.audit);
+        is_new = caller.is_from_this_request(&stored.audit);
     }
     Ok(Success::Stored { id: None, is_new })
 }

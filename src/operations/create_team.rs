@@ -37,7 +37,7 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
-    /// The id of the removal, while the team is being removed.
+    /// Set by `workspacectl` while it removes the team: the id of that removal.
     #[serde(skip_serializing, deserialize_with = "null_as_restriction")]
     removing_id: Option<String>,
     #[serde(flatten)]
@@ -82,7 +82,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.request_created(&existing.audit);
+        is_new = caller.is_from_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

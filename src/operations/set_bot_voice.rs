@@ -62,7 +62,7 @@ pub(crate) async fn set_bot_voice(
         bot_id: bot,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // For an existing record, this request is not its creation but its last change.
+        // An existing record keeps its own `created_*`, and takes these of the request as `updated_*`.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

@@ -9,7 +9,7 @@ use std::{
 /// The maximum number of values. A full cache is cleared, because a repeated read is cheap.
 const CAPACITY: usize = 10_000;
 
-/// Caches values by key. A miss does not mean that a value does not exist: absence is not cached.
+/// Caches values by key. A miss says nothing about whether a record exists.
 pub(super) struct Cache<V> {
     /// The time to live: how long a value is used. Zero disables the cache.
     ttl: Duration,

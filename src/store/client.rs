@@ -56,8 +56,8 @@ impl ClientConfig {
     pub async fn connect(self) -> Result<Builder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
-        // All clients share a connector, because the SDK would create several, and each would parse
-        // the root certificates.
+        // The SDK asks for a connector several times, and gets the same one each time, because each
+        // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
         // With FIPS, dual-stack or a different partition, the host name is different. Then the first
         // request connects.

@@ -38,10 +38,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// The error code of a write that lost to a concurrent transaction.
 const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
-/// The error codes for which the error is [`Error::Unavailable`], because the same DynamoDB request
-/// can succeed later. The SDK and [`AdditionalRetries`] decide what is retried.
+/// The error codes of [`Error::Unavailable`]: the same DynamoDB request can succeed later.
 const UNAVAILABLE_CODES: [&str; 6] = [
-    "ExpiredTokenException", // a retry can reach an execution environment with new credentials
+    "ExpiredTokenException", // a client's retry can reach a process with new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
@@ -76,8 +75,8 @@ pub(super) fn with_retries(config: Builder) -> Builder {
 }
 
 /// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
-/// that were cancelled for a transient reason, and every failure of the connector. The SDK leaves
-/// out responses that are not HTTP.
+/// that were cancelled for a transient reason, and failures of the connector that the SDK does not
+/// retry, such as a response that is not HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 
@@ -86,7 +85,7 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // Except requests that were built wrongly.
+        // A "user" error is a request that was built wrongly: a retry would fail too.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
         if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
             RetryAction::transient_error()

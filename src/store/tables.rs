@@ -17,8 +17,7 @@ pub struct Table {
     pub noun: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_names: &'static [&'static str],
-    /// The options of `workspacectl` whose values, joined with `#`, are the partition key: `org` is the
-    /// value of `--org`.
+    /// The options of `workspacectl` whose values, joined with `#`, are the partition key.
     pub partition_options: &'static [&'static str],
 }
 

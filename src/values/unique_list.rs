@@ -21,7 +21,7 @@ pub(crate) trait Keyed: PartialEq {
 }
 
 impl<T: Keyed> UniqueList<T> {
-    /// The maximum number of actions in a DynamoDB transaction.
+    /// The maximum length: the entries are written in one DynamoDB transaction of at most 100 actions.
     const MAX: usize = 100;
 
     pub(crate) fn len(&self) -> usize {

@@ -42,7 +42,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// A caller who may call the requested operation for one organization, and when and how it calls.
+/// Who may call the requested operation, for which organization, and when the request arrived.
 ///
 /// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
 pub(crate) struct Caller<'a> {

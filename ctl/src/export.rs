@@ -109,8 +109,8 @@ impl Export {
         Ok(())
     }
 
-    /// The error if a write fails. Does not contain the `io::Error` itself: `crate::run` would take a closed
-    /// pipe for success, although the export is incomplete.
+    /// The error if a write fails. Does not contain the `io::Error` itself: `crate::run` would take a
+    /// closed pipe for success, although the export is incomplete.
     fn failure(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())
     }

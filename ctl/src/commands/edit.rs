@@ -72,7 +72,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// What changes of the attributes of the name and of the description, with the new values.
+    /// The attributes that change, with their new values. `attributes` has the one of the name first.
     fn values(self, attributes: [&'static str; 2]) -> Vec<(&'static str, NewValue)> {
         let name = self.name.map(|new| (attributes[0], new));
         let description = self.description.map(|new| (attributes[1], new));

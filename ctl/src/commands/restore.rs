@@ -102,7 +102,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         deployment,
         operator,
         request_ids: source.request_ids,
-        would_exist: Mutex::default(),
+        parents: Mutex::default(),
         is_dry_run: options.dry_run,
         json: session.json,
     };

@@ -1,8 +1,8 @@
 //! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    time::{Duration, SystemTime},
+    collections::{BTreeSet, HashMap},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -25,9 +25,12 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time to copy a record, which begins with the read of its organization and team. Must
-/// be less than [`crate::wait::SAFE_WAIT`], so that a removal finds the record.
-const MAX_TIME: Duration = Duration::from_secs(30);
+/// How long a read of an organization or a team is used, and the maximum time to copy a record after
+/// it. Together less than [`crate::wait::SAFE_WAIT`], so that a removal finds the record.
+const MAX_TIME: Duration = Duration::from_secs(15);
+
+/// An organization or a team, which is `None` if it does not exist, and when it was read.
+type Parent = (Option<Value>, Instant);
 
 /// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
@@ -35,8 +38,8 @@ pub(super) struct Restore<'a> {
     pub(super) operator: Operator,
     /// The `request_id`s of the organizations and teams in the source, by their primary key.
     pub(super) request_ids: HashMap<Vec<String>, String>,
-    /// The primary keys of the organizations and teams that a dry run would copy.
-    pub(super) would_exist: Mutex<HashSet<Vec<String>>>,
+    /// The organizations and teams that were read, or that a dry run would copy, by primary key.
+    pub(super) parents: Mutex<HashMap<Vec<String>, Parent>>,
     pub(super) is_dry_run: bool,
     pub(super) json: bool,
 }
@@ -60,12 +63,10 @@ impl Restore<'_> {
         // The counts are printed even if this fails.
         let result = self.copy_all(records, &mut counts).await;
         let [copied, exist, differ, skipped] = counts;
-        let mode = if self.is_dry_run {
-            "dry run, nothing was written. The result would be: "
-        } else {
-            ""
-        };
-        eprintln!("{mode}{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
+        if self.is_dry_run {
+            eprint!("dry run, nothing was written. The result would be: ");
+        }
+        eprintln!("{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
         result?;
         if differ + skipped > 0 {
             let records = counted(differ + skipped, "record");
@@ -123,7 +124,8 @@ impl Restore<'_> {
             Some(existing) => Ok(compare(record, &existing)),
             None => {
                 if self.is_dry_run && [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-                    self.would_exist.lock().await.insert(key);
+                    let parent = (Some(record.clone()), Instant::now());
+                    self.parents.lock().await.insert(key, parent);
                 }
                 Ok(Outcome::Copied)
             }
@@ -161,10 +163,7 @@ impl Restore<'_> {
             parents.push((Table::TEAMS, key));
         }
         for (parent_table, key) in parents {
-            if self.would_exist.lock().await.contains(&key) {
-                continue;
-            }
-            let Some(existing) = get(self.deployment, parent_table, &key).await? else {
+            let Some(existing) = self.parent(parent_table, &key).await? else {
                 return Ok(Some(if parent_table == Table::TEAMS {
                     "its team does not exist"
                 } else {
@@ -188,6 +187,21 @@ impl Restore<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Reads an organization or a team. Uses a recent read or, in a dry run, any earlier one.
+    async fn parent(&self, table: Table, key: &[String]) -> Result<Option<Value>> {
+        // Locked during the read, so that it is not read twice.
+        let mut parents = self.parents.lock().await;
+        if let Some((record, read_at)) = parents.get(key)
+            && (self.is_dry_run || read_at.elapsed() < MAX_TIME)
+        {
+            return Ok(record.clone());
+        }
+        let read_at = Instant::now();
+        let record = get(self.deployment, table, key).await?;
+        parents.insert(key.to_vec(), (record.clone(), read_at));
+        Ok(record)
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.

@@ -56,7 +56,6 @@ pub(super) fn check_protection(description: &Description) -> Outcome {
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-/// Fails if the subscriptions cannot be read.
 pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Result<Outcome> {
     let Some(topic) = output(description, "AlarmTopicArn") else {
         let detail =

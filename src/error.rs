@@ -153,45 +153,39 @@ impl<'a> ErrorReport<'a> {
         }
     }
 
-    fn conflict_reason(self, reason: &'static str) -> Self {
-        let conflict_reason = Some(reason);
-        Self {
-            conflict_reason,
-            ..self
-        }
+    fn conflict_reason(mut self, reason: &'static str) -> Self {
+        self.conflict_reason = Some(reason);
+        self
     }
 
-    fn resource_id(self, id: &'a str) -> Self {
-        let resource_id = Some(id);
-        Self {
-            resource_id,
-            ..self
-        }
+    fn resource_id(mut self, id: &'a str) -> Self {
+        self.resource_id = Some(id);
+        self
     }
 
-    fn violations(self, violations: &'a [Violation]) -> Self {
-        Self { violations, ..self }
+    fn parameter(mut self, name: &'static str) -> Self {
+        self.parameter = Some(name);
+        self
     }
 
-    fn header(self, name: HeaderName, value: &'static str) -> Self {
-        let header = Some((name, value));
-        Self { header, ..self }
+    fn violations(mut self, violations: &'a [Violation]) -> Self {
+        self.violations = violations;
+        self
     }
 
-    fn key_rejection(self, rejection: &'static str) -> Self {
-        let key_rejection = Some(rejection);
-        Self {
-            key_rejection,
-            ..self
-        }
+    fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, value));
+        self
     }
 
-    fn logged_reason(self, reason: &'a str) -> Self {
-        let logged_reason = Some(reason);
-        Self {
-            logged_reason,
-            ..self
-        }
+    fn key_rejection(mut self, rejection: &'static str) -> Self {
+        self.key_rejection = Some(rejection);
+        self
+    }
+
+    fn logged_reason(mut self, reason: &'a str) -> Self {
+        self.logged_reason = Some(reason);
+        self
     }
 }
 
@@ -206,7 +200,7 @@ impl Error {
     pub(crate) fn report(&self) -> ErrorReport<'_> {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
-            Self::MalformedPath { parameter, .. } => ErrorReport { parameter: Some(parameter), ..ErrorReport::new(400, "malformed_path", "Malformed path") },
+            Self::MalformedPath { parameter, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").parameter(parameter),
             Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").logged_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
             Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),

@@ -57,7 +57,6 @@ impl Export {
         })
     }
 
-    /// An export to standard output.
     pub(crate) fn to_stdout() -> Self {
         Self {
             path: "standard output".into(),

@@ -232,7 +232,6 @@ impl Query {
         if self.after.is_none() {
             match &mut self.scope {
                 Scope::Partitions(values) => drop(values.remove(0)),
-                // The whole table was read.
                 _ => self.scope = Scope::Partitions(vec![]),
             }
         }
@@ -346,11 +345,11 @@ pub(crate) async fn team_keys_of_user(
     let query = Query::new(Table::TEAM_MEMBERS, Scope::partition(user))
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
-    let mut teams = BTreeSet::new();
+    let mut teams = Vec::new();
     for member in query.run(deployment).await?.records {
-        teams.insert(string_attribute(&member, "team").to_owned());
+        teams.push(string_attribute(&member, "team").to_owned());
     }
-    Ok(teams.into_iter().collect())
+    Ok(teams)
 }
 
 /// Encodes a primary key for the command line.

@@ -139,19 +139,18 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that the new name gives.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
-        for (attribute, new) in &self.values {
-            let Some(derived_id) = &new.derived_id else {
-                continue;
-            };
-            let query = Query::new(*table, Scope::partition(&key[0]));
-            for record in &query.run(deployment).await?.records {
-                let id = string_attribute(record, table.primary_key_names[1]);
-                let has_name = string_attribute(record, attribute) == new.text;
-                if id != self.target.id() && (has_name || id == derived_id) {
-                    bail!(
-                        "the record {id} has this name, or the id that the name gives: choose a different name"
-                    );
-                }
+        let mut values = self.values.iter();
+        let Some((attribute, name)) = values.find(|(_, new)| new.derived_id.is_some()) else {
+            return Ok(());
+        };
+        let query = Query::new(*table, Scope::partition(&key[0]));
+        for record in &query.run(deployment).await?.records {
+            let id = string_attribute(record, table.primary_key_names[1]);
+            let has_name = string_attribute(record, attribute) == name.text;
+            if id != self.target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {
+                bail!(
+                    "the record {id} has this name, or the id that the name gives: choose a different name"
+                );
             }
         }
         Ok(())
@@ -162,11 +161,8 @@ impl Edit {
         let mut changes = Vec::new();
         let mut creates = String::new();
         for (attribute, new) in &self.values {
-            let old = string_attribute(record, attribute);
-            changes.push(format!(
-                "{attribute} changes from \"{old}\" to \"{}\"",
-                new.text
-            ));
+            let (old, text) = (string_attribute(record, attribute), &new.text);
+            changes.push(format!("{attribute} changes from \"{old}\" to \"{text}\""));
             if let Some(id) = &new.derived_id
                 && id != self.target.id()
             {
@@ -202,10 +198,8 @@ impl Edit {
         }
         // Without `attribute_exists`, the update would create a missing record.
         let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
-        let guarded = self
-            .target
-            .guarded_unchanged(record)
-            .and(exists_unmarked, &[]);
+        let unchanged = self.target.guarded_unchanged(record);
+        let guarded = unchanged.and(exists_unmarked, &[]);
         if let Some(updated) = guarded.update(deployment, &update, &values).await? {
             return Ok(updated);
         }

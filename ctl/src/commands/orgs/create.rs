@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use aws_sdk_dynamodb::{
     config::{
         ConfigBag, Intercept, RuntimeComponents,
@@ -56,15 +56,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let organization = Organization(existing.map_or(new, to_json));
     // Also true if a retry finds the record that an earlier attempt of this run has stored.
     let is_new = organization.registration_id() == Some(&operator.run_id);
-    if is_new {
-        session.say(&format!("the organization {org} was registered"));
-    } else if if_absent {
-        session.say(&format!("the organization {org} was already registered"));
-    } else {
-        bail!(
-            "the organization {org} is already registered: choose a different id, or use --if-absent"
-        );
-    }
+    ensure!(
+        is_new || if_absent,
+        "the organization {org} is already registered: choose a different id, or use --if-absent"
+    );
+    let was = if is_new { "was" } else { "was already" };
+    session.say(&format!("the organization {org} {was} registered"));
     let mut record = organization.into_output();
     record["created"] = json!(is_new);
     print_record(&record, &org, session.json)

@@ -21,7 +21,7 @@ use crate::{
     export::Export,
     query::team_keys_of_user,
     session::Session,
-    text::{counted, escape},
+    text::counted,
 };
 
 /// The maximum number of reads of the index. After these, clients seem to keep adding the user.
@@ -48,11 +48,7 @@ pub(super) async fn run(
     let what = format!("{user} will be removed from {teams}{end}");
     session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
-    ensure!(
-        !removed.is_empty(),
-        "{} is in no team of {org}",
-        escape(user)
-    );
+    ensure!(!removed.is_empty(), "{user} is in no team of {org}");
     let count = counted(removed.len(), "team");
     session.say(&format!("{user} was removed from {count} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
@@ -93,6 +89,5 @@ pub async fn remove(
             return Ok(removed);
         }
     }
-    let user = escape(user);
     bail!("{user} keeps being added to teams: run the command again when clients have stopped")
 }

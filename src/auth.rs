@@ -42,7 +42,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// Who may call the requested operation, for which organization, and when the request arrived.
+/// An authorized caller, and the organization and the time of its request.
 ///
 /// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
 pub(crate) struct Caller<'a> {

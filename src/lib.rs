@@ -2,7 +2,8 @@
 //! projects, chat models, data stores and bots. A project has a logging instance and teams. The
 //! members of a team are users. A bot has a voice (its audio settings).
 //!
-//! The API runs as one AWS Lambda function, "the function" in comments. `openapi.yaml` is the contract with its clients.
+//! The API runs as one AWS Lambda function, "the function" in comments. `openapi.yaml` is the contract
+//! with its clients.
 //!
 //! # Components
 //!

@@ -98,7 +98,7 @@ enum Command {
     /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
-    /// Print the environment variables that tell the Lambda function which tables to use
+    /// Print the environment variables with the names of the tables, for the Lambda function
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
     /// Print a completion script for a shell

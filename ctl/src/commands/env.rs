@@ -1,4 +1,4 @@
-//! `env`: prints the environment variables that tell a function which tables to use. They do not
+//! `env`: prints the environment variables with the names of the tables, for a function. They do not
 //! include the function's own settings.
 
 use anyhow::Result;

@@ -55,7 +55,7 @@ pub(crate) enum Command {
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
         all_teams: bool,
-        /// The user's id, exactly as it was added
+        /// The user's id, as in the request that added it
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
     },
@@ -159,7 +159,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_removed(removed, target.id(), &operator, session)
 }
 
-/// Prints what was removed, by whom and when, or the id alone.
+/// Prints what was removed, by whom and when. Without `--json`, prints only the id.
 fn print_removed(
     mut removed: Value,
     id: &str,

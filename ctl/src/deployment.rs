@@ -23,7 +23,7 @@ use workspace_management::{
 };
 use workspace_records::local::{DYNAMODB_URL, sdk_config, table_names};
 
-use crate::{errors::RequestResult as _, usage::UsageError};
+use crate::{errors::RequestResultExt as _, usage::UsageError};
 
 /// The maximum number of attempts of a request. Large removals meet throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;
@@ -49,8 +49,9 @@ pub struct Deployment {
 impl Deployment {
     /// Finds the deployment to work on: the given stack, or else the tables named in the environment
     /// variables of the Lambda function, or else the local service.
-    /// Fails if AWS needs a region and none is configured, there is no such stack, or, without a
-    /// stack, only some of these variables are set.
+    /// Fails if an endpoint URL in the environment is invalid, the stack cannot be read or lacks a
+    /// table, only some of the variables are set, or no region is configured. A local service needs
+    /// no region.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint = config::endpoint_url(&read_variable)
             .map_err(|error| UsageError::new(error.to_string()))?;
@@ -63,7 +64,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint is another way to AWS.
+        // A stack is always on AWS. An endpoint, such as a VPC endpoint, is then a route to it.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
@@ -85,7 +86,7 @@ impl Deployment {
             client: Client::from_conf(
                 Builder::from(&config)
                     .retry_config(retries)
-                    // Also retries what the function retries, such as conflicts of transactions.
+                    // The function retries the same errors, such as conflicts of transactions.
                     .retry_classifier(AdditionalRetries)
                     .build(),
             ),
@@ -187,11 +188,11 @@ async fn load_sdk_config() -> Result<SdkConfig> {
     Ok(config)
 }
 
-/// Builds a connector like the SDK's default one, with the proxy that the environment names, except
-/// for two differences:
+/// Builds a connector that uses the proxy in the environment, as the SDK's default connector does. It
+/// differs from the default in two ways:
 ///
-/// - The TLS library is the one of the function, because the SDK's takes half a minute to compile.
-/// - If the system has no root certificates, as in small containers, Amazon's are trusted.
+/// - It uses the function's TLS library, because the SDK's takes half a minute to compile.
+/// - If the system has no root certificates, as in small containers, it trusts Amazon's.
 pub(crate) fn build_connector(settings: Option<HttpConnectorSettings>) -> Connector {
     // Loading the roots takes a while on some systems, and the SDK makes several connectors.
     static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());

@@ -44,7 +44,7 @@ where
         } else {
             match &error {
                 SdkError::TimeoutError(_) => Failure::TimedOut,
-                SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
+                SdkError::DispatchFailure(_) => {
                     // Only the root cause, because the HTTP client wraps it in several layers.
                     let root_cause = chain().last().map(ToString::to_string);
                     Failure::NoConnection(root_cause.unwrap_or_default())
@@ -62,13 +62,13 @@ where
     }
 }
 
-/// The result of a request.
-pub(crate) trait RequestResult<T> {
+/// Adds [`Self::explain`] to the result of a request.
+pub(crate) trait RequestResultExt<T> {
     /// Turns the error into a [`RequestError`], and adds what failed: `cannot read the stack`.
     fn explain(self, what: impl Into<String>) -> Result<T>;
 }
 
-impl<T, E> RequestResult<T> for Result<T, E>
+impl<T, E> RequestResultExt<T> for Result<T, E>
 where
     RequestError: From<E>,
 {

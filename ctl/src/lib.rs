@@ -36,13 +36,13 @@ use crate::{
 
 /// Register organizations, issue API keys, and look after the records of workspace-management.
 ///
-/// Most commands work on one deployment, the first of these that is set:
+/// Most commands work on one deployment. It is the first of these that applies:
 ///
-///   1. the CloudFormation stack in --stack or WORKSPACECTL_STACK
-///   2. the tables named in the environment variables TEAMS_TABLE and so on, as
-///      for the Lambda function
-///   3. if neither is set, the local service that `cargo serve` starts, with
-///      DynamoDB at AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
+///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
+///   2. the tables named by the environment variables of the Lambda function,
+///      TEAMS_TABLE and so on
+///   3. the local service that `cargo serve` starts, with DynamoDB at
+///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
 /// For 1 and 2, set a region and credentials as for the AWS CLI.
 #[derive(Parser)]
@@ -118,12 +118,11 @@ pub async fn run() -> ExitCode {
     if session.verbose {
         start_log();
     }
-    let Err(error) = run_command(command, &session).await else {
-        return ExitCode::SUCCESS;
+    let error = match run_command(command, &session).await {
+        Err(error) if !output::is_closed_pipe(&error) => error,
+        // A reader that closes the pipe, such as `head`, has read all that it needs.
+        _ => return ExitCode::SUCCESS,
     };
-    if output::is_closed_pipe(&error) {
-        return ExitCode::SUCCESS;
-    }
     report(&error, &session);
     ExitCode::from(match error {
         _ if error.is::<UsageError>() => 2,
@@ -157,10 +156,10 @@ fn start_log() {
         .init();
 }
 
-/// Prints an error, and what to do about it. Names the deployment if a request to it has failed.
+/// Prints an error, and what to do about it. If a request has failed, names the deployment.
 fn report(error: &anyhow::Error, session: &Session) {
     let mut text = errors::describe(error, session.verbose);
-    if let Some(deployment) = session.deployment.get()
+    if let Some(deployment) = session.known_deployment.get()
         && error.is::<RequestError>()
     {
         text = format!("{}: {text}", deployment.name);

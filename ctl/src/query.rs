@@ -1,4 +1,4 @@
-//! Reads one record, or many: a table, a partition or a page.
+//! Reads one record, or many: a whole table, some of its partitions, or a page.
 //!
 //! The indexes `by_organization` (teams and API keys) and `by_user` (members) are eventually
 //! consistent: an index can lack a record that was just created, and still have a record that was
@@ -16,7 +16,7 @@ use workspace_records::item::{primary_key, string_attribute, to_json};
 
 use crate::{
     deployment::Deployment,
-    errors::{RequestError, RequestResult as _},
+    errors::{RequestError, RequestResultExt as _},
     usage::UsageError,
 };
 
@@ -59,7 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The ids that form the partition key, named as their options.
+        // The options whose values form the partition key.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -73,7 +73,7 @@ pub(crate) struct Query {
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
     partition_key: &'static str,
-    /// What remains to be read. Nothing if there are no partitions.
+    /// What remains to be read: nothing, if it is an empty list of partitions.
     scope: Scope,
     /// The name of the sort key, and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
@@ -82,6 +82,9 @@ pub(crate) struct Query {
     /// The primary key after which the next request continues.
     after: Option<Item>,
 }
+
+/// What one request finds: items and, if there may be more, the primary key to continue after.
+type Found = (Vec<Item>, Option<Item>);
 
 /// The result of a query.
 #[derive(Default)]
@@ -106,14 +109,16 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a different list: the partition key in it must be `ids`, or begin
-    /// with `ids` and `#`. `key` is the name of the partition key.
-    pub(crate) fn check_cursor(&self, key: &str, ids: &str) -> Result<(), UsageError> {
+    /// Fails if the cursor is from a list with different options. In the cursor, the value of the
+    /// attribute `partition_key` must be `prefix`, or begin with `prefix` and `#`.
+    pub(crate) fn check_cursor(&self, partition_key: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
         };
-        match after.get(key).map(AttributeValue::as_s) {
-            Some(Ok(value)) if value == ids || value.starts_with(&format!("{ids}#")) => Ok(()),
+        match after.get(partition_key).map(AttributeValue::as_s) {
+            Some(Ok(value)) if value == prefix || value.starts_with(&format!("{prefix}#")) => {
+                Ok(())
+            }
             _ => Err(UsageError::new(
                 "the cursor belongs to a different list: repeat the options of its page",
             )),
@@ -133,14 +138,6 @@ impl Query {
             limit: None,
             after: None,
         }
-    }
-
-    /// A query per table for all records of an organization.
-    pub(crate) fn consistent_queries_of(org: &str) -> Vec<Self> {
-        Table::ALL
-            .iter()
-            .map(|table| Self::new(*table, Scope::organization(*table, org)))
-            .collect()
     }
 
     /// Reads from an index with this partition key.
@@ -181,7 +178,7 @@ impl Query {
             && let Some(found) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // Each request has the rest as its limit, because a cursor is where a request ended.
+                // The next request reads at most the rest: a page can only end where a request ends.
                 *limit -= i32::try_from(found.len())?;
             }
             items.extend(found);
@@ -189,7 +186,7 @@ impl Query {
         let mut cursor = None;
         if !self.is_finished() {
             // If the last request ended a partition, DynamoDB has returned no key.
-            let key_of_last_item = || items.last().map(|item| self.key(item));
+            let key_of_last_item = || items.last().map(|item| self.primary_key_of(item));
             let key = self.after.clone().or_else(key_of_last_item);
             cursor = key.map(encode_cursor).transpose()?;
         }
@@ -205,7 +202,7 @@ impl Query {
     }
 
     /// The primary key of an item.
-    pub(crate) fn key(&self, item: &Item) -> Item {
+    pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
         let mut key = item.clone();
         key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
         key
@@ -225,9 +222,12 @@ impl Query {
         if self.is_finished() {
             return Ok(None);
         }
+        let found = match &self.scope {
+            Scope::Partitions(values) => self.query(deployment, &values[0]).await,
+            _ => self.scan(deployment).await,
+        };
         let name = deployment.tables.name(self.table);
-        let response = self.request(deployment, name).await;
-        let (items, last_key) = response.explain(format!("cannot read {name}"))?;
+        let (items, last_key) = found.explain(format!("cannot read {name}"))?;
         self.after = last_key;
         if self.after.is_none() {
             match &mut self.scope {
@@ -243,54 +243,51 @@ impl Query {
         matches!(&self.scope, Scope::Partitions(values) if values.is_empty())
     }
 
-    /// Sends one request. Returns its items and, if there may be more, where to continue.
-    async fn request(
-        &self,
-        deployment: &Deployment,
-        name: &str,
-    ) -> Result<(Vec<Item>, Option<Item>), RequestError> {
-        let string = |text: &str| AttributeValue::S(text.to_owned());
-        let Scope::Partitions(values) = &self.scope else {
-            let mut scan = deployment
-                .client
-                .scan()
-                .table_name(name)
-                .consistent_read(true)
-                .set_exclusive_start_key(self.after.clone());
-            // No limit with a filter, because DynamoDB counts items before it filters them.
-            scan = match &self.scope {
-                Scope::ScanForOrganization(org) if self.table == Table::KEYS => scan
-                    .filter_expression("org_id = :value")
-                    .expression_attribute_values(":value", string(org)),
-                Scope::ScanForOrganization(org) => scan
-                    .filter_expression("begins_with(#key, :value)")
-                    .expression_attribute_names("#key", self.partition_key)
-                    // With the `#`, because a different organization's id can begin with this id.
-                    .expression_attribute_values(":value", string(&format!("{org}#"))),
-                _ => scan.set_limit(self.limit),
-            };
-            let response = scan.send().await?;
-            let items = response.items.unwrap_or_default();
-            return Ok((items, response.last_evaluated_key));
+    /// Sends a `Scan`.
+    async fn scan(&self, deployment: &Deployment) -> Result<Found, RequestError> {
+        let mut scan = deployment
+            .client
+            .scan()
+            .table_name(deployment.tables.name(self.table))
+            .consistent_read(true)
+            .set_exclusive_start_key(self.after.clone());
+        // No limit with a filter, because DynamoDB counts items before it filters them.
+        scan = match &self.scope {
+            Scope::ScanForOrganization(org) if self.table == Table::KEYS => scan
+                .filter_expression("org_id = :value")
+                .expression_attribute_values(":value", AttributeValue::S(org.clone())),
+            Scope::ScanForOrganization(org) => scan
+                .filter_expression("begins_with(#key, :value)")
+                .expression_attribute_names("#key", self.partition_key)
+                // With the `#`, because a different organization's id can begin with this id.
+                .expression_attribute_values(":value", AttributeValue::S(format!("{org}#"))),
+            _ => scan.set_limit(self.limit),
         };
+        let response = scan.send().await?;
+        let items = response.items.unwrap_or_default();
+        Ok((items, response.last_evaluated_key))
+    }
+
+    /// Sends a `Query` of a partition.
+    async fn query(&self, deployment: &Deployment, partition: &str) -> Result<Found, RequestError> {
+        let mut condition = "#key = :value".to_owned();
         let mut query = deployment
             .client
             .query()
-            .table_name(name)
+            .table_name(deployment.tables.name(self.table))
             .set_index_name(self.index.map(str::to_owned))
             .consistent_read(self.index.is_none())
-            .key_condition_expression("#key = :value")
             .expression_attribute_names("#key", self.partition_key)
-            .expression_attribute_values(":value", string(&values[0]))
+            .expression_attribute_values(":value", AttributeValue::S(partition.to_owned()))
             .set_exclusive_start_key(self.after.clone())
             .set_limit(self.limit);
         if let Some((sort_key, prefix)) = &self.sort_key_prefix {
+            condition += " AND begins_with(#sort_key, :prefix)";
             query = query
-                .key_condition_expression("#key = :value AND begins_with(#sort_key, :prefix)")
                 .expression_attribute_names("#sort_key", *sort_key)
-                .expression_attribute_values(":prefix", string(prefix));
+                .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
         }
-        let response = query.send().await?;
+        let response = query.key_condition_expression(condition).send().await?;
         let items = response.items.unwrap_or_default();
         Ok((items, response.last_evaluated_key))
     }
@@ -305,27 +302,38 @@ pub(crate) async fn scope_from_index(
     project: Option<&str>,
 ) -> Result<Scope> {
     let query = Query::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
-    let project_key = project.map(|project| format!("{org}#{project}"));
+    let wanted_project = project.map(|project| format!("{org}#{project}"));
     let mut partitions = BTreeSet::new();
     for team in query.run(deployment).await?.records {
-        let key_of_team = string_attribute(&team, "project");
-        if project_key.as_deref().is_some_and(|key| key != key_of_team) {
+        // The partition key of a team: `<org>#<project>`.
+        let project = string_attribute(&team, "project");
+        if wanted_project
+            .as_deref()
+            .is_some_and(|wanted| wanted != project)
+        {
             continue;
         }
         partitions.insert(match table {
             Table::TEAM_MEMBERS => primary_key(Table::TEAMS, &team).join("#"),
-            _ => key_of_team.to_owned(),
+            _ => project.to_owned(),
         });
     }
     Ok(Scope::Partitions(partitions.into_iter().collect()))
 }
 
-/// A query per table for all records of an organization. The teams are found in the index.
-pub(crate) async fn queries_with_indexed_teams(
-    deployment: &Deployment,
-    org: &str,
-) -> Result<Vec<Query>> {
-    let mut queries = Query::consistent_queries_of(org);
+/// A query per table for all records of an organization. Finds every record, but reads the whole
+/// tables of API keys, teams and members.
+pub(crate) fn queries_by_scan(org: &str) -> Vec<Query> {
+    Table::ALL
+        .iter()
+        .map(|table| Query::new(*table, Scope::organization(*table, org)))
+        .collect()
+}
+
+/// The same queries, but finds teams in the index. Reads less, but can miss teams, with their
+/// members, that were created in the last seconds.
+pub(crate) async fn queries_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
+    let mut queries = queries_by_scan(org);
     for query in &mut queries {
         let table = query.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {

@@ -7,10 +7,12 @@ use gethostname::gethostname;
 use tokio::sync::OnceCell;
 use workspace_management::config::read_variable;
 
-use crate::{deployment::Deployment, errors::RequestResult as _, text::escape, usage::UsageError};
+use crate::{
+    deployment::Deployment, errors::RequestResultExt as _, text::escape, usage::UsageError,
+};
 
-/// The global options, and the deployment after a command has asked for it. A command
-/// asks after it has checked its arguments, so that a mistyped argument causes no request.
+/// The global options, and the deployment, which is found when a command first asks for it. Commands
+/// check their arguments before they ask, so that a mistyped argument causes no request.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Session {
@@ -20,7 +22,7 @@ pub(crate) struct Session {
     /// Print JSON, with times in RFC 3339
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print times in UTC instead of ages
+    /// Print times as stored (UTC), instead of relative times such as `3 days ago`
     #[arg(long, global = true)]
     pub(crate) utc: bool,
     /// Do not ask for confirmation
@@ -29,8 +31,9 @@ pub(crate) struct Session {
     /// Show all causes of an error, and library warnings
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
+    /// Empty until a command has asked for the deployment.
     #[arg(skip)]
-    pub(crate) deployment: OnceCell<Deployment>,
+    pub(crate) known_deployment: OnceCell<Deployment>,
 }
 
 impl Session {
@@ -38,7 +41,7 @@ impl Session {
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
         let variable = || read_variable("WORKSPACECTL_STACK");
         let stack = self.stack.clone().or_else(variable);
-        self.deployment
+        self.known_deployment
             .get_or_try_init(|| Deployment::find(stack.as_deref()))
             .await
     }
@@ -82,7 +85,7 @@ impl Session {
     }
 
     fn on_deployment(&self, what: &str) -> String {
-        let deployment = self.deployment.get();
+        let deployment = self.known_deployment.get();
         let name = deployment.map_or("", |deployment| &deployment.name);
         escape(&format!("{name}: {what}"))
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the characters that [`escape`] escapes, but as `\uXXXX`, so that the text stays JSON. In
-/// JSON of serde_json, line breaks are only outside strings, and stay. The others are only inside.
+/// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Keeps line breaks: serde_json prints
+/// them only between values, and the other characters only in strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -21,7 +21,7 @@ pub(crate) fn escape_json(json: &str) -> String {
     escaped
 }
 
-/// A duration, rounded and in its largest unit, such as `3 days`.
+/// A duration in its largest unit, such as `3 days`. Rounds to the nearest second and unit.
 pub(crate) fn humanize(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),

@@ -28,7 +28,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Parses a kind of records, such as `teams`: the noun of one of these tables.
+/// Parses a kind of records. The kinds, such as `teams`, are the nouns of these tables.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

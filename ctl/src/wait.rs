@@ -13,8 +13,8 @@ use crate::deployment::Deployment;
 /// an assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
 const LATE_WRITE: Duration = Duration::from_secs(20);
 
-/// The maximum time from a mark to the last write of a request that used the unmarked record: cache
-/// time + function timeout + late write.
+/// The maximum time from a mark to the last write that is based on the unmarked record: cache time +
+/// function timeout + late write. It is the same after an organization was disabled.
 pub const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
@@ -24,8 +24,8 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to end. Less than the
-    /// default is safe only if no client sends requests: a late request could still write, even to a
-    /// new organization with the same id. A local service has caches too
+    /// default is safe only if no client sends requests, even to a local service: a late write could
+    /// even go to a new organization with the same id
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }
@@ -37,7 +37,7 @@ impl Wait {
     pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: --wait or WORKSPACECTL_WAIT is {} s, but functions can use cached data, and late writes can arrive, for {} s",
+                "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can use cached data, and its late writes can arrive, for {} s",
                 self.wait,
                 SAFE_WAIT.as_secs()
             );
@@ -60,7 +60,7 @@ impl Wait {
         bar.finish_and_clear();
     }
 
-    /// Whether no function uses old cached data after the wait.
+    /// Whether the wait is at least [`SAFE_WAIT`].
     pub fn is_safe(self) -> bool {
         self.wait >= SAFE_WAIT.as_secs()
     }

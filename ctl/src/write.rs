@@ -17,7 +17,7 @@ use workspace_records::item::to_json;
 
 use crate::{
     deployment::Deployment,
-    errors::RequestResult as _,
+    errors::RequestResultExt as _,
     query::Query,
     session::{Operator, random_id},
 };
@@ -28,34 +28,34 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// A record, by its primary key, that is written only if a condition holds.
+/// A record, by its primary key, that is written only if it exists and further conditions hold.
 pub(crate) struct GuardedRecord {
     table: Table,
     key: Item,
     /// The primary key in messages.
     name: String,
+    /// The condition expression.
     expression: String,
     values: Item,
 }
 
 impl GuardedRecord {
-    /// A record without a condition. Every write needs one, so add one with [`Self::and`].
+    /// A record whose only condition is that it exists. An update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
+        // The last attribute of the primary key, because `project`, the first, is a reserved word.
+        let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
             key: table.primary_key_item(key),
             name: key.join(" "),
-            expression: String::new(),
+            expression: format!("attribute_exists({attribute})"),
             values: Item::new(),
         }
     }
 
     /// Adds an expression that must also hold.
     pub(crate) fn and(mut self, expression: &str, values: Values<'_>) -> Self {
-        if !self.expression.is_empty() {
-            self.expression += " AND ";
-        }
-        self.expression += expression;
+        self.expression += &format!(" AND {expression}");
         self.values.extend(expression_values(values));
         self
     }
@@ -77,7 +77,8 @@ impl GuardedRecord {
         self
     }
 
-    /// An action that checks the condition. If the condition fails, the transaction is cancelled.
+    /// An action that checks the condition. If the condition fails, the transaction is cancelled, and
+    /// its failed condition has the existing record.
     pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
@@ -257,7 +258,7 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    // If another run has deleted it, and it was created again, nothing is left to do either.
+    // If the record has lost its mark, another run has deleted it, and it was created again since.
     marked.delete(deployment).await?;
     Ok(deleted)
 }
@@ -274,7 +275,7 @@ async fn delete_items(
     for item in items {
         let delete = Delete::builder()
             .table_name(table)
-            .set_key(Some(query.key(item)))
+            .set_key(Some(query.primary_key_of(item)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

@@ -25,7 +25,7 @@ use crate::{
         orgs::organization::{Organization, State},
     },
     deployment::Deployment,
-    errors::{self, RequestResult as _},
+    errors::{self, RequestResultExt as _},
     output::print_records,
     query::{Query, Scope, get},
     session::Session,
@@ -48,8 +48,8 @@ const EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 86_400);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The URL of the API [default: the stack's output ApiUrl, or the default URL of `cargo serve`
-    /// if DynamoDB is at its default URL]
+    /// The URL of the API [default: the output ApiUrl of the stack; for a local service with
+    /// DynamoDB at the default URL, the default URL of its API]
     #[arg(long)]
     url: Option<String>,
     /// Also fail on skipped checks, and exit with 3 if there are only warnings
@@ -128,6 +128,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
                 url = url.or_else(|| stack::output(&description, "ApiUrl"));
                 let protection = stack::check_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
+                // Skipped if the identity that runs `doctor` may not list subscriptions.
                 let recipients = stack::check_recipients(stack, &description).await;
                 let recipients = recipients.unwrap_or_else(Outcome::Skipped);
                 checks.push(Check::new("Recipients of alarms", recipients));
@@ -159,6 +160,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             "the writes of the API were not checked: for that, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
+    // Skipped if the identity may not read the keys.
     let keys = check_keys(deployment).await;
     let keys = keys.unwrap_or_else(Outcome::Skipped);
     checks.push(Check::new("API keys", keys));
@@ -238,13 +240,14 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
 
 /// Warns about the API keys of enabled organizations that expire soon and have no replacement. Leaves
 /// out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to expire.
-/// Fails if the keys cannot be read: the identity that runs `doctor` may lack the permission.
+/// Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
     let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records.into_iter().map(to_output) {
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
+        // A rotation sets this attribute together with the earlier expiry.
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= EXPIRY_NOTICE.as_secs()
             || is_replaced

@@ -38,7 +38,7 @@ pub(crate) enum Command {
         #[arg(value_parser = parse_identifier)]
         team: String,
         #[command(flatten)]
-        change: Change,
+        change: ChangeOptions,
     },
     /// Change the name or the description of a data store. Its id stays
     #[command(after_help = EXAMPLES)]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         data_store: DataStoreArgs,
         #[command(flatten)]
-        change: Change,
+        change: ChangeOptions,
     },
     /// Change the project name of a logging instance
     #[command(after_help = EXAMPLES)]
@@ -62,7 +62,7 @@ pub(crate) enum Command {
 /// The options that change the name and the description. Teams and data stores have the same rules.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
-pub(crate) struct Change {
+pub(crate) struct ChangeOptions {
     /// The new name
     #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
     name: Option<NewValue>,
@@ -71,43 +71,45 @@ pub(crate) struct Change {
     description: Option<NewValue>,
 }
 
-impl Change {
-    /// The attributes that change, with their new values. `attributes` has the one of the name first.
-    fn values(self, attributes: [&'static str; 2]) -> Vec<(&'static str, NewValue)> {
-        let name = self.name.map(|new| (attributes[0], new));
-        let description = self.description.map(|new| (attributes[1], new));
-        name.into_iter().chain(description).collect()
-    }
-}
-
 /// A change of a record.
 struct Edit {
     target: Target,
+    /// The attributes to change, with their new values.
     values: Vec<(&'static str, NewValue)>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (target, values) = match command {
+    let (target, options) = match command {
         Command::Team {
             project,
             team,
             change,
         } => (
             Target::team(&project.partition(), &team),
-            change.values(["team_name", "team_description"]),
+            vec![
+                ("team_name", change.name),
+                ("team_description", change.description),
+            ],
         ),
         Command::DataStore { data_store, change } => (
             data_store.target(),
-            change.values(["data_store_name", "data_store_description"]),
+            vec![
+                ("data_store_name", change.name),
+                ("data_store_description", change.description),
+            ],
         ),
         Command::LoggingInstance {
             project,
             project_name,
         } => (
             project.logging_instance(),
-            vec![("project_name", project_name)],
+            vec![("project_name", Some(project_name))],
         ),
     };
+    let mut values = Vec::new();
+    for (attribute, new) in options {
+        values.extend(new.map(|new| (attribute, new)));
+    }
     Edit { target, values }.run(session).await
 }
 
@@ -196,10 +198,8 @@ impl Edit {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
-        // Without `attribute_exists`, the update would create a missing record.
-        let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(removing_id)";
         let unchanged = self.target.guarded_unchanged(record);
-        let guarded = unchanged.and(exists_unmarked, &[]);
+        let guarded = unchanged.and("attribute_not_exists(removing_id)", &[]);
         if let Some(updated) = guarded.update(deployment, &update, &values).await? {
             return Ok(updated);
         }

@@ -52,8 +52,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         return Err(UsageError::new("only members can be filtered by --user").into());
     }
     if !ids.is_empty() {
-        let page = &options.page;
-        page.check_cursor(table.primary_key_names[0], &ids.join("#"))?;
+        let prefix = ids.join("#");
+        options
+            .page
+            .check_cursor(table.primary_key_names[0], &prefix)?;
     }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {
@@ -77,8 +79,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// The memberships of a user in the teams of an organization.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
     let mut records = Vec::new();
-    for team in team_keys_of_user(deployment, org, user).await? {
-        let key = [team.as_str(), user];
+    for team_key in team_keys_of_user(deployment, org, user).await? {
+        let key = [team_key.as_str(), user];
         records.extend(get(deployment, Table::TEAM_MEMBERS, &key).await?);
     }
     Ok(Page {
@@ -89,6 +91,7 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<P
 
 /// The ids in `--org`, `--project` and `--team`. Fails if the kind cannot be filtered by one of them.
 fn checked_ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
+    // Each option requires the one before it, so the number of ids says which were given.
     let ids: Vec<_> = options.into_iter().flatten().collect();
     if ids.len() > table.partition_options.len() {
         let (noun, options) = (table.noun, table.partition_options.join(", --"));

@@ -17,7 +17,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     output::{print_page, print_records},
-    query::{PageOptions, Query, Scope, queries_with_indexed_teams},
+    query::{PageOptions, Query, Scope, queries_by_index},
     session::Session,
     text::counted,
     usage::{ORG_HELP, parse_identifier},
@@ -88,7 +88,8 @@ Examples:
   workspacectl orgs export globex --out globex.jsonl
   workspacectl orgs export globex | jq -c 'select(.table == \"teams\") | .record'";
 
-#[rustfmt::skip] // keeps columns and rows in sight
+/// The columns of `orgs show`. `orgs list` has the first four.
+#[rustfmt::skip] // four per line
 const COLUMNS: [&str; 8] = [
     "org_id", "state", "created_at", "created_by",
     "disabled_at", "disabled_by", "enabled_at", "enabled_by",
@@ -113,6 +114,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             organization["records"] = counts.clone();
             print_records(&[organization], &COLUMNS, session)?;
             if !session.json {
+                // All but the organizations, which come first.
                 let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.noun).collect();
                 print_records(&[counts], &kinds, session)?;
             }
@@ -131,7 +133,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::get_registered(deployment, &org).await?;
-            let queries = queries_with_indexed_teams(deployment, &org).await?;
+            let queries = queries_by_index(deployment, &org).await?;
             let count = export.write_all(deployment, queries).await?;
             export.commit()?;
             eprintln!("exported {} of {org}", counted(count, "record"));
@@ -144,7 +146,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for query in queries_with_indexed_teams(deployment, org).await? {
+    for query in queries_by_index(deployment, org).await? {
         let table = query.table;
         if table != Table::ORGANIZATIONS {
             counts[table.noun] = json!(query.count(deployment).await?);

@@ -152,6 +152,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
+    // Without a confirmation, because the arguments name the single record.
     let (deployment, operator) = session.deployment_and_operator().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
@@ -172,8 +173,8 @@ fn print_removed(
     print_record(&removed, &escape(id), session.json)
 }
 
-/// The end of the text to confirm. Without an export, it says that the removal cannot be undone.
-fn end_of_question(export: Option<&Export>) -> &'static str {
+/// The end of the sentence to confirm. Without an export, it says that the removal cannot be undone.
+fn undo_warning(export: Option<&Export>) -> &'static str {
     match export {
         Some(_) => ".",
         None => ", which cannot be undone.",

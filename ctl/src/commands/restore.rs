@@ -9,7 +9,6 @@ mod source;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use tokio::sync::Mutex;
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
@@ -101,10 +100,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let restore = Restore {
         deployment,
         operator,
-        request_ids: source.request_ids,
-        parents: Mutex::default(),
+        source,
         is_dry_run: options.dry_run,
         json: session.json,
     };
-    restore.run(source.records.into_values().collect()).await
+    restore.run().await
 }

@@ -121,7 +121,7 @@ impl Target {
         self.guarded().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// The record, to which a condition must be added.
+    /// The record, guarded by the condition that it exists.
     pub(super) fn guarded(&self) -> GuardedRecord {
         GuardedRecord::new(self.table, &self.key.each_ref().map(String::as_str))
     }

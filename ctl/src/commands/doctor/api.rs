@@ -39,7 +39,7 @@ struct Response {
 impl Api {
     /// `retry_time` is the time for the retries of all requests together.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
-        // One for all requests, because a connector for HTTPS parses the root certificates.
+        // All requests share the connector, because one for HTTPS parses the root certificates.
         let connector = if url.starts_with("https:") {
             build_connector(None)
         } else {
@@ -121,7 +121,7 @@ impl Api {
         headers.insert("content-type", "application/json");
         headers.insert("authorization", format!("Bearer {key}"));
         let response = self.connector.call(request).await;
-        // Not as a `RequestError`, whose hint is about DynamoDB.
+        // Not a `RequestError`, because its hint is about DynamoDB.
         let response = response.map_err(|error| {
             let error = anyhow!(error);
             let cause = error.root_cause();
@@ -174,7 +174,7 @@ impl Response {
 
 /// A valid request for an operation: the table to which it writes, its path and its body. It is
 /// only valid after the requests for all earlier operations in [`Operation::ALL`].
-#[rustfmt::skip] // keeps columns and rows in sight
+#[rustfmt::skip] // one line per operation
 fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
     let project = format!("project/{org}/doctor");
     match operation {

@@ -5,7 +5,7 @@ use aws_sdk_cloudformation::types::Stack as Description;
 use workspace_management::store::{Table, TableNames};
 
 use super::Outcome;
-use crate::{deployment::Stack, errors::RequestResult as _};
+use crate::{deployment::Stack, errors::RequestResultExt as _};
 
 /// The value of an output, if the stack has this output.
 pub(super) fn output(description: &Description, key: &str) -> Option<String> {
@@ -68,18 +68,18 @@ pub(super) async fn check_recipients(stack: &Stack, description: &Description) -
         .into_paginator()
         .items()
         .send();
-    let (mut confirmed, mut pending) = (0, 0);
+    let (mut confirmed, mut unconfirmed) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
         let subscription = subscription.explain("cannot list the subscriptions to the topic")?;
         // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
         match subscription.subscription_arn {
             Some(arn) if arn.starts_with("arn:") => confirmed += 1,
-            _ => pending += 1,
+            _ => unconfirmed += 1,
         }
     }
     Ok(match confirmed {
         0 => Outcome::Warning(format!(
-            "no subscription is confirmed ({pending} pending): open the link in the email from AWS, or subscribe to {topic}"
+            "no subscription is confirmed ({unconfirmed} pending or deleted): open the link in the email from AWS, or subscribe to {topic}"
         )),
         _ => Outcome::Ok(format!("{confirmed} confirmed")),
     })

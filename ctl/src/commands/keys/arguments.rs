@@ -34,12 +34,15 @@ impl Expiry {
             Self::After(duration) => now.checked_add(duration),
             Self::At(time) => Some(time),
         };
-        let message = match at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_TIME) {
-            Some(at) if at > now => return Ok(Some(at)),
-            Some(_) => "the key would be expired already: give a time in the future",
-            None => "the key would expire after the year 9999: use a shorter duration",
+        let Some(at) = at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_TIME) else {
+            let message = "the key would expire after the year 9999: use a shorter duration";
+            return Err(UsageError::new(message));
         };
-        Err(UsageError::new(message))
+        if at <= now {
+            let message = "the key would be expired already: give a time in the future";
+            return Err(UsageError::new(message));
+        }
+        Ok(Some(at))
     }
 }
 

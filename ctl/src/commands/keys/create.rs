@@ -54,7 +54,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let expiry = options.expires.time(SystemTime::now())?;
-    check_output()?;
+    check_can_print()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
     stored::insert(deployment, &mut new, None, &operator).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Checks that a key can be printed, before one is created.
 /// Fails if standard output is `/dev/null`, which Rust also opens if standard output is closed.
-pub(crate) fn check_output() -> Result<()> {
+pub(crate) fn check_can_print() -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::{fd::AsFd as _, unix::fs::MetadataExt as _};

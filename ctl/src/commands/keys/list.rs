@@ -28,7 +28,7 @@ Examples:
   workspacectl keys list --expiring 14d
   workspacectl keys list --state revoked --json";
 
-#[rustfmt::skip] // keeps columns and rows in sight
+#[rustfmt::skip] // five per line
 const COLUMNS: [&str; 10] = [
     "key_id", "last_four", "org_id", "label", "state",
     "created_at", "expires_at", "revoked_at", "replaced_by", "operations",
@@ -101,7 +101,7 @@ pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Whether an active key, of which this is the output, expires within a time.
+/// Whether a key is active and expires within a time. `key` is a record from [`to_output`].
 pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
     let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(key, "expires_at")) else {
         return false;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use workspace_management::store::Table;
+use workspace_management::store::{MAX_CACHE_TIME, Table};
 use workspace_records::item::string_attribute;
 
 use super::{arguments::key_ids, stored};
@@ -12,7 +12,7 @@ use crate::{
     output::{print, print_records},
     query::{Query, Scope},
     session::{Operator, Session},
-    text::{counted, escape_json},
+    text::{counted, escape_json, humanize},
     usage::parse_identifier,
 };
 
@@ -98,8 +98,9 @@ async fn revoke(
         revoked.push(stored::to_output(key));
     }
     let count = counted(revoked.len(), "key");
+    let cache_time = humanize(MAX_CACHE_TIME);
     session.say(&format!(
-        "revoked {count}: for up to a minute, the function can accept them from its cache"
+        "revoked {count}: for up to {cache_time}, the function can accept them from its cache"
     ));
     Ok(revoked)
 }

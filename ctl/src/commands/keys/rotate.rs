@@ -7,18 +7,18 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use workspace_management::store::{Table, timestamp};
+use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
 
 use super::{
     arguments::{Expiry, KeyArgs, key_ids, parse_expiry, parse_overlap},
-    create::{NewKey, check_output},
+    create::{NewKey, check_can_print},
     stored::{self, StoredKey},
 };
 use crate::{
     deployment::Deployment,
     query,
     session::{Operator, Session},
-    text::escape,
+    text::{escape, humanize},
     write::GuardedRecord,
 };
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if let Some(expires) = options.expires {
         expires.time(SystemTime::now())?;
     }
-    check_output()?;
+    check_can_print()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
     for record in stored::find_all(deployment, &ids).await? {
@@ -73,16 +73,16 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it was replaced before, and its replacement is not revoked.
 async fn refusal(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new) = &key.replaced_by else {
+    let Some(new_id) = &key.replaced_by else {
         return Ok(None);
     };
-    let replacement = query::get(deployment, Table::KEYS, &[new]).await?;
+    let replacement = query::get(deployment, Table::KEYS, &[new_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
     let id = &key.record.key_id;
     Ok(Some(format!(
-        "the key {id} was already replaced by {new}: use {new} or, if it is lost, revoke {new} and rotate {id} again"
+        "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
     )))
 }
 
@@ -136,8 +136,9 @@ async fn expire(
     let updated = replaced_key.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
-        "the key {id} is valid until {}: the function can accept it from its cache for up to a minute longer",
-        escape(&expires_at)
+        "the key {id} is valid until {}: the function can accept it from its cache for up to {} longer",
+        escape(&expires_at),
+        humanize(MAX_CACHE_TIME)
     );
     Ok(())
 }
@@ -148,9 +149,9 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        // The key was not replaced, so no rotation has set this expiry. Another program did.
+        // No rotation has set this expiry, because the key was not replaced. Another program did.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // The key was issued without an expiry, which is still absent or was set by a rotation.
+        // The key was issued without an expiry. If it has one, an earlier rotation has set it.
         _ => Ok(Expiry::Never),
     }
 }

@@ -86,16 +86,16 @@ pub async fn insert(
     let Some(organization) = Organization::find(deployment, &org).await? else {
         bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
     };
-    let Some(registration) = organization.registration_id() else {
+    let Some(registration_id) = organization.registration_id() else {
         bail!(
             "the record of the organization {org} has no request_id, which keys need: add this attribute, with a random value"
         )
     };
-    new.stored.record.registration_id = Some(registration.to_owned());
+    new.stored.record.registration_id = Some(registration_id.to_owned());
     new.stored.created_by = Some(operator.name.clone());
     new.stored.request_id = Some(operator.run_id.clone());
     let id = &new.stored.record.key_id;
-    let registration = [(":registration", registration)];
+    let registration = [(":registration", registration_id)];
     let enabled_organization = GuardedRecord::new(Table::ORGANIZATIONS, &[&org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
@@ -123,10 +123,10 @@ pub async fn insert(
     let Some(failed) = failed.into_iter().next() else {
         return Ok(());
     };
-    // The index in `actions`: the organization, the new key, the old key.
+    // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
-            // Also without a record.
+            // A missing record also has this state.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),
@@ -150,7 +150,7 @@ pub(super) async fn revoke(
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", operator.name.as_str())];
-    let existing_key = GuardedRecord::new(Table::KEYS, &[id]).and("attribute_exists(key_id)", &[]);
+    let existing_key = GuardedRecord::new(Table::KEYS, &[id]);
     let revoked = existing_key.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))
 }

@@ -20,7 +20,7 @@ use workspace_records::item::to_json;
 
 use super::organization::Organization;
 use crate::{
-    deployment::Deployment, errors::RequestResult as _, output::print_record, session::Session,
+    deployment::Deployment, errors::RequestResultExt as _, output::print_record, session::Session,
     text::humanize, usage::parse_identifier,
 };
 

@@ -19,7 +19,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     output::print_record,
-    query::Query,
+    query::queries_by_scan,
     session::{Operator, Session},
     text::counted,
     usage::parse_identifier,
@@ -48,27 +48,26 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let Options {
-        org, export, wait, ..
-    } = &options;
+    let Options { org, wait, .. } = &options;
     session.check_can_confirm()?;
-    let file = export.as_deref().map(Export::create).transpose()?;
+    let path = options.export.as_deref();
+    let export = path.map(Export::create).transpose()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let organization = Organization::get_registered(deployment, org).await?;
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
-    let what =
-        format!("all records of the organization {org} will be deleted, which cannot be undone.");
-    session.confirm(&what, org)?;
-    let count = erase(deployment, &operator, org, &organization, *wait, file).await;
-    let count = count.with_context(|| format!("the organization {org} was not erased"))?;
-    let exports = match export {
-        Some(path) => path.to_string_lossy(),
-        None => "exports".into(),
+    let undo = match path {
+        Some(_) => "`restore` can copy them back from the export, except for API keys.",
+        None => "This cannot be undone.",
     };
+    let what = format!("all records of the organization {org} will be deleted. {undo}");
+    session.confirm(&what, org)?;
+    let count = erase(deployment, &operator, org, &organization, *wait, export).await;
+    let count = count.with_context(|| format!("the organization {org} was not erased"))?;
+    let export = path.map_or("exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
-        "the organization {org} was erased ({}). Backups, logs and {exports} still contain its data",
+        "the organization {org} was erased ({}). Backups, logs and {export} still contain its data",
         counted(count, "record")
     ));
     let erased = json!({
@@ -101,9 +100,7 @@ pub async fn erase(
     };
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        let count = export
-            .write_all(deployment, Query::consistent_queries_of(org))
-            .await?;
+        let count = export.write_all(deployment, queries_by_scan(org)).await?;
         let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(
@@ -114,11 +111,11 @@ pub async fn erase(
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     let other_records = || {
-        let mut queries = Query::consistent_queries_of(org);
+        let mut queries = queries_by_scan(org);
         queries.retain(|query| query.table != Table::ORGANIZATIONS);
         queries
     };
     let deleted = delete_all(deployment, &marked, other_records).await?;
-    // And the record of the organization.
+    // The organization's own record is not in `deleted`.
     Ok(deleted + 1)
 }

@@ -1,6 +1,7 @@
 //! `orgs disable` and `orgs enable`. Each command sends a single update of the organization's
-//! record, on the condition that `disabled_at` has not changed since it was read. To disable,
-//! `enabled_at` must be unchanged too. So a late attempt of one command cannot revert a later one.
+//! record, on the condition that the record has not changed since it was read, so that a late attempt
+//! cannot revert a later command. `enable` compares `disabled_at`. An enabled organization does not
+//! have this attribute, so `disable` compares `enabled_at` too.
 
 use std::time::SystemTime;
 
@@ -70,14 +71,12 @@ pub async fn change(
     if state == State::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
-    // Without `attribute_exists`, the update would create a missing record.
-    let exists_unmarked = "attribute_exists(org_id) AND attribute_not_exists(erasing_id)";
     let (expression, unchanged) = match wanted {
         State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
         _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
     let guarded = GuardedRecord::new(Table::ORGANIZATIONS, &[org])
-        .and(exists_unmarked, &[])
+        .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.0, unchanged);
     let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
     if let Some(updated) = guarded.update(deployment, expression, &values).await? {

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::Table;
 
-use super::{end_of_question, print_removed};
+use super::{print_removed, undo_warning};
 use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
@@ -44,8 +44,8 @@ pub(super) async fn run(
         // The index can lack a team that a later read finds.
         teams = format!("all teams of {org}");
     }
-    let end = end_of_question(export.as_ref());
-    let what = format!("{user} will be removed from {teams}{end}");
+    let warning = undo_warning(export.as_ref());
+    let what = format!("{user} will be removed from {teams}{warning}");
     session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
@@ -72,16 +72,16 @@ pub async fn remove(
             sleep(PAUSE).await;
         }
         let mut is_found = false;
-        for team in team_keys_of_user(deployment, org, user).await? {
+        for team_key in team_keys_of_user(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
-                display_name: format!("the member {user} of {team}"),
-                key: [team.clone(), user.to_owned()],
+                display_name: format!("the member {user} of {team_key}"),
+                key: [team_key.clone(), user.to_owned()],
             };
-            let record = target.remove(deployment, export.as_deref_mut()).await?;
-            if record.is_some() {
+            let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
+            if removed_record.is_some() {
                 is_found = true;
-                removed.insert(team);
+                removed.insert(team_key);
             }
         }
         // The index may have lacked a membership at the first read.

@@ -1,8 +1,8 @@
 //! `remove team`: removes teams of a project in these steps, which `ctl/tests/protocols` checks:
 //!
-//! 1. Mark each confirmed team: store a random id in its record. Processes of the function that
-//!    read a marked team add no users to it, and do not create it again.
-//! 2. Wait, once for all teams, until no process has an unmarked team in its cache, and the last
+//! 1. Mark each confirmed team: store a random id in its record. When the function has read the mark,
+//!    it adds no users to the team, and does not create the team again.
+//! 2. Wait, once for all teams, until the function has no unmarked team in its caches, and its last
 //!    writes have ended.
 //! 3. Export all teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::{end_of_question, print_removed};
+use super::{print_removed, undo_warning};
 use crate::{
     commands::target::Target,
     deployment::Deployment,
@@ -53,8 +53,8 @@ pub(super) async fn run(
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));
-    let (names, end) = (names.join(", "), end_of_question(export.as_ref()));
-    let what = format!("{names} of {partition_key} will be removed with their members{end}");
+    let (names, warning) = (names.join(", "), undo_warning(export.as_ref()));
+    let what = format!("{names} of {partition_key} will be removed with their members{warning}");
     let word = match &found[..] {
         [(team, _)] => team.id(),
         _ => partition_key,
@@ -94,7 +94,6 @@ pub async fn remove(
     for (team, record) in found {
         let guarded = team
             .guarded()
-            .and("attribute_exists(team_id)", &[])
             .and_unchanged(record, &["created_at", "request_id"]);
         let mark = guarded.mark(deployment, operator, "removing").await?;
         marks.push((team, mark));

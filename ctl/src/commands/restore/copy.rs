@@ -1,21 +1,22 @@
 //! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    time::{Duration, Instant, SystemTime},
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
-use tokio::{sync::Mutex, time::timeout};
+use tokio::time::timeout;
 use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::{primary_key, string_attribute, to_json};
 
+use super::source::Source;
 use crate::{
     commands::orgs::MAX_CLOCK_DIFFERENCE,
     deployment::Deployment,
-    errors::RequestResult as _,
+    errors::RequestResultExt as _,
     output::print,
     query::get,
     session::Operator,
@@ -25,21 +26,15 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// How long a read of an organization or a team is used, and the maximum time to copy a record after
-/// it. Together less than [`crate::wait::SAFE_WAIT`], so that a removal finds the record.
+/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`], so that a
+/// removal or an erasure, which waits after its mark, finds a record whose check missed the mark.
 const MAX_TIME: Duration = Duration::from_secs(15);
-
-/// An organization or a team, which is `None` if it does not exist, and when it was read.
-type Parent = (Option<Value>, Instant);
 
 /// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) operator: Operator,
-    /// The `request_id`s of the organizations and teams in the source, by their primary key.
-    pub(super) request_ids: HashMap<Vec<String>, String>,
-    /// The organizations and teams that were read, or that a dry run would copy, by primary key.
-    pub(super) parents: Mutex<HashMap<Vec<String>, Parent>>,
+    pub(super) source: Source,
     pub(super) is_dry_run: bool,
     pub(super) json: bool,
 }
@@ -56,12 +51,12 @@ enum Outcome {
 }
 
 impl Restore<'_> {
-    /// Copies records, and prints the outcomes.
+    /// Copies all records, and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
-    pub(super) async fn run(&self, records: Vec<(Table, Value)>) -> Result<()> {
+    pub(super) async fn run(&self) -> Result<()> {
         let mut counts = [0; 4];
         // The counts are printed even if this fails.
-        let result = self.copy_all(records, &mut counts).await;
+        let result = self.copy_all(&mut counts).await;
         let [copied, exist, differ, skipped] = counts;
         if self.is_dry_run {
             eprint!("dry run, nothing was written. The result would be: ");
@@ -79,11 +74,8 @@ impl Restore<'_> {
 
     /// Copies organizations, then teams, then the rest, because a record needs its organization and
     /// team. Counts the records that are copied, exist, differ and are skipped.
-    async fn copy_all(
-        &self,
-        mut records: Vec<(Table, Value)>,
-        counts: &mut [usize; 4],
-    ) -> Result<()> {
+    async fn copy_all(&self, counts: &mut [usize; 4]) -> Result<()> {
+        let mut records: Vec<_> = self.source.records.values().collect();
         records.sort_by_key(|(table, _)| stage(*table));
         for records in records.chunk_by(|one, other| stage(one.0) == stage(other.0)) {
             let copies = stream::iter(records).map(async |(table, record)| {
@@ -120,16 +112,10 @@ impl Restore<'_> {
         } else {
             self.insert(table, record.clone()).await?
         };
-        match existing {
-            Some(existing) => Ok(compare(record, &existing)),
-            None => {
-                if self.is_dry_run && [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
-                    let parent = (Some(record.clone()), Instant::now());
-                    self.parents.lock().await.insert(key, parent);
-                }
-                Ok(Outcome::Copied)
-            }
-        }
+        Ok(match existing {
+            Some(existing) => compare(record, &existing),
+            None => Outcome::Copied,
+        })
     }
 
     /// Inserts a record unless its primary key exists. Returns the existing record, or `None` if
@@ -176,7 +162,7 @@ impl Restore<'_> {
             if existing.get("erasing_id").is_some() {
                 return Ok(Some("its organization is being erased"));
             }
-            let belongs = match self.request_ids.get(&key) {
+            let belongs = match self.source.request_ids.get(&key) {
                 Some(request_id) => string_attribute(&existing, "request_id") == request_id,
                 None => !is_older(record, &existing),
             };
@@ -189,19 +175,14 @@ impl Restore<'_> {
         Ok(None)
     }
 
-    /// Reads an organization or a team. Uses a recent read or, in a dry run, any earlier one.
+    /// Reads an organization or a team. A dry run also finds those that it would copy.
     async fn parent(&self, table: Table, key: &[String]) -> Result<Option<Value>> {
-        // Locked during the read, so that it is not read twice.
-        let mut parents = self.parents.lock().await;
-        if let Some((record, read_at)) = parents.get(key)
-            && (self.is_dry_run || read_at.elapsed() < MAX_TIME)
-        {
-            return Ok(record.clone());
+        let existing = get(self.deployment, table, key).await?;
+        if existing.is_some() || !self.is_dry_run {
+            return Ok(existing);
         }
-        let read_at = Instant::now();
-        let record = get(self.deployment, table, key).await?;
-        parents.insert(key.to_vec(), (record.clone(), read_at));
-        Ok(record)
+        let in_source = self.source.records.get(&(table.noun, key.to_vec()));
+        Ok(in_source.map(|(_, record)| record.clone()))
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.

@@ -18,7 +18,7 @@ use workspace_records::{
 use super::RestoreScope;
 use crate::{
     deployment::Deployment,
-    errors::RequestResult as _,
+    errors::RequestResultExt as _,
     usage::{UsageError, table_of},
     write::is_mark,
 };
@@ -35,7 +35,7 @@ pub(super) struct Source {
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens the file with this name. `None` if it is the name of a table.
+/// Opens the file with this name. `None` if there is no such file, so the name is that of a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
 pub(super) fn open(name: &str, scope: &RestoreScope) -> Result<Option<File>> {
     if Path::new(name).is_file() {
@@ -100,7 +100,7 @@ impl Source {
             let message = format!("there is no file {name}, and the table {name} cannot be read");
             let item = item.explain(message)?;
             let record = to_json(item.clone());
-            // Restored from JSON, so the conversion must lose nothing.
+            // The restore writes this JSON, so the conversion must not have lost anything.
             if scope.contains(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
             {
                 let reason = "it has an attribute of an unexpected type";
@@ -111,7 +111,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Checks and adds a record in the scope. Keeps all `request_id`s of organizations and teams.
+    /// Adds a valid record in the scope. Keeps every `request_id` of an organization or a team.
     fn add(
         &mut self,
         place: &str,

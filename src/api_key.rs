@@ -7,14 +7,14 @@
 
 use std::time::SystemTime;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::operations::Operation;
+use crate::{operations::Operation, store::null_as_restriction};
 
 pub(crate) const KEY_PREFIX: &str = "wsk_";
-// One more than 64 bits need, so every new id begins with 0.
+// An id has 64 random bits, which need only 11 digits: the first of the 12 digits is 0.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -106,7 +106,7 @@ pub struct KeyRecord {
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
-    /// The operator's name for the key.
+    /// A label that the operator chose.
     #[serde(default)]
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
@@ -165,15 +165,6 @@ impl KeyRecord {
             Some(names) => names.iter().any(|name| name == operation.name()),
         }
     }
-}
-
-/// Reads NULL, which only other programs write, as `Some(T::default())`, because `None` would mean
-/// that there is no restriction. With NULL, a key counts as revoked or expired, or may call no
-/// operation, and a team counts as being removed.
-pub(crate) fn null_as_restriction<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    attribute: D,
-) -> Result<Option<T>, D::Error> {
-    Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
 }
 
 /// CRC-32 in base 62, as in GitHub's tokens.

@@ -16,7 +16,7 @@ use crate::{
 
 /// Whether callers may omit the API key where the contract makes it optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnonymousOperations {
+pub enum AnonymousAccess {
     /// They may, if the organization in the path is enabled.
     Allowed,
     /// They may not: every operation requires an API key.
@@ -73,9 +73,9 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether the existing record with these audit attributes is from this same request: an earlier
-    /// attempt of the SDK succeeded, but its response was lost.
-    pub(crate) fn is_from_this_request(&self, existing: &Audit) -> bool {
+    /// Whether this same request stored the record with these audit attributes: an earlier attempt of
+    /// the SDK succeeded, but its response was lost.
+    pub(crate) fn wrote(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 
@@ -105,7 +105,7 @@ pub(crate) struct Audit {
 /// [`Error::Internal`].
 pub(crate) async fn authorize<'a>(
     store: &Store,
-    anonymous_operations: AnonymousOperations,
+    anonymous_access: AnonymousAccess,
     request: &Request<'a>,
     operation: Operation,
     path_org_id: Option<&Identifier>,
@@ -115,8 +115,7 @@ pub(crate) async fn authorize<'a>(
         Credential::Key(key) => key,
         Credential::Invalid(rejection) => return Err(Error::KeyNotAccepted(rejection)),
         Credential::Missing => {
-            if !operation.allows_anonymous() || anonymous_operations == AnonymousOperations::Denied
-            {
+            if !operation.allows_anonymous() || anonymous_access == AnonymousAccess::Denied {
                 return Err(Error::NoKey);
             }
             // Every operation that allows anonymous callers has an organization in its path.
@@ -142,7 +141,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // The organization of the key, as checked above. `None` if it is not registered.
+            // Was read together with the key. It is the key's organization, as checked above.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

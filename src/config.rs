@@ -6,7 +6,7 @@ use aws_config::Region;
 use aws_sdk_dynamodb::config::Credentials;
 
 use crate::{
-    auth::AnonymousOperations,
+    auth::AnonymousAccess,
     error::BoxError,
     store::{MAX_CACHE_TIME, TableNames, client::ClientConfig},
 };
@@ -22,7 +22,7 @@ pub struct Config {
     pub dynamodb: ClientConfig,
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
-    pub anonymous_operations: AnonymousOperations,
+    pub anonymous_access: AnonymousAccess,
     /// `KEY_CACHE_SECONDS`: how long API keys, and also teams, are cached: 0 (never) to 60 (default).
     pub cache_time: Duration,
 }
@@ -38,9 +38,9 @@ impl Config {
 
     fn read(lookup: Lookup) -> Result<Self, BoxError> {
         const MAX_SECONDS: u64 = MAX_CACHE_TIME.as_secs();
-        let anonymous_operations = match lookup("ANONYMOUS_OPERATIONS").as_deref() {
-            Some("allowed") => AnonymousOperations::Allowed,
-            None | Some("denied") => AnonymousOperations::Denied,
+        let anonymous_access = match lookup("ANONYMOUS_OPERATIONS").as_deref() {
+            Some("allowed") => AnonymousAccess::Allowed,
+            None | Some("denied") => AnonymousAccess::Denied,
             Some(other) => {
                 return Err(format!(
                     "ANONYMOUS_OPERATIONS must be `allowed` or `denied`, not {other:?}."
@@ -65,7 +65,7 @@ impl Config {
         Ok(Self {
             tables,
             dynamodb: client_config(lookup)?,
-            anonymous_operations,
+            anonymous_access,
             cache_time,
         })
     }
@@ -137,7 +137,7 @@ mod tests {
 
         assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
-        assert_eq!(config.anonymous_operations, AnonymousOperations::Denied);
+        assert_eq!(config.anonymous_access, AnonymousAccess::Denied);
         assert_eq!(config.cache_time, Duration::from_secs(60));
         assert_eq!(config.dynamodb.endpoint_url, None);
         assert_eq!(config.dynamodb.ca_bundle_path, None);
@@ -162,7 +162,7 @@ mod tests {
         ])
         .unwrap();
 
-        assert_eq!(config.anonymous_operations, AnonymousOperations::Allowed);
+        assert_eq!(config.anonymous_access, AnonymousAccess::Allowed);
         assert_eq!(config.cache_time, Duration::ZERO);
         let dynamodb = config.dynamodb;
         assert_eq!(dynamodb.endpoint_url.unwrap(), "http://127.0.0.1:8000");

@@ -87,9 +87,9 @@ pub(crate) enum Error {
     DifferentDescription { resource: &'static str, id: String },
     /// The existing logging instance of the project has a different project name.
     #[error(
-        "This project already has a logging instance with the project name \"{existing}\". Nothing was changed."
+        "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]
-    DifferentProjectName { existing: String },
+    DifferentProjectName { existing_name: String },
     /// Models with the same `modelid` but a different `id` exist. There is one violation per model.
     #[error(
         "{} with a different `id`. Nothing was added.",
@@ -123,7 +123,7 @@ pub(crate) struct ErrorReport<'a> {
     /// Why the existing record prevents the request. Only for a 409.
     #[serde(rename = "reason", skip_serializing_if = "Option::is_none")]
     pub(crate) conflict_reason: Option<&'static str>,
-    /// The id of the existing record, unless the client sent it.
+    /// The id of the existing record, if it is derived from a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resource_id: Option<&'a str>,
     /// The name of a malformed path parameter.
@@ -211,12 +211,12 @@ impl Error {
             Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
             Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
-            // 60 s, because `workspacectl` deletes a team 90 s (by default) after it has marked it, and
-            // part of that time has usually passed.
+            // 60 s: by default, `workspacectl` deletes a team 90 s after it began the removal, and a part
+            // of these has usually passed.
             Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
             Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
             Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
-            // The contract's code, although a different name would not help.
+            // The contract requires `name_taken`, although a request with a different name gets it too.
             Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
             Self::ModelTaken(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
             Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),

@@ -100,10 +100,10 @@ impl Event {
             .split('/')
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
             .collect();
-        // If the path begins with `api/v1`, its first segment is not the stage, even if the stage has
-        // the name `api`.
+        // A path that begins with `api/v1` has no stage, even if the stage is named `api`.
         let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
-        if !starts_at_api && self.request_context.stage.as_deref() == Some(&*segments[0]) {
+        let stage = self.request_context.stage.as_deref();
+        if !starts_at_api && segments.first().map(AsRef::as_ref) == stage {
             segments.remove(0);
         }
         Some(segments)
@@ -128,7 +128,7 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) has `return=headers-only`. Ignores upper and lower case.
+    /// Whether a `Prefer` header (RFC 7240) has `return=headers-only`. It is not case-sensitive.
     /// The response to a create operation then has headers with the id and whether the record is
     /// new.
     pub(crate) fn prefers_headers_only(&self) -> bool {

@@ -32,17 +32,19 @@
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
-//!    revocation and the expiry, that the key is for `acme` and its current registration (an erased
-//!    organization can be registered again), that `acme` is enabled, and that the key may call
-//!    `create_team`. The result is a `Caller`.
+//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled, and that the key
+//!    may call `create_team`. An organization can be erased and registered again, and its earlier keys
+//!    must not work then. So a key has the id of the registration for which it was issued, and `auth`
+//!    compares this id. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
-//!    project has a team with this id. If that team has the same name and description, the request
-//!    succeeds, because clients may retry requests. If its name (such as `Research team`, which gives
-//!    the same id) or its description is different, the request gets a 409.
+//!    project has a team with this id. If the existing team has the same name and description, the
+//!    request succeeds, because clients may retry requests. If the existing team has a different
+//!    description, or a different name with the same id (such as `Research team`), the request gets
+//!    a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// Public items are for `workspacectl` (the operator's tool), `cargo serve` (local) and the tests.
+// Public items are for `main.rs`, `workspacectl` (the operator's tool), `cargo serve` and the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

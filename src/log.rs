@@ -91,10 +91,12 @@ impl RequestLog<'_> {
 /// The pointers and rules of the first violations. `None` if there are no violations.
 fn first_violations(violations: &[Violation]) -> Option<String> {
     const MAX: usize = 5;
-    violations.first()?;
+    if violations.is_empty() {
+        return None;
+    }
     let mut texts = Vec::new();
     for Violation { pointer, rule, .. } in violations.iter().take(MAX) {
-        // The serialized rule is its keyword.
+        // A serialized rule is the string with its keyword.
         let rule = json!(rule);
         texts.push(format!("{pointer} {}", rule.as_str().unwrap_or_default()));
     }

@@ -23,9 +23,10 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.connect().await?;
-    let store = Store::new(sdk_config, config.tables, config.cache_time);
-    let service = &Service::new(store, config.anonymous_operations);
+    let client_config = config.dynamodb.connect().await?;
+    let store = Store::new(client_config, config.tables, config.cache_time);
+    let service = &Service::new(store, config.anonymous_access);
+    // Never fails: an error of a request is a response too.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         Ok::<_, Infallible>(service.handle(event, SystemTime::now()).await)
     }))

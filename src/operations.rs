@@ -21,8 +21,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in an order in which they can be called one after the other: `CreateTeam`
-    /// creates the team that `AddTeamUsers` needs.
+    /// Every operation, in the order in which `cargo serve`, `workspacectl doctor` and the tests call
+    /// them: `CreateTeam` creates the team that `AddTeamUsers` needs.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,
@@ -63,9 +63,9 @@ pub(crate) mod parameter {
 /// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
-    /// The operation took effect. The response has no resource headers.
+    /// The operation took effect. The response has no headers about a record.
     Done,
-    /// The record of a create operation exists, with the content of the request.
+    /// A create operation created its record, or found it with the same content.
     Stored {
         /// The id that is derived from the record's name. `None` if the record has no such id.
         id: Option<String>,

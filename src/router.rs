@@ -1,15 +1,15 @@
 //! Finds the operation of a request, authorizes the caller and runs the operation.
 
 use crate::{
-    auth::{AnonymousOperations, authorize},
+    auth::{AnonymousAccess, authorize},
     body,
     error::{Error, Result},
     event::Request,
     log::RequestLog,
     operations::{
         Operation, Success,
-        add_models::{AddModels, add_models},
-        add_team_users::{AddTeamUsers, add_team_users},
+        add_models::{AddModelsInput, add_models},
+        add_team_users::{AddTeamUsersInput, add_team_users},
         create_data_store::create_data_store,
         create_logging_instance::create_logging_instance,
         create_team::create_team,
@@ -23,37 +23,37 @@ use crate::{
 /// An operation and its parsed path parameters.
 #[rustfmt::skip] // keeps each operation on one line
 enum Route {
-    AddModels { org: Identifier, model_type: ModelType },
-    AddTeamUsers { org: Identifier, project: Identifier, team: Identifier },
-    CreateDataStore { org: Identifier },
-    CreateLoggingInstance { org: Identifier, project: Identifier },
-    CreateTeam { org: Identifier, project: Identifier },
-    SetBotVoice { bot: Identifier },
+    AddModels { org_id: Identifier, model_type: ModelType },
+    AddTeamUsers { org_id: Identifier, project_id: Identifier, team_id: Identifier },
+    CreateDataStore { org_id: Identifier },
+    CreateLoggingInstance { org_id: Identifier, project_id: Identifier },
+    CreateTeam { org_id: Identifier, project_id: Identifier },
+    SetBotVoice { bot_id: Identifier },
 }
 
 /// Matches a path to its operation: the whole API on one screen.
 #[rustfmt::skip] // keeps each path on one line
 fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     Ok(match *segments {
-        ["api", "v1", "org", org, "addModelsToOrg", model_type] => Route::AddModels {
-            org: parse_parameter(ORG_ID, org, log)?,
+        ["api", "v1", "org", org_id, "addModelsToOrg", model_type] => Route::AddModels {
+            org_id: parse_parameter(ORG_ID, org_id, log)?,
             model_type: parse_parameter(MODEL_TYPE, model_type, log)?,
         },
-        ["api", "v1", "org", org, "dataStores", "create"] => Route::CreateDataStore { org: parse_parameter(ORG_ID, org, log)? },
-        ["api", "v1", "project", org, project, team, "addUsersToTheTeam"] => Route::AddTeamUsers {
-            org: parse_parameter(ORG_ID, org, log)?,
-            project: parse_parameter(PROJECT_ID, project, log)?,
-            team: parse_parameter(TEAM_ID, team, log)?,
+        ["api", "v1", "org", org_id, "dataStores", "create"] => Route::CreateDataStore { org_id: parse_parameter(ORG_ID, org_id, log)? },
+        ["api", "v1", "project", org_id, project_id, team_id, "addUsersToTheTeam"] => Route::AddTeamUsers {
+            org_id: parse_parameter(ORG_ID, org_id, log)?,
+            project_id: parse_parameter(PROJECT_ID, project_id, log)?,
+            team_id: parse_parameter(TEAM_ID, team_id, log)?,
         },
-        ["api", "v1", "project", org, project, "createNewTeamOnProject"] => Route::CreateTeam {
-            org: parse_parameter(ORG_ID, org, log)?,
-            project: parse_parameter(PROJECT_ID, project, log)?,
+        ["api", "v1", "project", org_id, project_id, "createNewTeamOnProject"] => Route::CreateTeam {
+            org_id: parse_parameter(ORG_ID, org_id, log)?,
+            project_id: parse_parameter(PROJECT_ID, project_id, log)?,
         },
-        ["api", "v1", "project", org, project, "createLoggingInstance"] => Route::CreateLoggingInstance {
-            org: parse_parameter(ORG_ID, org, log)?,
-            project: parse_parameter(PROJECT_ID, project, log)?,
+        ["api", "v1", "project", org_id, project_id, "createLoggingInstance"] => Route::CreateLoggingInstance {
+            org_id: parse_parameter(ORG_ID, org_id, log)?,
+            project_id: parse_parameter(PROJECT_ID, project_id, log)?,
         },
-        ["api", "v1", "bot", "playground", bot, "voice"] => Route::SetBotVoice { bot: parse_parameter(BOT_ID, bot, log)? },
+        ["api", "v1", "bot", "playground", bot_id, "voice"] => Route::SetBotVoice { bot_id: parse_parameter(BOT_ID, bot_id, log)? },
         _ => {
             log.set_unknown_path(segments);
             return Err(Error::NoSuchPath);
@@ -61,17 +61,16 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
     })
 }
 
-/// Parses a path parameter, and adds it to the log if it is valid. The type of the field that takes
-/// the result, `Identifier` or `ModelType`, decides `MAX`, the maximum length.
+/// Parses a path parameter, and adds it to the log if it is valid. `MAX`, the maximum length, follows
+/// from the type of the field in [`Route`]: `Identifier` or `ModelType`.
 fn parse_parameter<'a, const MAX: usize>(
     parameter: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,
 ) -> Result<PathParameter<MAX>> {
-    let max_length = MAX;
     let value = PathParameter::parse(segment).ok_or(Error::MalformedPath {
         parameter,
-        max_length,
+        max_length: MAX,
     })?;
     log.parameters.insert(parameter, segment);
     Ok(value)
@@ -80,45 +79,53 @@ fn parse_parameter<'a, const MAX: usize>(
 /// Runs the operation that the path of a request names, if the caller is authorized.
 pub(crate) async fn dispatch<'a>(
     store: &Store,
-    anonymous_operations: AnonymousOperations,
+    anonymous_access: AnonymousAccess,
     request: &'a Request<'_>,
     log: &mut RequestLog<'a>,
 ) -> Result<Success> {
     let segments: Vec<&str> = request.segments.iter().map(AsRef::as_ref).collect();
     let route = match_path(&segments, log)?;
-    let (operation, org) = match &route {
-        Route::AddModels { org, .. } => (Operation::AddModels, Some(org)),
-        Route::AddTeamUsers { org, .. } => (Operation::AddTeamUsers, Some(org)),
-        Route::CreateDataStore { org } => (Operation::CreateDataStore, Some(org)),
-        Route::CreateLoggingInstance { org, .. } => (Operation::CreateLoggingInstance, Some(org)),
-        Route::CreateTeam { org, .. } => (Operation::CreateTeam, Some(org)),
+    let (operation, org_id) = match &route {
+        Route::AddModels { org_id, .. } => (Operation::AddModels, Some(org_id)),
+        Route::AddTeamUsers { org_id, .. } => (Operation::AddTeamUsers, Some(org_id)),
+        Route::CreateDataStore { org_id } => (Operation::CreateDataStore, Some(org_id)),
+        Route::CreateLoggingInstance { org_id, .. } => {
+            (Operation::CreateLoggingInstance, Some(org_id))
+        }
+        Route::CreateTeam { org_id, .. } => (Operation::CreateTeam, Some(org_id)),
         Route::SetBotVoice { .. } => (Operation::SetBotVoice, None),
     };
     log.operation = Some(operation);
     if request.method != "POST" {
         return Err(Error::MethodNotAllowed);
     }
-    let caller = &authorize(store, anonymous_operations, request, operation, org, log).await?;
+    let caller = &authorize(store, anonymous_access, request, operation, org_id, log).await?;
     let body = &request.body;
-    // `..` skips `org`: operations use the organization of the caller, which is authorized.
+    // `..` skips `org_id`: operations use the organization of the caller, which is authorized.
     match route {
         Route::AddModels { model_type, .. } => {
-            let input: AddModels = body::parse(body)?;
+            let input: AddModelsInput = body::parse(body)?;
             log.body_entries = Some(input.models.len());
             add_models(store, caller, &model_type, input).await
         }
-        Route::AddTeamUsers { project, team, .. } => {
-            let input: AddTeamUsers = body::parse(body)?;
+        Route::AddTeamUsers {
+            project_id,
+            team_id,
+            ..
+        } => {
+            let input: AddTeamUsersInput = body::parse(body)?;
             log.body_entries = Some(input.users.len());
-            add_team_users(store, caller, &project, &team, input).await
+            add_team_users(store, caller, &project_id, &team_id, input).await
         }
         Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,
-        Route::CreateLoggingInstance { project, .. } => {
-            create_logging_instance(store, caller, &project, body::parse(body)?).await
+        Route::CreateLoggingInstance { project_id, .. } => {
+            create_logging_instance(store, caller, &project_id, body::parse(body)?).await
         }
-        Route::CreateTeam { project, .. } => {
-            create_team(store, caller, &project, body::parse(body)?).await
+        Route::CreateTeam { project_id, .. } => {
+            create_team(store, caller, &project_id, body::parse(body)?).await
         }
-        Route::SetBotVoice { bot } => set_bot_voice(store, caller, &bot, body::parse(body)?).await,
+        Route::SetBotVoice { bot_id } => {
+            set_bot_voice(store, caller, &bot_id, body::parse(body)?).await
+        }
     }
 }

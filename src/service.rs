@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     api_key::Credential,
-    auth::AnonymousOperations,
+    auth::AnonymousAccess,
     error::{Error, Result},
     event::Event,
     log::RequestLog,
@@ -22,8 +22,7 @@ use crate::{
     store::Store,
 };
 
-/// The function's timeout in `template.yaml`. Also the time that remains for an event whose deadline
-/// has passed.
+/// The function's timeout in `template.yaml`.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.
@@ -32,23 +31,23 @@ const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
 /// Runs the operations against one [`Store`].
 pub struct Service {
     store: Store,
-    anonymous_operations: AnonymousOperations,
-    /// Whether no event was handled yet.
+    anonymous_access: AnonymousAccess,
+    /// True until the first event.
     is_cold: AtomicBool,
 }
 
 impl Service {
     /// Creates a service that has not handled an event yet.
-    pub fn new(store: Store, anonymous_operations: AnonymousOperations) -> Self {
+    pub fn new(store: Store, anonymous_access: AnonymousAccess) -> Self {
         Self {
             store,
-            anonymous_operations,
+            anonymous_access,
             is_cold: AtomicBool::new(true),
         }
     }
 
     /// Handles an event and logs one line. `received_at` is the current time. Tests pass a later
-    /// time instead of waiting.
+    /// time instead of waiting until cached records or keys expire.
     pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,
@@ -72,7 +71,7 @@ impl Service {
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
-                let anonymous = self.anonymous_operations;
+                let anonymous = self.anonymous_access;
                 // On the heap, because the futures of the SDK are large.
                 let work = Box::pin(router::dispatch(&self.store, anonymous, request, &mut log));
                 run_within(remaining_time(&context, received_at), work).await
@@ -101,7 +100,7 @@ async fn run_within(
 }
 
 /// The time that is left for a request: the time until Lambda's deadline, minus the margin for the
-/// response. A deadline in the past is from `cargo lambda watch`. Its event gets [`TIMEOUT`].
+/// response. `cargo lambda watch` sends deadlines in the past: then [`TIMEOUT`], minus the margin.
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)

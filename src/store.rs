@@ -13,9 +13,10 @@
 //!
 //! # Other programs
 //!
-//! Programs other than the function and `workspacectl` can write to the tables. NULL in an attribute
-//! that restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`) counts as
-//! the strictest value. Other attributes can be missing, except for those that an API key needs.
+//! Programs other than the function and `workspacectl` can write to the tables. In an attribute that
+//! restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`), NULL counts as
+//! the strictest value. If an attribute is missing, it restricts nothing, or its value is empty. Only
+//! `KeyRecord` has required attributes.
 //!
 //! # Retries
 //!
@@ -33,7 +34,7 @@ use aws_sdk_dynamodb::{
     config::Builder,
     types::{AttributeValue, KeysAndAttributes},
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use tokio::time::sleep;
 
 use crate::{
@@ -68,8 +69,8 @@ pub fn timestamp(time: SystemTime) -> String {
 
 /// The partition key of a project's teams. It contains the organization, because project ids are
 /// unique only within their organization.
-pub(crate) fn teams_partition_key(organization: &Identifier, project: &Identifier) -> String {
-    format!("{}#{}", organization.as_str(), project.as_str())
+pub(crate) fn teams_partition_key(org_id: &Identifier, project_id: &Identifier) -> String {
+    format!("{}#{}", org_id.as_str(), project_id.as_str())
 }
 
 /// An item of DynamoDB: the values of its attributes, by name.
@@ -77,6 +78,15 @@ pub type Item = HashMap<String, AttributeValue>;
 
 fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
+}
+
+/// Reads an attribute that restricts. If it is missing, `#[serde(default)]` makes it `None`: there is
+/// no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A key then
+/// counts as revoked or expired or may call no operation, and a team counts as being removed.
+pub(crate) fn null_as_restriction<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    attribute: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
 }
 
 /// The attribute that disables an organization. Any value does, even NULL.
@@ -124,8 +134,8 @@ pub struct Store {
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
     /// The set of teams that exist and are not being removed, by `<key id>#<primary key of the team>`.
-    /// With the id of the API key, so that after an organization is erased and registered again, its
-    /// new keys find no team of the earlier registration.
+    /// Each API key has its own teams, because the keys of an organization that was erased and
+    /// registered again must not find teams of its earlier registration.
     teams: Cache<()>,
 }
 
@@ -152,15 +162,15 @@ impl Store {
         if let Some(record) = self.keys.get(id, now) {
             return Ok(Some(FoundKey::Cached { record }));
         }
-        let key_read = (Table::KEYS, vec![id]);
+        let api_key = (Table::KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
-            Some(org) => {
-                let organization_read = (Table::ORGANIZATIONS, vec![org.as_str()]);
-                let [item, organization] = self.read([key_read, organization_read]).await?;
+            Some(org_id) => {
+                let organization = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
+                let [item, organization] = self.read([api_key, organization]).await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read([key_read]).await?;
+                let [item] = self.read([api_key]).await?;
                 (item, None)
             }
         };
@@ -194,15 +204,15 @@ impl Store {
     pub(crate) async fn require_team(
         &self,
         partition_key: &str,
-        team: &Identifier,
+        team_id: &Identifier,
         caller_id: &str,
         now: SystemTime,
     ) -> Result<()> {
-        let cache_key = format!("{caller_id}#{partition_key}#{}", team.as_str());
+        let cache_key = format!("{caller_id}#{partition_key}#{}", team_id.as_str());
         if self.teams.get(&cache_key, now).is_some() {
             return Ok(());
         }
-        let primary_key = vec![partition_key, team.as_str()];
+        let primary_key = vec![partition_key, team_id.as_str()];
         let [item] = self.read([(Table::TEAMS, primary_key)]).await?;
         let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
         // A team has this attribute while it is being removed: the id of the removal.
@@ -214,7 +224,8 @@ impl Store {
     }
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the order
-    /// of `primary_keys`. Repeats until no read is unprocessed: `service` has the time limit.
+    /// of `primary_keys`. Sends `BatchGetItem` even for one item, so that the function needs only one
+    /// permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends the request.
     async fn read<const N: usize>(
         &self,
         primary_keys: [(Table, Vec<&str>); N],

@@ -61,7 +61,7 @@ pub(crate) type UserId = SingleLine<256>;
 /// The name of a model: the contract's `modelid`. With the longest `modelType` and `#` before it, it fits into a sort key.
 pub(crate) type ModelName = SingleLine<200>;
 
-/// The `type` of a bot's voice.
+/// The `type` of a bot's voice. The contract lists no types, so every line is valid.
 pub(crate) type VoiceType = SingleLine<64>;
 
 impl<const MAX: usize> SingleLine<MAX> {
@@ -111,12 +111,12 @@ pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
             (text, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
-        // The caller names only attributes that can be edited: the others are descriptions.
+        // `workspacectl edit` passes only the names above and those of descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
     let parsed = parsed.map(|(text, derived_id)| NewValue { text, derived_id });
     // A value rarely has several violations, and the next attempt shows the others.
-    parsed.map_err(|mut violations| violations.swap_remove(0).detail)
+    parsed.map_err(|mut violations| violations.remove(0).detail)
 }
 
 /// Removes white space from both ends: Unicode's White_Space and byte order marks.
@@ -172,7 +172,8 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` is exact from -MAX to MAX. As in JSON Schema, 3.0 is an integer.
+        // `f64` is exact from -MAX to MAX, and larger integers stay larger when they are rounded. As
+        // in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,

@@ -151,7 +151,7 @@ fn look_for_table(table: Table, missing: &mut Missing) {
     let has_schema = schemas::text(table).is_some();
     missing.unless(
         has_schema,
-        format!("records/src/schemas.rs: the schema of {}", table.noun),
+        format!("records/src/schemas.rs: the schema of {}", table.kind),
     );
 }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_cloudformation::types::Stack as StackDescription;
+use aws_sdk_cloudformation::types::Stack as Description;
 use aws_sdk_dynamodb::{
     Client,
     config::{Builder, retry::RetryConfig},
@@ -28,10 +28,10 @@ use crate::{errors::RequestResultExt as _, usage::UsageError};
 /// The maximum number of attempts of a request. Large removals meet throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;
 
-/// The maximum wait before the second attempt. It doubles before each further attempt.
+/// The upper bound of the random wait before the second attempt. It doubles with each attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
-/// What a command works on: a stack, other tables, or the local service.
+/// What a command works on: a stack, the tables named in the environment, or the local service.
 pub struct Deployment {
     /// The client for its DynamoDB.
     pub client: Client,
@@ -40,15 +40,15 @@ pub struct Deployment {
     pub(crate) name: String,
     /// The URL of its DynamoDB. `None` unless it is the local service.
     pub(crate) local_endpoint: Option<String>,
-    /// The client for AWS's identity service. `None` unless the tables are on AWS.
+    /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
     /// `None` unless the operator named a stack.
     pub(crate) stack: Option<Stack>,
 }
 
 impl Deployment {
-    /// Finds the deployment to work on: the given stack, or else the tables named in the environment
-    /// variables of the Lambda function, or else the local service.
+    /// Finds the deployment to work on: the given stack, or else the tables named in the environment,
+    /// by the same variables as for the Lambda function, or else the local service.
     /// Fails if an endpoint URL in the environment is invalid, the stack cannot be read or lacks a
     /// table, only some of the variables are set, or no region is configured. A local service needs
     /// no region.
@@ -64,7 +64,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // A stack is always on AWS. An endpoint, such as a VPC endpoint, is then a route to it.
+        // With a stack, an endpoint is a route to AWS. Otherwise, it is taken for a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
@@ -157,14 +157,14 @@ impl Stack {
         match self.resources.get(logical_id) {
             Some(physical_id) => Ok(physical_id),
             None => bail!(
-                "the stack {} has no {logical_id}: check that it is a stack of template.yaml",
+                "the stack {} has no {logical_id}: check that it was deployed from template.yaml",
                 self.name
             ),
         }
     }
 
     /// Reads the outputs and settings of the stack.
-    pub(crate) async fn describe(&self) -> Result<StackDescription> {
+    pub(crate) async fn describe(&self) -> Result<Description> {
         let client = aws_sdk_cloudformation::Client::new(&self.config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
         let response = response.explain(format!("cannot read the stack {}", self.name))?;

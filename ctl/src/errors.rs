@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkErro
 #[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
-    /// All causes that the SDK reports. They can contain whole requests.
+    /// All causes that the SDK reports, for `--verbose`: they can contain whole requests.
     causes: String,
 }
 
@@ -26,7 +26,7 @@ enum Failure {
     /// AWS responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    /// Something responded that is neither AWS nor a local DynamoDB.
+    /// The response is not one of AWS or of a local DynamoDB.
     #[error("the response did not come from AWS or DynamoDB")]
     OtherService,
 }
@@ -85,7 +85,7 @@ pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
     }
 }
 
-/// What to do about an error. `None` if the text of the error says it.
+/// What to do about an error. `None` if there is nothing to add to the text of the error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
     Some(match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials => {

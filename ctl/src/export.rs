@@ -29,8 +29,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a file that is called `FILE.partial` until `commit` is called. Without such a call, it
-    /// is deleted. Never appends, so that a restore of a file undoes only one command.
+    /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call, it
+    /// is deleted. Refuses a file that exists, so that a file has the records of only one command.
     ///
     /// # Errors
     /// If `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written.
@@ -71,7 +71,7 @@ impl Export {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
         }
-        let line = json!({ "table": table.noun, "record": record }).to_string();
+        let line = json!({ "table": table.kind, "record": record }).to_string();
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.failure(&error))
     }
 
@@ -94,9 +94,9 @@ impl Export {
         Ok(count)
     }
 
-    /// Syncs the file, and gives it its name. Never replaces an existing file. More records can
-    /// follow, and another call then syncs them.
-    pub(crate) fn commit(&mut self) -> Result<()> {
+    /// Syncs the file and, at the first call, gives it its name. Never replaces an existing file.
+    /// `remove member --all-teams` calls this before it deletes each record.
+    pub(crate) fn persist(&mut self) -> Result<()> {
         self.out.flush().map_err(|error| self.failure(&error))?;
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.failure(&error))?;
@@ -115,7 +115,7 @@ impl Export {
     }
 }
 
-/// The error if a file exists that would be created.
+/// The error for a file that must not exist.
 fn already_exists(path: &Path) -> UsageError {
     let name = path.display();
     let hint = match path.extension() {

@@ -1,5 +1,11 @@
 //! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line, and
-//! call its commands without starting a process. "The function" is always the Lambda function.
+//! call its commands without starting a process. In comments:
+//!
+//! - "The function" is the Lambda function.
+//! - A "mark" is a random id in the record of a team or an organization. A command stores it before it
+//!   deletes anything, and from then on the function does not write to the team or organization.
+//! - A "registration" is identified by the `request_id` of the organization's record. API keys have a
+//!   copy, `org_request_id`: if the organization is erased and registered again, they end.
 
 pub mod commands;
 pub mod deployment;
@@ -34,13 +40,13 @@ use crate::{
     usage::UsageError,
 };
 
-/// Register organizations, issue API keys, and look after the records of workspace-management.
+/// Register organizations, issue API keys, and manage the records of workspace-management.
 ///
-/// Most commands work on one deployment. It is the first of these that applies:
+/// Most commands work on one deployment, the first of these that applies:
 ///
 ///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
-///   2. the tables named by the environment variables of the Lambda function,
-///      TEAMS_TABLE and so on
+///   2. the tables named in your environment, by the same variables as for the
+///      Lambda function: TEAMS_TABLE and so on
 ///   3. the local service that `cargo serve` starts, with DynamoDB at
 ///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
@@ -98,7 +104,7 @@ enum Command {
     /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
-    /// Print the environment variables with the names of the tables, for the Lambda function
+    /// Print the names of the tables as environment variables, to run the function locally
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
     /// Print a completion script for a shell
@@ -119,9 +125,10 @@ pub async fn run() -> ExitCode {
         start_log();
     }
     let error = match run_command(command, &session).await {
-        Err(error) if !output::is_closed_pipe(&error) => error,
+        Ok(()) => return ExitCode::SUCCESS,
         // A reader that closes the pipe, such as `head`, has read all that it needs.
-        _ => return ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => return ExitCode::SUCCESS,
+        Err(error) => error,
     };
     report(&error, &session);
     ExitCode::from(match error {

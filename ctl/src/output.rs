@@ -33,7 +33,7 @@ fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// Prints a record as JSON, or else this line, which a script can use without parsing it.
+/// With `--json`, prints a record. Otherwise prints a line for scripts, usually the id.
 pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
     if json {
         print_json(record)
@@ -143,18 +143,12 @@ mod tests {
             line.to_owned()
         };
         let cut = lines(Some(now), Some(60));
-        assert!(
-            cut.chars().count() <= 60 && cut.starts_with(" docs "),
-            "{cut}"
-        );
-        assert!(
-            cut.contains("long…") && cut.ends_with("3 days ago"),
-            "{cut}"
-        );
+        assert!(cut.chars().count() <= 60, "{cut}");
+        assert!(cut.starts_with(" docs "), "{cut}");
+        assert!(cut.contains("long…"), "{cut}");
+        assert!(cut.ends_with("3 days ago"), "{cut}");
         let whole = lines(None, None);
-        assert!(
-            whole.contains(&text) && whole.ends_with(created_at),
-            "{whole}"
-        );
+        assert!(whole.contains(&text), "{whole}");
+        assert!(whole.ends_with(created_at), "{whole}");
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct Query {
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
     partition_key: &'static str,
-    /// What remains to be read: nothing, if it is an empty list of partitions.
+    /// What to read. Of several partitions, those that were read are removed from the list.
     scope: Scope,
     /// The name of the sort key, and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
@@ -81,6 +81,8 @@ pub(crate) struct Query {
     limit: Option<i32>,
     /// The primary key after which the next request continues.
     after: Option<Item>,
+    /// Whether a scan has read the whole table.
+    is_scanned: bool,
 }
 
 /// What one request finds: items and, if there may be more, the primary key to continue after.
@@ -137,6 +139,7 @@ impl Query {
             sort_key_prefix: None,
             limit: None,
             after: None,
+            is_scanned: false,
         }
     }
 
@@ -178,7 +181,7 @@ impl Query {
             && let Some(found) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // The next request reads at most the rest: a page can only end where a request ends.
+                // The next request reads the rest: DynamoDB returns a cursor only where it ends.
                 *limit -= i32::try_from(found.len())?;
             }
             items.extend(found);
@@ -232,7 +235,7 @@ impl Query {
         if self.after.is_none() {
             match &mut self.scope {
                 Scope::Partitions(values) => drop(values.remove(0)),
-                _ => self.scope = Scope::Partitions(vec![]),
+                _ => self.is_scanned = true,
             }
         }
         Ok(Some(items))
@@ -240,7 +243,10 @@ impl Query {
 
     /// Whether all items were read.
     fn is_finished(&self) -> bool {
-        matches!(&self.scope, Scope::Partitions(values) if values.is_empty())
+        match &self.scope {
+            Scope::Partitions(values) => values.is_empty(),
+            _ => self.is_scanned,
+        }
     }
 
     /// Sends a `Scan`.
@@ -293,8 +299,8 @@ impl Query {
     }
 }
 
-/// The scope of the teams of an organization or of one of its projects, or of the members of these
-/// teams. Finds the teams in the index.
+/// Finds, in the index, the partitions with the teams of an organization or of one of its projects,
+/// or the partitions with the members of these teams.
 pub(crate) async fn scope_from_index(
     deployment: &Deployment,
     table: Table,
@@ -302,20 +308,20 @@ pub(crate) async fn scope_from_index(
     project: Option<&str>,
 ) -> Result<Scope> {
     let query = Query::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
-    let wanted_project = project.map(|project| format!("{org}#{project}"));
+    let wanted_partition = project.map(|project| format!("{org}#{project}"));
     let mut partitions = BTreeSet::new();
     for team in query.run(deployment).await?.records {
-        // The partition key of a team: `<org>#<project>`.
-        let project = string_attribute(&team, "project");
-        if wanted_project
+        // The attribute `project` is the partition key: `<org>#<project>`.
+        let partition = string_attribute(&team, "project");
+        if wanted_partition
             .as_deref()
-            .is_some_and(|wanted| wanted != project)
+            .is_some_and(|it| it != partition)
         {
             continue;
         }
         partitions.insert(match table {
             Table::TEAM_MEMBERS => primary_key(Table::TEAMS, &team).join("#"),
-            _ => project.to_owned(),
+            _ => partition.to_owned(),
         });
     }
     Ok(Scope::Partitions(partitions.into_iter().collect()))
@@ -330,7 +336,7 @@ pub(crate) fn queries_by_scan(org: &str) -> Vec<Query> {
         .collect()
 }
 
-/// The same queries, but finds teams in the index. Reads less, but can miss teams, with their
+/// Like [`queries_by_scan`], but finds teams in the index. Reads less, but can miss teams, with their
 /// members, that were created in the last seconds.
 pub(crate) async fn queries_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
     let mut queries = queries_by_scan(org);
@@ -343,7 +349,7 @@ pub(crate) async fn queries_by_index(deployment: &Deployment, org: &str) -> Resu
     Ok(queries)
 }
 
-/// The sorted keys `<org>#<project>#<team>` of the teams of an organization that have a user.
+/// The keys `<org>#<project>#<team>`, sorted, of the teams in `org` of which `user` is a member.
 pub(crate) async fn team_keys_of_user(
     deployment: &Deployment,
     org: &str,

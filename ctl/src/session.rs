@@ -96,7 +96,7 @@ impl Session {
 pub struct Operator {
     /// The ARN of the AWS identity or, for a local deployment, the user and the host.
     pub name: String,
-    /// A random id of this run. Records store it where the API stores the id of a request.
+    /// A random id of this run, which records store as `request_id`, `updated_request_id` and so on.
     pub run_id: String,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Keeps line breaks: serde_json prints
-/// them only between values, and the other characters only in strings.
+/// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Keeps line breaks, because in the
+/// output of serde_json they are layout. All the other characters are inside strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

@@ -22,22 +22,22 @@ pub(crate) const ORG_HELP: &str = "The id of the organization";
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     match Identifier::parse(text) {
         Some(_) => Ok(text.to_owned()),
-        None => {
-            Err("use 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ -, but not `.`, `..` or `wsk_…`")
-        }
+        None => Err(
+            "use 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ -. An id must not be `.` or `..`, and must not begin with `wsk_`",
+        ),
     }
 }
 
-/// Parses a kind of records. The kinds, such as `teams`, are the nouns of these tables.
+/// Parses a kind of records, such as `teams`. Accepts the kinds of these tables.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(tables.map(|table| table.noun))
-        .try_map(|noun| table_of(&noun).ok_or("unknown kind"))
+    PossibleValuesParser::new(tables.map(|table| table.kind))
+        .try_map(|kind| table_of(&kind).ok_or("unknown kind"))
 }
 
-/// The table whose records have this noun.
-pub(crate) fn table_of(noun: &str) -> Option<Table> {
+/// The table with this kind of records.
+pub(crate) fn table_of(kind: &str) -> Option<Table> {
     let mut tables = Table::ALL.iter().copied();
-    tables.find(|table| table.noun == noun)
+    tables.find(|table| table.kind == kind)
 }

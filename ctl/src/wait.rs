@@ -13,8 +13,8 @@ use crate::deployment::Deployment;
 /// an assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
 const LATE_WRITE: Duration = Duration::from_secs(20);
 
-/// The maximum time from a mark to the last write that is based on the unmarked record: cache time +
-/// function timeout + late write. It is the same after an organization was disabled.
+/// The maximum time from a mark, or from disabling an organization, to the last write that is based on
+/// the earlier record: cache time + function timeout + late write.
 pub const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
@@ -25,19 +25,19 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to end. Less than the
     /// default is safe only if no client sends requests, even to a local service: a late write could
-    /// even go to a new organization with the same id
+    /// survive, or go to a new organization with the same id
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }
 
 impl Wait {
     /// Waits, and shows for how long and why: with a bar on a terminal, otherwise with a line.
-    /// Every run must call this after DynamoDB has acknowledged its mark. The wait begins then, not at
-    /// the stored time of the mark, which is from a different clock.
+    /// Call this after the mark was stored, even if an earlier run had stored it: the time in the mark
+    /// is from a different clock, so it does not say how much of the wait has passed.
     pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can use cached data, and its late writes can arrive, for {} s",
+                "warning: --wait or WORKSPACECTL_WAIT is {} s, but for {} s the function can use cached data, and its late writes can arrive",
                 self.wait,
                 SAFE_WAIT.as_secs()
             );

@@ -28,7 +28,7 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// A record, by its primary key, that is written only if it exists and further conditions hold.
+/// The primary key of a record, and the conditions on which the record is written.
 pub(crate) struct GuardedRecord {
     table: Table,
     key: Item,
@@ -40,9 +40,9 @@ pub(crate) struct GuardedRecord {
 }
 
 impl GuardedRecord {
-    /// A record whose only condition is that it exists. An update of a missing record would create it.
+    /// The only condition is that the record exists. An update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // The last attribute of the primary key, because `project`, the first, is a reserved word.
+        // Not the partition key, because that of teams, `project`, is a reserved word.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
@@ -78,7 +78,7 @@ impl GuardedRecord {
     }
 
     /// An action that checks the condition. If the condition fails, the transaction is cancelled, and
-    /// its failed condition has the existing record.
+    /// the reason of the cancellation contains the existing record.
     pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
@@ -165,7 +165,7 @@ impl GuardedRecord {
     }
 
     /// Deletes the record. Returns false if the condition fails because the record has changed.
-    /// Returns true if there is no record, because an earlier attempt can have deleted it.
+    /// Returns true if there is no record, because an earlier attempt may have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
         let deleted = deployment
             .client
@@ -231,7 +231,7 @@ pub(crate) async fn transact(
 }
 
 /// Deletes the records that queries find, until they find nothing, and then the marked record.
-/// Returns how many records this run found and deleted. A run at the same time can count them too.
+/// Returns how many records this run found and deleted. A concurrent run may count the same records.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.

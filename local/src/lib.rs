@@ -25,7 +25,7 @@
 //!     events,
 //! };
 //! use workspace_management::{
-//!     auth::AnonymousOperations,
+//!     auth::AnonymousAccess,
 //!     operations::Operation,
 //!     service::Service,
 //!     store::{Store, Table},
@@ -40,7 +40,7 @@
 //! // 2. Create the service. Its SDK sends requests to this DynamoDB in the same process.
 //! let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
 //! let store = Store::new(config, table_names(), Duration::from_secs(60));
-//! let service = Service::new(store, AnonymousOperations::Allowed);
+//! let service = Service::new(store, AnonymousAccess::Allowed);
 //!
 //! // 3. Handle an event, and check that a record is stored.
 //! let event = serde_json::from_str(&events::get(Operation::CreateDataStore)?)?;

@@ -10,7 +10,7 @@ use clap::{
     Parser,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use workspace_management::{auth::AnonymousOperations, store::MAX_CACHE_TIME};
+use workspace_management::{auth::AnonymousAccess, store::MAX_CACHE_TIME};
 
 /// The default address to listen on.
 const DEFAULT_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -44,7 +44,7 @@ pub struct Options {
     pub(crate) key_cache: u64,
     /// Policy for callers without an API key, as AnonymousOperations in the template
     #[arg(long, value_name = "POLICY", default_value = "allowed", value_parser = policy_parser())]
-    pub(crate) anonymous: AnonymousOperations,
+    pub(crate) anonymous: AnonymousAccess,
     /// Limit the requests per second. Further requests get a 429, as from API Gateway
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate_limit: Option<u32>,
@@ -68,10 +68,10 @@ pub struct Options {
     pub verbose: bool,
 }
 
-fn policy_parser() -> impl TypedValueParser<Value = AnonymousOperations> {
+fn policy_parser() -> impl TypedValueParser<Value = AnonymousAccess> {
     PossibleValuesParser::new(["allowed", "denied"]).map(|policy| match &*policy {
-        "allowed" => AnonymousOperations::Allowed,
-        _ => AnonymousOperations::Denied,
+        "allowed" => AnonymousAccess::Allowed,
+        _ => AnonymousAccess::Denied,
     })
 }
 
@@ -110,7 +110,7 @@ impl Options {
         if self.key_cache != DEFAULT_KEY_CACHE {
             settings.push(format!("--key-cache {}", self.key_cache));
         }
-        if self.anonymous == AnonymousOperations::Denied {
+        if self.anonymous == AnonymousAccess::Denied {
             settings.push("--anonymous denied".to_owned());
         }
         if let Some(limit) = self.rate_limit {

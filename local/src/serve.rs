@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use workspace_management::{
     api_key::ApiKey,
-    auth::AnonymousOperations,
+    auth::AnonymousAccess,
     operations::Operation,
     service::Service,
     store::{Store, Table},
@@ -90,8 +90,8 @@ impl LocalService {
     /// If a file in `events/` is missing, or does not contain an HTTP API event.
     pub fn requests(&self, options: &Options) -> Result<Vec<String>> {
         let default_key = match options.anonymous {
-            AnonymousOperations::Allowed => None,
-            AnonymousOperations::Denied => Some(DEMO_KEY),
+            AnonymousAccess::Allowed => None,
+            AnonymousAccess::Denied => Some(DEMO_KEY),
         };
         let mut requests = Vec::new();
         for operation in Operation::ALL {
@@ -182,7 +182,7 @@ fn api_and_page(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Re
     let store = Store::new(sdk_config(dynamodb_url), table_names(), cache_time);
     let service = Arc::new(Service::new(store, options.anonymous));
     let api = gateway::routes(service, options.cors.as_deref(), options.rate_limit)?;
-    let anonymous_allowed = options.anonymous == AnonymousOperations::Allowed;
+    let anonymous_allowed = options.anonymous == AnonymousAccess::Allowed;
     Ok(api.merge(page::routes(dynamodb, anonymous_allowed)?))
 }
 

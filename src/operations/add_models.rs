@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct AddModels {
+pub(crate) struct AddModelsInput {
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
     pub(crate) models: UniqueList<SelectedModel>,
 }
@@ -24,31 +24,27 @@ pub(crate) struct AddModels {
 #[deserr(error = Violations)]
 pub(crate) struct SelectedModel {
     /// The number that the client chooses for the model.
-    #[deserr(rename = "id")]
-    number: ModelNumber,
+    id: ModelNumber,
     /// The name of the model, such as `gpt-4o`.
     #[deserr(rename = "modelid")]
-    name: ModelName,
+    model_id: ModelName,
 }
 
 impl Keyed for SelectedModel {
     fn key(&self) -> &str {
-        self.name.as_str()
+        self.model_id.as_str()
     }
 }
 
-// The stored names follow the contract: `model_id` is its `modelid`, and `id` its `id`.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
-    /// `<type>#<name>`.
+    /// `<model_type>#<model_id>`.
     #[serde(rename = "model")]
     sort_key: String,
     model_type: &'a ModelType,
-    #[serde(rename = "model_id")]
-    name: &'a ModelName,
-    #[serde(rename = "id")]
-    number: ModelNumber,
+    model_id: &'a ModelName,
+    id: ModelNumber,
     #[serde(flatten)]
     audit: &'a Audit,
 }
@@ -70,16 +66,16 @@ pub(crate) async fn add_models(
     store: &Store,
     caller: &Caller<'_>,
     model_type: &ModelType,
-    input: AddModels,
+    input: AddModelsInput,
 ) -> Result<Success> {
     let mut records = Vec::with_capacity(input.models.len());
     for selected in input.models.iter() {
         records.push(Model {
             org_id: &caller.org_id,
-            sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
+            sort_key: format!("{}#{}", model_type.as_str(), selected.model_id.as_str()),
             model_type,
-            name: &selected.name,
-            number: selected.number,
+            model_id: &selected.model_id,
+            id: selected.id,
             audit: caller.audit(),
         });
     }

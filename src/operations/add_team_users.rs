@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct AddTeamUsers {
+pub(crate) struct AddTeamUsersInput {
     #[deserr(rename = "usersAddingToTeam")]
     pub(crate) users: UniqueList<User>,
 }
@@ -61,24 +61,24 @@ const ADD_MEMBER: UpdateSpec = UpdateSpec {
 pub(crate) async fn add_team_users(
     store: &Store,
     caller: &Caller<'_>,
-    project: &Identifier,
-    team: &Identifier,
-    input: AddTeamUsers,
+    project_id: &Identifier,
+    team_id: &Identifier,
+    input: AddTeamUsersInput,
 ) -> Result<Success> {
-    let teams_key = teams_partition_key(&caller.org_id, project);
+    let teams_key = teams_partition_key(&caller.org_id, project_id);
     let caller_id = caller.identity.id();
     store
-        .require_team(&teams_key, team, caller_id, caller.received_at)
+        .require_team(&teams_key, team_id, caller_id, caller.received_at)
         .await?;
-    let members_key = format!("{teams_key}#{}", team.as_str());
+    let members_key = format!("{teams_key}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
             partition_key: &members_key,
             user_id: &user.user_id,
             org_id: &caller.org_id,
-            project_id: project,
-            team_id: team,
+            project_id,
+            team_id,
             audit: caller.audit(),
         });
     }

@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct CreateDataStore {
+pub(crate) struct CreateDataStoreInput {
     #[deserr(rename = "dataStoreName")]
     name: NameWithId,
     #[deserr(rename = "dataStoreDescription", default)]
@@ -39,7 +39,7 @@ struct DataStore {
 pub(crate) async fn create_data_store(
     store: &Store,
     caller: &Caller<'_>,
-    input: CreateDataStore,
+    input: CreateDataStoreInput,
 ) -> Result<Success> {
     let (data_store_id, data_store_name) = input.name.into_id_and_name();
     let data_store = DataStore {
@@ -70,7 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.is_from_this_request(&existing.audit);
+        is_new = caller.wrote(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct CreateLoggingInstance {
+pub(crate) struct CreateLoggingInstanceInput {
     #[deserr(rename = "projectName")]
     project_name: DisplayName,
 }
@@ -36,26 +36,26 @@ struct LoggingInstance {
 pub(crate) async fn create_logging_instance(
     store: &Store,
     caller: &Caller<'_>,
-    project: &Identifier,
-    input: CreateLoggingInstance,
+    project_id: &Identifier,
+    input: CreateLoggingInstanceInput,
 ) -> Result<Success> {
     let instance = LoggingInstance {
         org_id: caller.org_id.as_str().to_owned(),
-        project_id: project.as_str().to_owned(),
+        project_id: project_id.as_str().to_owned(),
         project_name: input.project_name.into_string(),
         audit: caller.audit().clone(),
     };
     let mut is_new = true;
-    if let Some(stored) = store
+    if let Some(existing) = store
         .insert_if_absent(Table::LOGGING_INSTANCES, &instance)
         .await?
     {
-        if stored.project_name != instance.project_name {
+        if existing.project_name != instance.project_name {
             // No caller of this operation is anonymous, so the existing name may be shown.
-            let existing = escape(&stored.project_name);
-            return Err(Error::DifferentProjectName { existing });
+            let existing_name = escape(&existing.project_name);
+            return Err(Error::DifferentProjectName { existing_name });
         }
-        is_new = caller.is_from_this_request(&stored.audit);
+        is_new = caller.wrote(&existing.audit);
     }
     Ok(Success::Stored { id: None, is_new })
 }

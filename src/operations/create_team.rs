@@ -5,19 +5,18 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::null_as_restriction,
     auth::{Audit, Caller},
     body::Violations,
     error::{Error, Result},
     operations::Success,
-    store::{Store, Table, teams_partition_key},
+    store::{Store, Table, null_as_restriction, teams_partition_key},
     text::escape,
     values::{Description, Identifier, NameWithId},
 };
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct CreateTeam {
+pub(crate) struct CreateTeamInput {
     #[deserr(rename = "teamName")]
     name: NameWithId,
     #[deserr(rename = "teamDescription", default)]
@@ -49,14 +48,14 @@ struct Team {
 pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller<'_>,
-    project: &Identifier,
-    input: CreateTeam,
+    project_id: &Identifier,
+    input: CreateTeamInput,
 ) -> Result<Success> {
     let (team_id, team_name) = input.name.into_id_and_name();
     let team = Team {
-        partition_key: teams_partition_key(&caller.org_id, project),
+        partition_key: teams_partition_key(&caller.org_id, project_id),
         org_id: caller.org_id.as_str().to_owned(),
-        project_id: project.as_str().to_owned(),
+        project_id: project_id.as_str().to_owned(),
         team_id,
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
@@ -82,7 +81,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.is_from_this_request(&existing.audit);
+        is_new = caller.wrote(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

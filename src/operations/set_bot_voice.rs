@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct SetBotVoice {
+pub(crate) struct SetBotVoiceInput {
     #[deserr(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
@@ -53,16 +53,16 @@ const SET_VOICE: UpdateSpec = UpdateSpec {
 pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller<'_>,
-    bot: &Identifier,
-    input: SetBotVoice,
+    bot_id: &Identifier,
+    input: SetBotVoiceInput,
 ) -> Result<Success> {
     let audit = caller.audit();
     let voice = BotVoice {
         org_id: &caller.org_id,
-        bot_id: bot,
+        bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // An existing record keeps its own `created_*`, and takes these of the request as `updated_*`.
+        // In an existing record, this request changes only these three and the voice.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

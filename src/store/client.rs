@@ -1,8 +1,8 @@
 //! Connects to DynamoDB.
 //!
 //! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library
-//! and parse every root certificate of the system. Instead, the function reads the environment
-//! variables that Lambda sets, and uses `ring` with only Amazon's root certificates.
+//! and parse every root certificate of the system. Instead, `config` reads the environment variables
+//! that Lambda sets, and this module uses `ring` with only Amazon's root certificates.
 
 use std::{fs, time::Duration};
 
@@ -40,13 +40,13 @@ pub struct ClientConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// Without credentials, the SDK uses its default chain (profile, web identity, or container,
-    /// which SnapStart uses) and refreshes credentials before they expire.
+    /// Without credentials, as outside Lambda, the SDK uses its default chain (profile, web identity
+    /// or container) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
 impl ClientConfig {
-    /// Connects to DynamoDB, and returns the SDK configuration that uses the connection.
+    /// Connects to DynamoDB, and returns the configuration of a client that uses the connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
@@ -115,6 +115,7 @@ async fn preconnect(connector: &SharedHttpConnector, url: &str) {
 }
 
 /// Builds an HTTPS connector. `ring` is smaller than aws-lc, and starts without gathering entropy.
+/// Only `workspacectl` passes a proxy.
 ///
 /// # Errors
 /// If a root certificate in the trust store is malformed.

@@ -22,14 +22,14 @@ use aws_smithy_runtime_api::client::{
 
 use crate::error::Error;
 
-/// The timeout of one attempt, including connecting. All attempts share the HTTP request's time.
+/// The timeout of one attempt, including connecting. `service` limits the time of all attempts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The maximum number of attempts. There are fewer if the time limit of the HTTP request ends
-/// first, or if many failures in one process use up the SDK's retry quota.
+/// The maximum number of attempts. There are fewer if the time limit of `service` ends first, or if
+/// many failures in one process use up the SDK's retry quota.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The maximum wait before the second attempt: exponential backoff with full jitter.
+/// The maximum wait before the second attempt. It doubles with each attempt, with full jitter.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// The maximum wait between two attempts.
@@ -74,9 +74,9 @@ pub(super) fn with_retries(config: Builder) -> Builder {
         .retry_classifier(AdditionalRetries)
 }
 
-/// Retries what the SDK does not retry: writes that lost to a concurrent transaction, transactions
-/// that were cancelled for a transient reason, and failures of the connector that the SDK does not
-/// retry, such as a response that is not HTTP.
+/// Retries more than the SDK does: writes that lost to a concurrent transaction, transactions that
+/// were cancelled for a transient reason, and every failure of the connector, such as a response that
+/// is not HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 

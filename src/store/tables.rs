@@ -13,8 +13,8 @@ pub struct Table {
     pub logical_id: &'static str,
     /// The environment variable with the table's name.
     pub variable: &'static str,
-    /// The noun for its records, in the plural, as in `workspacectl list`.
-    pub noun: &'static str,
+    /// The kind of its records, in the plural, as in `workspacectl list`.
+    pub kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_names: &'static [&'static str],
     /// The options of `workspacectl` whose values, joined with `#`, are the partition key.
@@ -25,35 +25,35 @@ pub struct Table {
 #[allow(missing_docs, reason = "a table is named after its records")]
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
-        logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", noun: "organizations",
+        logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", kind: "organizations",
         primary_key_names: &["org_id"], partition_options: &["org"],
     };
     pub const KEYS: Self = Self {
-        logical_id: "KeysTable", variable: "KEYS_TABLE", noun: "keys",
+        logical_id: "KeysTable", variable: "KEYS_TABLE", kind: "keys",
         primary_key_names: &["key_id"], partition_options: &["key"],
     };
     pub const MODELS: Self = Self {
-        logical_id: "ModelsTable", variable: "MODELS_TABLE", noun: "models",
+        logical_id: "ModelsTable", variable: "MODELS_TABLE", kind: "models",
         primary_key_names: &["org_id", "model"], partition_options: &["org"],
     };
     pub const TEAMS: Self = Self {
-        logical_id: "TeamsTable", variable: "TEAMS_TABLE", noun: "teams",
+        logical_id: "TeamsTable", variable: "TEAMS_TABLE", kind: "teams",
         primary_key_names: &["project", "team_id"], partition_options: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
-        logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", noun: "members",
+        logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", kind: "members",
         primary_key_names: &["team", "user_id"], partition_options: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
-        logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", noun: "voices",
+        logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", kind: "voices",
         primary_key_names: &["org_id", "bot_id"], partition_options: &["org"],
     };
     pub const DATA_STORES: Self = Self {
-        logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", noun: "data-stores",
+        logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", kind: "data-stores",
         primary_key_names: &["org_id", "data_store_id"], partition_options: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
-        logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", noun: "logging-instances",
+        logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", kind: "logging-instances",
         primary_key_names: &["org_id", "project_id"], partition_options: &["org"],
     };
 

@@ -76,7 +76,7 @@ fn derive_id(name: &str) -> String {
 fn is_latin(text: &str) -> bool {
     const SCRIPTS: [Script; 3] = [Script::Latin, Script::Common, Script::Inherited];
     let mut letters_and_digits = text.chars().filter(|c| c.is_alphanumeric());
-    // Most names are ASCII, and the script of a character takes a search.
+    // Most names are ASCII. For the others, each script is looked up, which takes longer.
     text.is_ascii() || letters_and_digits.all(|c| SCRIPTS.contains(&c.script()))
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{auth::AnonymousOperations, operations::Operation};
+use workspace_management::{auth::AnonymousAccess, operations::Operation};
 
 use test_support::{TestApp, event_with_headers, keys_with_same_id, operation_event, unique_key};
 
@@ -153,8 +153,8 @@ async fn an_operation_whose_path_names_no_organization_writes_to_the_organizatio
 
 #[tokio::test]
 async fn anonymous_callers_are_accepted_only_where_a_key_is_optional_and_if_they_are_allowed() {
-    for anonymous_operations in [AnonymousOperations::Allowed, AnonymousOperations::Denied] {
-        let app = TestApp::with_anonymous_operations(anonymous_operations).await;
+    for anonymous_access in [AnonymousAccess::Allowed, AnonymousAccess::Denied] {
+        let app = TestApp::with_anonymous_operations(anonymous_access).await;
         app.insert_demo_key().await;
         for operation in Operation::ALL {
             let before = app.all_records().await;
@@ -164,7 +164,7 @@ async fn anonymous_callers_are_accepted_only_where_a_key_is_optional_and_if_they
 
             let response = app.send(event).await;
 
-            let is_allowed = anonymous_operations == AnonymousOperations::Allowed;
+            let is_allowed = anonymous_access == AnonymousAccess::Allowed;
             if is_allowed && operation.allows_anonymous() {
                 response.assert_success();
             } else {

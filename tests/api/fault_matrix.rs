@@ -61,7 +61,7 @@ fn matrix() -> Vec<Cell> {
     cells
 }
 
-/// The records of each table, by the table's noun.
+/// The records of each table, by their kind.
 type Records = BTreeMap<&'static str, Vec<Value>>;
 
 fn counts(records: &Records) -> BTreeMap<&'static str, usize> {
@@ -156,7 +156,7 @@ impl Cell {
     fn expected_counts(&self, before: &Records) -> BTreeMap<&'static str, usize> {
         let mut counts = counts(before);
         for record in Sample::example(self.operation).records {
-            *counts.get_mut(record.table.noun).unwrap() += 1;
+            *counts.get_mut(record.table.kind).unwrap() += 1;
         }
         counts
     }

@@ -24,7 +24,7 @@ use workspace_local::{
     dynamodb::{DynamoDb, http_client},
 };
 use workspace_management::{
-    auth::AnonymousOperations, operations::Operation, service::Service, store::Table,
+    auth::AnonymousAccess, operations::Operation, service::Service, store::Table,
 };
 use workspace_records::{
     local::{sdk_config, table_names},
@@ -56,7 +56,7 @@ impl BlockingApp {
         Self {
             runtime,
             dynamodb,
-            service: service(config, table_names(), AnonymousOperations::Allowed),
+            service: service(config, table_names(), AnonymousAccess::Allowed),
             headers: [("authorization".to_owned(), format!("Bearer {DEMO_KEY}"))].into(),
         }
     }

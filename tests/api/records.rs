@@ -23,7 +23,7 @@ fn full_record(table: Table) -> Value {
 #[test]
 fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_valid() {
     for table in schemas::tables() {
-        let noun = table.noun;
+        let kind = table.kind;
         let schema = schemas::schema(table);
         let record = full_record(table);
         assert_eq!(schemas::errors(table, &record), [""; 0]);
@@ -34,7 +34,7 @@ fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_vali
             let mut changed = record.clone();
             changed.as_object_mut().unwrap().remove(name).unwrap();
             let is_invalid = !schemas::errors(table, &changed).is_empty();
-            assert!(is_invalid, "{noun} without {name}");
+            assert!(is_invalid, "{kind} without {name}");
         }
         let mut expected = BTreeSet::from(["created_at"]);
         for (name, attribute) in schema["properties"].as_object().unwrap() {
@@ -42,7 +42,7 @@ fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_vali
                 expected.insert(name);
             }
         }
-        assert_eq!(required, expected, "{noun}");
+        assert_eq!(required, expected, "{kind}");
         let names = record.as_object().unwrap().keys().map(String::as_str);
         for name in names.chain(["unknown"]) {
             for wrong in [
@@ -54,7 +54,7 @@ fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_vali
                 let mut changed = record.clone();
                 changed[name] = wrong.clone();
                 let is_invalid = !schemas::errors(table, &changed).is_empty();
-                assert!(is_invalid, "{noun}: {name} = {wrong}");
+                assert!(is_invalid, "{kind}: {name} = {wrong}");
             }
         }
     }

@@ -18,8 +18,7 @@ use test_support::{
 };
 use tokio::time::{sleep, timeout};
 use workspace_management::{
-    api_key::ApiKey, auth::AnonymousOperations, operations::Operation, service::Service,
-    store::Table,
+    api_key::ApiKey, auth::AnonymousAccess, operations::Operation, service::Service, store::Table,
 };
 use workspace_records::{columns::operation_tables, local::table_names, schemas};
 
@@ -83,7 +82,7 @@ async fn run_schedule(seed: u64, lost_writes: u64) -> Run {
         ..Faults::default()
     };
     let config = simulation::config(Network::new(&tables, &mut rng, faults));
-    let service = Arc::new(service(config, table_names(), AnonymousOperations::Allowed));
+    let service = Arc::new(service(config, table_names(), AnonymousAccess::Allowed));
     let ticks = Arc::new(AtomicUsize::new(0));
     let clients = [0, 1, 2].map(|number| {
         let client = Client {
@@ -306,7 +305,7 @@ impl Run {
         }
         for (table, record) in &self.records {
             for rule in self.record_violations(*table, record) {
-                violations.push(format!("{rule}: {} {record}", table.noun));
+                violations.push(format!("{rule}: {} {record}", table.kind));
             }
             violations.extend(schemas::errors(*table, record));
         }

@@ -41,7 +41,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         // Each request must create the records again.
         for table in operation_tables() {
             for record in app.records(table).await {
-                if !prepared[table.noun].contains(&record) {
+                if !prepared[table.kind].contains(&record) {
                     let mut key = json!({});
                     for name in table.primary_key_names {
                         key[*name] = record[*name].clone();

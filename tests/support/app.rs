@@ -27,7 +27,7 @@ use workspace_local::{
 };
 use workspace_management::{
     api_key::{ApiKey, KeyRecord},
-    auth::AnonymousOperations,
+    auth::AnonymousAccess,
     operations::Operation,
     service::{Service, TIMEOUT},
     store::{MAX_CACHE_TIME, Store, Table, TableNames},
@@ -62,10 +62,10 @@ pub struct TestApp {
 impl TestApp {
     /// An app in which the organization `acme` is registered.
     pub async fn new() -> Self {
-        Self::with_anonymous_operations(AnonymousOperations::Allowed).await
+        Self::with_anonymous_operations(AnonymousAccess::Allowed).await
     }
 
-    pub async fn with_anonymous_operations(anonymous_operations: AnonymousOperations) -> Self {
+    pub async fn with_anonymous_operations(anonymous_access: AnonymousAccess) -> Self {
         let (endpoint, embedded) = start_dynamodb().await;
         let tables = unique_table_names();
         let dynamodb_client = Client::from_conf(sdk_config_for(&endpoint).build());
@@ -86,7 +86,7 @@ impl TestApp {
         let dynamodb_requests = RequestRecorder::default();
         let sdk_config = sdk_config_for(&endpoint).interceptor(dynamodb_requests.clone());
         let app = Self {
-            service: service(sdk_config, tables.clone(), anonymous_operations),
+            service: service(sdk_config, tables.clone(), anonymous_access),
             dynamodb_client,
             endpoint,
             tables,
@@ -107,7 +107,7 @@ impl TestApp {
             // By default, all clients of a process share one budget for retries.
             .retry_partition(RetryPartition::new(unique_key()));
         let tables = self.tables.clone();
-        service(sdk_config, tables, AnonymousOperations::Allowed)
+        service(sdk_config, tables, AnonymousAccess::Allowed)
     }
 
     /// Moves the clock of the app forward.
@@ -243,15 +243,15 @@ impl TestApp {
     /// The only record of a table.
     pub async fn only_record(&self, table: Table) -> Value {
         let mut records = self.records(table).await;
-        assert_eq!(records.len(), 1, "{}: {records:?}", table.noun);
+        assert_eq!(records.len(), 1, "{}: {records:?}", table.kind);
         records.remove(0)
     }
 
-    /// The records of every table that operations write to, by the table's noun.
+    /// The records of every table that operations write to, by their kind.
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
         for table in operation_tables() {
-            all.insert(table.noun, self.records(table).await);
+            all.insert(table.kind, self.records(table).await);
         }
         all
     }
@@ -309,10 +309,10 @@ impl Drop for TestApp {
 pub fn service(
     sdk_config: Builder,
     tables: TableNames,
-    anonymous_operations: AnonymousOperations,
+    anonymous_access: AnonymousAccess,
 ) -> Service {
     let store = Store::new(sdk_config, tables, MAX_CACHE_TIME);
-    Service::new(store, anonymous_operations)
+    Service::new(store, anonymous_access)
 }
 
 /// Sends an event to a service, with a time limit.

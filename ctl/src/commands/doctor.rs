@@ -48,8 +48,8 @@ const EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 86_400);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The URL of the API [default: the output ApiUrl of the stack; for a local service with
-    /// DynamoDB at the default URL, the default URL of its API]
+    /// The URL of the API [default: the output ApiUrl of the stack or, for the default local
+    /// service, http://127.0.0.1:3000]
     #[arg(long)]
     url: Option<String>,
     /// Also fail on skipped checks, and exit with 3 if there are only warnings
@@ -128,12 +128,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
                 url = url.or_else(|| stack::output(&description, "ApiUrl"));
                 let protection = stack::check_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
-                // Skipped if the identity that runs `doctor` may not list subscriptions.
+                // Skipped if this fails, as for the keys: the identity may lack the permission.
                 let recipients = stack::check_recipients(stack, &description).await;
                 let recipients = recipients.unwrap_or_else(Outcome::Skipped);
                 checks.push(Check::new("Recipients of alarms", recipients));
             }
-            Err(error) => checks.push(Check::new("stack", Outcome::Failed(error))),
+            Err(error) => checks.push(Check::new("Stack", Outcome::Failed(error))),
         }
     }
     if let Some(url) = url {
@@ -157,10 +157,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     if key.is_none() {
         eprintln!(
-            "the writes of the API were not checked: for that, pass an API key with --key-file or {KEY_VARIABLE}"
+            "the writes of the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    // Skipped if the identity may not read the keys.
     let keys = check_keys(deployment).await;
     let keys = keys.unwrap_or_else(Outcome::Skipped);
     checks.push(Check::new("API keys", keys));
@@ -197,7 +196,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
         None if strict && has_warnings => Err(OnlyWarnings.into()),
-        // Last, because a closed pipe is no failure.
+        // Last: if only the pipe is closed, the command succeeds.
         None => printed,
     }
 }

@@ -1,5 +1,5 @@
 //! `edit`: corrects the name or the description of a record. Its id stays, and so do the members of
-//! a team. The update has the condition that the record was not written since it was read.
+//! a team. The update has the condition that the record has not been written since it was read.
 
 use std::time::SystemTime;
 
@@ -138,7 +138,7 @@ impl Edit {
         print_record(&edited, &escape(self.target.id()), session.json)
     }
 
-    /// Fails if a different record has the new name, or the id that the new name gives.
+    /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
         let mut values = self.values.iter();
@@ -151,7 +151,7 @@ impl Edit {
             let has_name = string_attribute(record, attribute) == name.text;
             if id != self.target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {
                 bail!(
-                    "the record {id} has this name, or the id that the name gives: choose a different name"
+                    "the record {id} has this name, or the id that is derived from it: choose a different name"
                 );
             }
         }
@@ -169,17 +169,17 @@ impl Edit {
                 && id != self.target.id()
             {
                 creates = format!(
-                    ", and a create request with the new name creates another record, with the id {id}"
+                    " A create request with the new name creates a different record, with the id {id}."
                 );
             }
         }
         let (target, changes) = (&self.target.display_name, changes.join(", and "));
         format!(
-            "{target}: {changes}. A client that repeats its create request with the old values then gets a 409{creates}."
+            "{target}: {changes}. A client that then repeats its create request with the old values gets a 409.{creates}"
         )
     }
 
-    /// Updates the record unless it was written since it was read. Returns the updated record.
+    /// Updates the record unless it has been written since it was read. Returns the updated record.
     async fn update(
         &self,
         deployment: &Deployment,

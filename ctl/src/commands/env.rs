@@ -1,7 +1,8 @@
-//! `env`: prints the environment variables with the names of the tables, for a function. They do not
-//! include the function's own settings.
+//! `env`: prints the names of the tables as environment variables, to run the function locally. Leaves
+//! out the function's other variables.
 
 use anyhow::Result;
+use serde_json::Value;
 use workspace_management::store::Table;
 
 use crate::{output::print_record, session::Session};
@@ -39,9 +40,6 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    print_record(
-        &variables.into_iter().collect(),
-        &lines.join("\n"),
-        session.json,
-    )
+    let object = Value::from_iter(variables);
+    print_record(&object, &lines.join("\n"), session.json)
 }

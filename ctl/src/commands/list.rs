@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Only records of this team (members)
     #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
-    /// Only memberships of this user (members)
+    /// Only memberships of this user (members). All are read, so it has no pages
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         if let Some(org) = &org {
             Organization::get_registered(deployment, org).await?;
         }
-        eprintln!("no {} match the options", table.noun);
+        eprintln!("no {} match the options", table.kind);
     }
     let columns = columns(table, &page.records);
     print_page(&page, &columns, session)
@@ -94,15 +94,14 @@ fn checked_ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>
     // Each option requires the one before it, so the number of ids says which were given.
     let ids: Vec<_> = options.into_iter().flatten().collect();
     if ids.len() > table.partition_options.len() {
-        let (noun, options) = (table.noun, table.partition_options.join(", --"));
-        let message = format!("{noun} can only be filtered by --{options}");
+        let options = table.partition_options.join(", --");
+        let message = format!("{} can only be filtered by --{options}", table.kind);
         return Err(UsageError::new(message));
     }
     Ok(ids)
 }
 
-/// The scope that ids select. The teams of an organization or a project, and their members, are
-/// found in an index.
+/// The scope that ids select. If they are a part of a partition key, finds the partitions in an index.
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,

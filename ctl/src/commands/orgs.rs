@@ -115,7 +115,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             print_records(&[organization], &COLUMNS, session)?;
             if !session.json {
                 // All but the organizations, which come first.
-                let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.noun).collect();
+                let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.kind).collect();
                 print_records(&[counts], &kinds, session)?;
             }
             Ok(())
@@ -135,7 +135,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             Organization::get_registered(deployment, &org).await?;
             let queries = queries_by_index(deployment, &org).await?;
             let count = export.write_all(deployment, queries).await?;
-            export.commit()?;
+            export.persist()?;
             eprintln!("exported {} of {org}", counted(count, "record"));
             Ok(())
         }
@@ -149,7 +149,7 @@ async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     for query in queries_by_index(deployment, org).await? {
         let table = query.table;
         if table != Table::ORGANIZATIONS {
-            counts[table.noun] = json!(query.count(deployment).await?);
+            counts[table.kind] = json!(query.count(deployment).await?);
         }
     }
     Ok(counts)

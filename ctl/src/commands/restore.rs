@@ -1,8 +1,8 @@
 //! `restore`: copies missing records from a restored table or an export. Overwrites nothing.
 //!
 //! 1. Read the source once. Check every record in the scope. If one is invalid, write nothing.
-//! 2. Copy organizations, then teams, then the rest. Each write has the condition that there is no
-//!    record with the primary key.
+//! 2. Copy organizations first, and teams before their members. Each write has the condition that
+//!    there is no record with the primary key.
 
 mod copy;
 mod source;

@@ -97,8 +97,8 @@ impl Target {
         get(deployment, self.table, &self.key).await
     }
 
-    /// Exports and then deletes the record: exactly the one that was read. Returns it, or `None` if
-    /// there is no such record. Fails if the record was written since it was read.
+    /// Reads, exports and deletes the record, and returns it. `None` if there is no such record.
+    /// Fails if the record is written between the read and the delete.
     pub(super) async fn remove(
         &self,
         deployment: &Deployment,
@@ -109,14 +109,14 @@ impl Target {
         };
         if let Some(export) = export {
             export.write(self.table, record.clone())?;
-            export.commit()?;
+            export.persist()?;
         }
         let is_deleted = self.guarded_unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
-    /// The record, guarded by the condition that it was not written since it was read.
+    /// The record, guarded by the condition that it has not been written since it was read.
     pub(super) fn guarded_unchanged(&self, record: &Value) -> GuardedRecord {
         self.guarded().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
@@ -126,7 +126,7 @@ impl Target {
         GuardedRecord::new(self.table, &self.key.each_ref().map(String::as_str))
     }
 
-    /// The message if the record was written since it was read.
+    /// The message if the record has been written since it was read.
     pub(super) fn changed_message(&self) -> String {
         format!(
             "{} has changed since it was read: run the command again",

@@ -83,7 +83,7 @@ fn a_local_service_passes_every_check() {
     find(&checks, &format!("API {}", server.url));
     let notes = String::from_utf8(output.stderr).unwrap();
     let dynamodb = &server.dynamodb_url;
-    let reads_only = "the writes of the API were not checked: for that, pass an API key";
+    let reads_only = "the writes of the API were not checked: to check them, pass an API key";
     let expected = format!("checking local DynamoDB at {dynamodb}\n{reads_only}");
     assert!(notes.starts_with(&expected), "{notes}");
 

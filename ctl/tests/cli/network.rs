@@ -21,7 +21,7 @@ use test_support::{fixtures, simulation::new_request};
 use tokio::{net::TcpListener, runtime::Runtime, task::block_in_place};
 use workspace_local::{dynamodb::DynamoDb, gateway};
 use workspace_management::{
-    auth::AnonymousOperations,
+    auth::AnonymousAccess,
     service::Service,
     store::{Store, Table},
 };
@@ -193,7 +193,7 @@ impl Network {
     /// Serves the API on a DynamoDB, and returns its URL.
     pub(crate) fn serve_api(&self, dynamodb: &str) -> String {
         let store = Store::new(sdk_config(dynamodb), table_names(), Duration::ZERO);
-        let service = Service::new(store, AnonymousOperations::Denied);
+        let service = Service::new(store, AnonymousAccess::Denied);
         self.serve(gateway::routes(Arc::new(service), None, None).unwrap())
     }
 

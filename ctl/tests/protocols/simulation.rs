@@ -35,7 +35,7 @@ use tokio::{
 };
 use workspace_local::gateway::http_event;
 use workspace_management::{
-    auth::AnonymousOperations,
+    auth::AnonymousAccess,
     service::{Service, TIMEOUT},
     store::{AdditionalRetries, MAX_CACHE_TIME, Store, Table},
 };
@@ -105,7 +105,7 @@ impl World {
             let network = Network::new(&tables, &mut rng, faults(None));
             let config = simulation::config(network);
             let store = Store::new(config, table_names(), MAX_CACHE_TIME);
-            Service::new(store, AnonymousOperations::Allowed)
+            Service::new(store, AnonymousAccess::Allowed)
         });
         let world = Self {
             tables,

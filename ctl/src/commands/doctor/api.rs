@@ -90,7 +90,7 @@ impl Api {
         Ok(format!("writes {}, in {time} ms", table.logical_id))
     }
 
-    /// Sends a request, and retries it until retries end.
+    /// Sends a request. Retries the request until `retry_until`.
     async fn post(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
         let mut wait = FIRST_WAIT;
         loop {
@@ -200,10 +200,8 @@ mod tests {
         let (started, minute) = (Instant::now(), Duration::from_secs(60));
         let error = Api::new(&url, minute).check_reads().await;
         let error = error.expect_err("a timeout").to_string();
-        assert!(
-            error.starts_with("no response within 15 seconds"),
-            "{error}"
-        );
+        let expected = "no response within 15 seconds";
+        assert!(error.starts_with(expected), "{error}");
         assert!(started.elapsed() > minute / 2 && started.elapsed() < 2 * minute);
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn output(description: &Description, key: &str) -> Option<String> {
 }
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
-/// cannot show this, because they also succeed with different tables that exist.
+/// cannot show this, because they also succeed if a variable names a different existing table.
 pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.config)
         .get_function_configuration()

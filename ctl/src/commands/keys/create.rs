@@ -62,7 +62,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Checks that a key can be printed, before one is created.
-/// Fails if standard output is `/dev/null`, which Rust also opens if standard output is closed.
+/// Fails if standard output is `/dev/null`, which Rust opens in place of a closed standard output.
 pub(crate) fn check_can_print() -> Result<()> {
     #[cfg(unix)]
     {
@@ -106,6 +106,7 @@ impl NewKey {
         let mut record = key_record(parsed, org, "", label, &timestamp(now));
         record.operations = operations;
         record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        // Rounded, because `expires_at` was computed from a slightly earlier time.
         let valid_for = expires_at.and_then(|at| at.duration_since(now).ok());
         let stored = StoredKey {
             record,

@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Refusals are reported at the end, so that a repeated run still replaces the other keys.
+    // Refusals are reported at the end, so that a run after an interruption replaces the other keys.
     for key in &keys {
         rotate(deployment, &operator, key, &options, session.json).await?;
     }
@@ -143,15 +143,15 @@ async fn expire(
     Ok(())
 }
 
-/// The expiry of the new key without `--expires`: the old key's lifetime, from now.
+/// The expiry of the new key without `--expires`: after the lifetime of the old key, if it has one.
 fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = key.issued_for {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        // No rotation has set this expiry, because the key was not replaced. Another program did.
+        // The key was not replaced, so no rotation has set this time.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // The key was issued without an expiry. If it has one, an earlier rotation has set it.
+        // If the key has a time, an earlier rotation has set it.
         _ => Ok(Expiry::Never),
     }
 }

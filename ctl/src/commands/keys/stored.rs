@@ -125,8 +125,8 @@ pub async fn insert(
     };
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
+        // A missing record has no attributes, so its state is `Enabled`.
         0 => match Organization(to_json(failed.existing)).state() {
-            // A missing record also has this state.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),

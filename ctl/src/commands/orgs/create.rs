@@ -68,7 +68,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Compares the clock of this machine with the `Date` header of a response from DynamoDB.
-/// Fails if they differ too much: `restore` compares the times of records and organizations.
+/// Fails if they differ too much, because `restore` compares times. Passes without the header.
 async fn check_clock(org: &str, deployment: &Deployment) -> Result<()> {
     let name = deployment.tables.name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();

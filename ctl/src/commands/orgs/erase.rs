@@ -1,5 +1,5 @@
-//! `orgs erase`: deletes all records of a disabled organization. After an interruption, the command
-//! can be run again. Several operators can run it at the same time:
+//! `orgs erase`: deletes all records of a disabled organization. It can be run again after an
+//! interruption, and by several operators at the same time. The steps:
 //!
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
 //! 2. Wait, in every run, until the last writes of functions have ended.
@@ -64,10 +64,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let what = format!("all records of the organization {org} will be deleted. {undo}");
     session.confirm(&what, org)?;
     let count = erase(deployment, &operator, org, &organization, *wait, export).await;
-    let count = count.with_context(|| format!("the organization {org} was not erased"))?;
-    let export = path.map_or("exports".into(), |path| path.to_string_lossy());
+    let count = count.with_context(|| format!("this run did not erase the organization {org}"))?;
+    let copies = path.map_or("exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
-        "the organization {org} was erased ({}). Backups, logs and {export} still contain its data",
+        "the organization {org} was erased ({}). Backups, logs and {copies} still contain its data",
         counted(count, "record")
     ));
     let erased = json!({
@@ -107,7 +107,7 @@ pub async fn erase(
                 "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
             );
         }
-        export.commit()?;
+        export.persist()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     let other_records = || {

@@ -61,7 +61,7 @@ impl Organization {
         }
     }
 
-    /// The id of the registration, which the organization's keys contain: its `request_id`.
+    /// The id of the registration: the `request_id`. Keys store it as `org_request_id`.
     pub fn registration_id(&self) -> Option<&str> {
         self.0["request_id"].as_str()
     }

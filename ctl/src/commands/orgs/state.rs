@@ -1,7 +1,7 @@
 //! `orgs disable` and `orgs enable`. Each command sends a single update of the organization's
-//! record, on the condition that the record has not changed since it was read, so that a late attempt
-//! cannot revert a later command. `enable` compares `disabled_at`. An enabled organization does not
-//! have this attribute, so `disable` compares `enabled_at` too.
+//! record, on the condition that the state has not changed since it was read, so that a late attempt
+//! cannot revert a later command. Both commands compare `disabled_at`. It is absent from enabled
+//! organizations, so `disable` compares the time of the last `enable` too: `enabled_at`.
 
 use std::time::SystemTime;
 
@@ -86,7 +86,7 @@ pub async fn change(
     let organization = Organization::get_registered(deployment, org).await?;
     if organization.state() != wanted {
         bail!(
-            "another operator has changed the organization {org} at the same time: coordinate, and run the command again"
+            "another operator has changed the organization {org} at the same time: agree with them, then run the command again"
         );
     }
     Ok(organization.into_output())

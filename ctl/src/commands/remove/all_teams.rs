@@ -1,7 +1,7 @@
 //! `remove member --all-teams`: removes a user from all teams of an organization.
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
-//! read consistently, and deleted on the condition that it was not written since. The index is read
+//! read consistently, and deleted on the condition that it has not been written since. The index is read
 //! at least twice, until it shows no membership that exists.
 //!
 //! The command removes each membership that exists when it begins, if the index lags by at most the
@@ -24,7 +24,7 @@ use crate::{
     text::counted,
 };
 
-/// The maximum number of reads of the index. After these, clients seem to keep adding the user.
+/// The maximum number of reads of the index. If each finds teams, a client keeps adding the user.
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads, in which the index catches up. It usually needs less than a second.
@@ -39,13 +39,11 @@ pub(super) async fn run(
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     Organization::get_registered(deployment, org).await?;
-    let mut teams = team_keys_of_user(deployment, org, user).await?.join(", ");
-    if teams.is_empty() {
-        // The index can lack a team that a later read finds.
-        teams = format!("all teams of {org}");
-    }
+    let teams = team_keys_of_user(deployment, org, user).await?.join(", ");
+    let found = if teams.is_empty() { "none" } else { &teams };
     let warning = undo_warning(export.as_ref());
-    let what = format!("{user} will be removed from {teams}{warning}");
+    // The index can lack a team that a later read finds.
+    let what = format!("{user} will be removed from all teams of {org} (found: {found}){warning}");
     session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");

@@ -60,9 +60,9 @@ pub(super) async fn run(
         _ => partition_key,
     };
     session.confirm(&what, word)?;
-    let removed = remove(deployment, &operator, &found, wait, export).await?;
+    let member_counts = remove(deployment, &operator, &found, wait, export).await?;
     let mut printed = Ok(());
-    for ((team, _), members) in found.iter().zip(removed) {
+    for ((team, _), members) in found.iter().zip(member_counts) {
         let Some(members) = members else {
             failures.push(team.changed_message());
             continue;
@@ -73,13 +73,13 @@ pub(super) async fn run(
         let removed = json!({ "project": partition_key, "team_id": id, "members": members });
         printed = printed.and(print_removed(removed, id, &operator, session));
     }
-    // First, because a closed pipe is no failure.
+    // Before `printed`, because a command with a closed pipe succeeds.
     ensure!(failures.is_empty(), failures.join("; "));
     printed
 }
 
 /// Removes teams that were read. Returns for each team how many members this run deleted, or `None`
-/// if the team was removed or created again since. An edit does not stop the removal.
+/// if the team has been removed or created again since. An edit does not stop the removal.
 ///
 /// # Errors
 /// If the export cannot be written, or DynamoDB cannot be reached. A later run can continue.
@@ -109,7 +109,7 @@ pub async fn remove(
                 export.write_all(deployment, vec![members_of(team)]).await?;
             }
         }
-        export.commit()?;
+        export.persist()?;
     }
     let mut removed = Vec::new();
     for (team, mark) in marks {

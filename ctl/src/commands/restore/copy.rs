@@ -1,7 +1,7 @@
 //! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     time::{Duration, SystemTime},
 };
 
@@ -26,8 +26,8 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`], so that a
-/// removal or an erasure, which waits after its mark, finds a record whose check missed the mark.
+/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`]: a record that
+/// was checked just before a mark is thus stored before the removal or erasure begins to delete.
 const MAX_TIME: Duration = Duration::from_secs(15);
 
 /// A restore of records from a source that was checked.
@@ -50,14 +50,27 @@ enum Outcome {
     Skipped(&'static str),
 }
 
+impl Outcome {
+    /// The word for the outcome in output.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Copied => "copied",
+            Self::Exists => "exists",
+            Self::Differs(_) => "differs",
+            Self::Skipped(_) => "skipped",
+        }
+    }
+}
+
 impl Restore<'_> {
     /// Copies all records, and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn run(&self) -> Result<()> {
-        let mut counts = [0; 4];
+        let mut counts = HashMap::new();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
-        let [copied, exist, differ, skipped] = counts;
+        let [copied, exist, differ, skipped] = ["copied", "exists", "differs", "skipped"]
+            .map(|word| counts.get(word).copied().unwrap_or_default());
         if self.is_dry_run {
             eprint!("dry run, nothing was written. The result would be: ");
         }
@@ -72,30 +85,24 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// Copies organizations, then teams, then the rest, because a record needs its organization and
-    /// team. Counts the records that are copied, exist, differ and are skipped.
-    async fn copy_all(&self, counts: &mut [usize; 4]) -> Result<()> {
-        let mut records: Vec<_> = self.source.records.values().collect();
-        records.sort_by_key(|(table, _)| stage(*table));
-        for records in records.chunk_by(|one, other| stage(one.0) == stage(other.0)) {
-            let copies = stream::iter(records).map(async |(table, record)| {
+    /// Copies the records table by table, because a record needs its organization and team. Counts the
+    /// records by the words of their outcomes.
+    async fn copy_all(&self, counts: &mut HashMap<&str, usize>) -> Result<()> {
+        // The organizations are first in this list, and the teams are before their members.
+        for table in Table::ALL {
+            let records = self.source.records.values().filter(|(of, _)| of == table);
+            let copies = stream::iter(records).map(async |(_, record)| {
                 let timed = timeout(MAX_TIME, self.copy(*table, record)).await;
                 let copied = timed.map_err(|_| anyhow!("DynamoDB does not respond in time"));
                 let outcome = copied.flatten().with_context(|| {
-                    format!("{} {}", table.noun, primary_key(*table, record).join(" "))
+                    format!("{} {}", table.kind, primary_key(*table, record).join(" "))
                 })?;
-                anyhow::Ok((*table, record, outcome))
+                anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
-            while let Some((table, record, outcome)) = copies.try_next().await? {
-                let index = match outcome {
-                    Outcome::Copied => 0,
-                    Outcome::Exists => 1,
-                    Outcome::Differs(_) => 2,
-                    Outcome::Skipped(_) => 3,
-                };
-                counts[index] += 1;
-                self.print(table, record, outcome)?;
+            while let Some((record, outcome)) = copies.try_next().await? {
+                *counts.entry(outcome.word()).or_default() += 1;
+                self.print(*table, record, outcome)?;
             }
         }
         Ok(())
@@ -133,10 +140,11 @@ impl Restore<'_> {
         Ok(existing.filter(is_other))
     }
 
-    /// Why a record must not be stored, or `None`. Its organization and its team must exist and must
-    /// not be marked. They must also be the ones to which it belonged, not later ones with the same
-    /// id: if the source has them, they must have the same `request_id`. Otherwise, the record must
-    /// not be older than they are.
+    /// Why a record must not be stored, or `None`. Its organization and team must exist, must not be
+    /// marked, and must not be later ones with the same id:
+    ///
+    /// - If they are in the source, the existing ones must have the same `request_id`.
+    /// - Otherwise, the record must not be older than the existing ones.
     async fn objection(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
@@ -181,28 +189,28 @@ impl Restore<'_> {
         if existing.is_some() || !self.is_dry_run {
             return Ok(existing);
         }
-        let in_source = self.source.records.get(&(table.noun, key.to_vec()));
+        let in_source = self.source.records.get(&(table.kind, key.to_vec()));
         Ok(in_source.map(|(_, record)| record.clone()))
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
-        let (word, detail) = match outcome {
-            Outcome::Copied | Outcome::Exists if !self.is_dry_run => return Ok(()),
-            Outcome::Copied => ("copied", None),
-            Outcome::Exists => ("exists", None),
-            Outcome::Differs(attributes) => ("differs", Some(attributes)),
-            Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
+        let word = outcome.word();
+        let detail = match outcome {
+            Outcome::Differs(attributes) => Some(attributes),
+            Outcome::Skipped(reason) => Some(reason.to_owned()),
+            _ if self.is_dry_run => None,
+            _ => return Ok(()),
         };
         let line = if self.json {
-            let mut line = json!({ "table": table.noun, "result": word, "reason": detail });
+            let mut line = json!({ "table": table.kind, "result": word, "reason": detail });
             for name in table.primary_key_names {
                 line["key"][*name] = json!(string_attribute(record, name));
             }
             escape_json(&line.to_string())
         } else {
             let key = primary_key(table, record).join(" ");
-            let line = format!("{}\t{}\t{word}", table.noun, escape(&key));
+            let line = format!("{}\t{}\t{word}", table.kind, escape(&key));
             match detail {
                 Some(detail) => format!("{line}: {}", escape(&detail)),
                 None => line,
@@ -213,20 +221,11 @@ impl Restore<'_> {
     }
 }
 
-/// The stage in which a record is copied, by its kind.
-fn stage(table: Table) -> u8 {
-    match table {
-        Table::ORGANIZATIONS => 0,
-        Table::TEAMS => 1,
-        _ => 2,
-    }
-}
-
 /// The outcome of a record whose primary key exists.
 fn compare(record: &Value, existing: &Value) -> Outcome {
     let objects = [record, existing].into_iter().filter_map(Value::as_object);
     let mut different: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
-    // Without what a restore adds.
+    // Ignores the attributes that a restore adds.
     different.retain(|name| !name.starts_with("restored_") && record[*name] != existing[*name]);
     if different.is_empty() {
         return Outcome::Exists;

@@ -63,14 +63,14 @@ impl Source {
                 continue;
             }
             let mut line: Value = serde_json::from_str(&line).map_err(|_| {
-                anyhow!("{place} is not complete JSON: use a file of `orgs export`")
+                anyhow!("{place} is not complete JSON: use a file that --export or `orgs export` has written")
             })?;
             let table = table_of(string_attribute(&line, "table"));
             let table = table.with_context(|| format!("{place} has no known table"))?;
             let record = line["record"].take();
             ensure!(
                 record.is_object(),
-                "{place} has no record: use a file of `orgs export`"
+                "{place} has no record: use a file that --export or `orgs export` has written"
             );
             if table != Table::KEYS || record.get("secret_sha256").is_some() {
                 source.add(&place, table, record, scope)?;
@@ -133,7 +133,7 @@ impl Source {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark(name));
         }
-        let key = (table.noun, primary_key(table, &record));
+        let key = (table.kind, primary_key(table, &record));
         if let Some((_, earlier)) = self.records.get(&key)
             && *earlier != record
         {
@@ -149,10 +149,10 @@ impl Source {
         if scope.org.is_some() || scope.all_orgs {
             return Ok(());
         }
-        let mut first = None;
+        let mut seen = None;
         for (_, record) in self.records.values() {
             let org = string_attribute(record, "org_id");
-            let first = *first.get_or_insert(org);
+            let first = *seen.get_or_insert(org);
             if org != first {
                 return Err(UsageError::new(format!(
                     "{from} has records of {first} and {org}: choose one with --org, or use --all-orgs"
@@ -163,8 +163,8 @@ impl Source {
     }
 }
 
-/// The error of an invalid record.
+/// The error of an invalid record. Cuts the key, which can have any length in an invalid record.
 fn invalid(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key(table, record).join(" ");
-    anyhow!("{place}: {} {key:.200}: {reason}", table.noun)
+    anyhow!("{place}: {} {key:.200}: {reason}", table.kind)
 }

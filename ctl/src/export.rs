@@ -14,7 +14,7 @@ use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
 use crate::{
-    deployment::Deployment, query::Query, text::escape_json, usage::UsageError, write::is_mark,
+    deployment::Deployment, read::Read, text::escape_json, usage::UsageError, write::is_mark,
 };
 
 /// An export that is being written. Only its owner can read it: records can be personal data.
@@ -75,19 +75,19 @@ impl Export {
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.failure(&error))
     }
 
-    /// Writes the records that queries find, request by request, so that memory does not grow with
+    /// Writes the records that reads find, request by request, so that memory does not grow with
     /// the number of records. Returns this number.
     pub(crate) async fn write_all(
         &mut self,
         deployment: &Deployment,
-        queries: Vec<Query>,
+        reads: Vec<Read>,
     ) -> Result<usize> {
         let mut count = 0;
-        for mut query in queries {
-            while let Some(items) = query.next(deployment).await? {
+        for mut read in reads {
+            while let Some(items) = read.next(deployment).await? {
                 count += items.len();
                 for item in items {
-                    self.write(query.table, to_json(item))?;
+                    self.write(read.table, to_json(item))?;
                 }
             }
         }

@@ -12,7 +12,7 @@ pub mod deployment;
 mod errors;
 pub mod export;
 mod output;
-mod query;
+mod read;
 pub mod session;
 mod text;
 mod usage;

@@ -11,7 +11,7 @@ use console::Term;
 use serde_json::{Value, json};
 
 use crate::{
-    query::Page,
+    read::Page,
     session::Session,
     text::{escape, escape_json, humanize},
 };

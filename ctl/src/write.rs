@@ -18,7 +18,7 @@ use workspace_records::item::to_json;
 use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
-    query::Query,
+    read::Read,
     session::{Operator, random_id},
 };
 
@@ -29,7 +29,7 @@ const MAX_ACTIONS: usize = 100;
 type Values<'a> = &'a [(&'a str, &'a str)];
 
 /// The primary key of a record, and the conditions on which the record is written.
-pub(crate) struct GuardedRecord {
+pub(crate) struct Guard {
     table: Table,
     key: Item,
     /// The primary key in messages.
@@ -39,7 +39,7 @@ pub(crate) struct GuardedRecord {
     values: Item,
 }
 
-impl GuardedRecord {
+impl Guard {
     /// The only condition is that the record exists. An update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
         // Not the partition key, because that of teams, `project`, is a reserved word.
@@ -230,24 +230,24 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Deletes the records that queries find, until they find nothing, and then the marked record.
+/// Deletes the records that reads find, until they find nothing, and then the marked record.
 /// Returns how many records this run found and deleted. A concurrent run may count the same records.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    marked: &GuardedRecord,
-    new_queries: impl Fn() -> Vec<Query>,
+    marked: &Guard,
+    new_reads: impl Fn() -> Vec<Read>,
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
         let mut found = 0;
-        for mut query in new_queries() {
-            while let Some(items) = query.next(deployment).await? {
+        for mut read in new_reads() {
+            while let Some(items) = read.next(deployment).await? {
                 found += items.len();
                 for items in items.chunks(MAX_ACTIONS - 1) {
-                    if !delete_items(deployment, marked, &query, items).await? {
+                    if !delete_items(deployment, marked, &read, items).await? {
                         return Ok(deleted);
                     }
                     deleted += items.len();
@@ -266,16 +266,16 @@ pub(crate) async fn delete_all(
 /// Deletes items in a transaction that checks the mark of a record. Returns false if it has changed.
 async fn delete_items(
     deployment: &Deployment,
-    marked: &GuardedRecord,
-    query: &Query,
+    marked: &Guard,
+    read: &Read,
     items: &[Item],
 ) -> Result<bool> {
-    let table = deployment.tables.name(query.table);
+    let table = deployment.tables.name(read.table);
     let mut actions = vec![marked.check_action(deployment)?];
     for item in items {
         let delete = Delete::builder()
             .table_name(table)
-            .set_key(Some(query.primary_key_of(item)))
+            .set_key(Some(read.primary_key_of(item)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

@@ -27,7 +27,7 @@ use crate::{
     deployment::Deployment,
     errors::{self, RequestResultExt as _},
     output::print_records,
-    query::{Query, Scope, get},
+    read::{Read, Scope, get},
     session::Session,
     text::{counted, humanize},
     usage::UsageError,
@@ -241,7 +241,7 @@ fn local_api(endpoint: &str) -> Result<String, UsageError> {
 /// out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to expire.
 /// Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
-    let keys = Query::new(Table::KEYS, Scope::All).run(deployment).await?;
+    let keys = Read::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records.into_iter().map(to_output) {

@@ -15,7 +15,7 @@ use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
     deployment::Deployment,
     output::print_record,
-    query::{Query, Scope},
+    read::{Read, Scope},
     session::{Operator, Session},
     text::escape,
     usage::parse_identifier,
@@ -145,8 +145,8 @@ impl Edit {
         let Some((attribute, name)) = values.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());
         };
-        let query = Query::new(*table, Scope::partition(&key[0]));
-        for record in &query.run(deployment).await?.records {
+        let read = Read::new(*table, Scope::partition(&key[0]));
+        for record in &read.run(deployment).await?.records {
             let id = string_attribute(record, table.primary_key_names[1]);
             let has_name = string_attribute(record, attribute) == name.text;
             if id != self.target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {
@@ -198,9 +198,9 @@ impl Edit {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
-        let unchanged = self.target.guarded_unchanged(record);
-        let guarded = unchanged.and("attribute_not_exists(removing_id)", &[]);
-        if let Some(updated) = guarded.update(deployment, &update, &values).await? {
+        let unchanged = self.target.guard_unchanged(record);
+        let guard = unchanged.and("attribute_not_exists(removing_id)", &[]);
+        if let Some(updated) = guard.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
         // An earlier attempt of this run may have succeeded, although its response was lost.

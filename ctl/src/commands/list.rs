@@ -9,7 +9,7 @@ use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
     output::print_page,
-    query::{Page, PageOptions, Query, Scope, get, scope_from_index, team_keys_of_user},
+    read::{Page, PageOptions, Read, Scope, get, scope_from_index, team_keys_of_user},
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -62,8 +62,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
             let scope = scope(deployment, table, &ids).await?;
-            let query = Query::new(table, scope).page(options.page);
-            query.run(deployment).await?
+            let read = Read::new(table, scope).page(options.page);
+            read.run(deployment).await?
         }
     };
     if page.records.is_empty() {

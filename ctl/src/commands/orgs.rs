@@ -17,7 +17,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     output::{print_page, print_records},
-    query::{PageOptions, Query, Scope, queries_by_index},
+    read::{PageOptions, Read, Scope, reads_by_index},
     session::Session,
     text::counted,
     usage::{ORG_HELP, parse_identifier},
@@ -99,8 +99,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,
         Command::List(page) => {
-            let query = Query::new(Table::ORGANIZATIONS, Scope::All).page(page);
-            let mut page = query.run(session.deployment().await?).await?;
+            let read = Read::new(Table::ORGANIZATIONS, Scope::All).page(page);
+            let mut page = read.run(session.deployment().await?).await?;
             for organization in &mut page.records {
                 *organization = Organization(organization.take()).into_output();
             }
@@ -133,8 +133,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::get_registered(deployment, &org).await?;
-            let queries = queries_by_index(deployment, &org).await?;
-            let count = export.write_all(deployment, queries).await?;
+            let reads = reads_by_index(deployment, &org).await?;
+            let count = export.write_all(deployment, reads).await?;
             export.persist()?;
             eprintln!("exported {} of {org}", counted(count, "record"));
             Ok(())
@@ -146,10 +146,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for query in queries_by_index(deployment, org).await? {
-        let table = query.table;
+    for read in reads_by_index(deployment, org).await? {
+        let table = read.table;
         if table != Table::ORGANIZATIONS {
-            counts[table.kind] = json!(query.count(deployment).await?);
+            counts[table.kind] = json!(read.count(deployment).await?);
         }
     }
     Ok(counts)

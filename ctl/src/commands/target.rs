@@ -7,9 +7,9 @@ use workspace_management::store::Table;
 use crate::{
     deployment::Deployment,
     export::Export,
-    query::get,
+    read::get,
     usage::{ORG_HELP, parse_identifier},
-    write::GuardedRecord,
+    write::Guard,
 };
 
 /// The attributes that identify the last write of a record. The last three are absent until the
@@ -111,19 +111,19 @@ impl Target {
             export.write(self.table, record.clone())?;
             export.persist()?;
         }
-        let is_deleted = self.guarded_unchanged(&record).delete(deployment).await?;
+        let is_deleted = self.guard_unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
-    /// The record, guarded by the condition that it has not been written since it was read.
-    pub(super) fn guarded_unchanged(&self, record: &Value) -> GuardedRecord {
-        self.guarded().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
+    /// A guard of the record with the condition that it has not been written since it was read.
+    pub(super) fn guard_unchanged(&self, record: &Value) -> Guard {
+        self.guard().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// The record, guarded by the condition that it exists.
-    pub(super) fn guarded(&self) -> GuardedRecord {
-        GuardedRecord::new(self.table, &self.key.each_ref().map(String::as_str))
+    /// A guard of the record with the condition that it exists.
+    pub(super) fn guard(&self) -> Guard {
+        Guard::new(self.table, &self.key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.

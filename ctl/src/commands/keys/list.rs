@@ -17,7 +17,7 @@ use super::{
 use crate::{
     commands::orgs::organization::{Organization, State},
     output::{print_page, print_records},
-    query::{PageOptions, Query, Scope},
+    read::{PageOptions, Read, Scope},
     session::Session,
     usage::parse_identifier,
 };
@@ -54,13 +54,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         options.page.check_cursor("org_id", org)?;
     }
     let deployment = session.deployment().await?;
-    let query = match &options.org {
+    let read = match &options.org {
         Some(org) => {
-            Query::new(Table::KEYS, Scope::partition(org)).index("by_organization", "org_id")
+            Read::new(Table::KEYS, Scope::partition(org)).index("by_organization", "org_id")
         }
-        None => Query::new(Table::KEYS, Scope::All),
+        None => Read::new(Table::KEYS, Scope::All),
     };
-    let mut page = query.page(options.page).run(deployment).await?;
+    let mut page = read.page(options.page).run(deployment).await?;
     if page.records.is_empty()
         && let Some(org) = &options.org
     {

@@ -10,7 +10,7 @@ use crate::{
     commands::orgs::organization::{Organization, State},
     deployment::Deployment,
     output::{print, print_records},
-    query::{Query, Scope},
+    read::{Read, Scope},
     session::{Operator, Session},
     text::{counted, escape_json, humanize},
     usage::parse_identifier,
@@ -72,8 +72,8 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
         );
     }
     // Reads the whole table, because the index can lack a new key.
-    let query = Query::new(Table::KEYS, Scope::organization(Table::KEYS, org));
-    let mut keys = query.run(deployment).await?.records;
+    let read = Read::new(Table::KEYS, Scope::organization(Table::KEYS, org));
+    let mut keys = read.run(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    query,
+    read,
     session::{Operator, Session},
     text::{escape, humanize},
-    write::GuardedRecord,
+    write::Guard,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -76,7 +76,7 @@ async fn refusal(deployment: &Deployment, key: &StoredKey) -> Result<Option<Stri
     let Some(new_id) = &key.replaced_by else {
         return Ok(None);
     };
-    let replacement = query::get(deployment, Table::KEYS, &[new_id]).await?;
+    let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
@@ -125,7 +125,7 @@ async fn expire(
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
     let by_new = [(":new", new.stored.record.key_id.as_str())];
-    let replaced_key = GuardedRecord::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
+    let if_replaced = Guard::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
@@ -133,7 +133,7 @@ async fn expire(
         (":now", &*now),
         (":who", &*operator.name),
     ];
-    let updated = replaced_key.update(deployment, expression, &values).await?;
+    let updated = if_replaced.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
         "the key {id} is valid until {}: the function can accept it from its cache for up to {} longer",

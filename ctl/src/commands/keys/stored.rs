@@ -16,9 +16,9 @@ use super::create::NewKey;
 use crate::{
     commands::orgs::organization::{Organization, State},
     deployment::Deployment,
-    query,
+    read,
     session::Operator,
-    write::{GuardedRecord, transact},
+    write::{Guard, transact},
 };
 
 /// The record of an API key, with the attributes that the function does not read.
@@ -62,7 +62,7 @@ pub(crate) fn to_output(mut record: Value) -> Value {
 pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
-        let key = query::get(deployment, Table::KEYS, &[id]).await?;
+        let key = read::get(deployment, Table::KEYS, &[id]).await?;
         keys.push(key.ok_or_else(|| no_such_key(id))?);
     }
     Ok(keys)
@@ -96,7 +96,7 @@ pub async fn insert(
     new.stored.request_id = Some(operator.run_id.clone());
     let id = &new.stored.record.key_id;
     let registration = [(":registration", registration_id)];
-    let enabled_organization = GuardedRecord::new(Table::ORGANIZATIONS, &[&org]).and(
+    let if_enabled = Guard::new(Table::ORGANIZATIONS, &[&org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -107,17 +107,17 @@ pub async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        enabled_organization.check_action(deployment)?,
+        if_enabled.check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = replaced {
         // `org_request_id` is the stored name of `registration_id`.
         let is_valid = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let valid_key = GuardedRecord::new(Table::KEYS, &[&old.record.key_id])
+        let if_valid = Guard::new(Table::KEYS, &[&old.record.key_id])
             .and(is_valid, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
-        actions.push(valid_key.update_action(deployment, replace, &[(":new", id)])?);
+        actions.push(if_valid.update_action(deployment, replace, &[(":new", id)])?);
     }
     let failed = transact(deployment, actions, format!("cannot store the key {id}")).await?;
     let Some(failed) = failed.into_iter().next() else {
@@ -150,8 +150,8 @@ pub(super) async fn revoke(
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", operator.name.as_str())];
-    let existing_key = GuardedRecord::new(Table::KEYS, &[id]);
-    let revoked = existing_key.update(deployment, expression, &values).await?;
+    let if_exists = Guard::new(Table::KEYS, &[id]);
+    let revoked = if_exists.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))
 }
 

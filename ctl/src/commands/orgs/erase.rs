@@ -19,12 +19,12 @@ use crate::{
     deployment::Deployment,
     export::Export,
     output::print_record,
-    query::queries_by_scan,
+    read::reads_by_scan,
     session::{Operator, Session},
     text::counted,
     usage::parse_identifier,
     wait::Wait,
-    write::{GuardedRecord, delete_all},
+    write::{Guard, delete_all},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -91,16 +91,16 @@ pub async fn erase(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<usize> {
-    let guarded = GuardedRecord::new(Table::ORGANIZATIONS, &[org])
+    let guard = Guard::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let mark = guarded.mark(deployment, operator, "erasing").await?;
+    let mark = guard.mark(deployment, operator, "erasing").await?;
     let Some((record, marked)) = mark else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        let count = export.write_all(deployment, queries_by_scan(org)).await?;
+        let count = export.write_all(deployment, reads_by_scan(org)).await?;
         let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(
@@ -111,9 +111,9 @@ pub async fn erase(
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     let other_records = || {
-        let mut queries = queries_by_scan(org);
-        queries.retain(|query| query.table != Table::ORGANIZATIONS);
-        queries
+        let mut reads = reads_by_scan(org);
+        reads.retain(|read| read.table != Table::ORGANIZATIONS);
+        reads
     };
     let deleted = delete_all(deployment, &marked, other_records).await?;
     // The organization's own record is not in `deleted`.

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::store::{DISABLED_AT, Table};
 
-use crate::{deployment::Deployment, query};
+use crate::{deployment::Deployment, read};
 
 /// The record of an organization.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl State {
 impl Organization {
     /// Reads the record of an organization. `None` if it is not registered.
     pub async fn find(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
-        let record = query::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
+        let record = read::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
         Ok(record.map(Self))
     }
 

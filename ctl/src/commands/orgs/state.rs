@@ -16,7 +16,7 @@ use crate::{
     output::print_record,
     session::{Operator, Session},
     wait::{SAFE_WAIT, Wait},
-    write::GuardedRecord,
+    write::Guard,
 };
 
 const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
@@ -75,11 +75,11 @@ pub async fn change(
         State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
         _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
-    let guarded = GuardedRecord::new(Table::ORGANIZATIONS, &[org])
+    let guard = Guard::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.0, unchanged);
     let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
-    if let Some(updated) = guarded.update(deployment, expression, &values).await? {
+    if let Some(updated) = guard.update(deployment, expression, &values).await? {
         return Ok(Organization(updated).into_output());
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.

@@ -19,7 +19,7 @@ use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
     export::Export,
-    query::team_keys_of_user,
+    read::team_keys_of_user,
     session::Session,
     text::counted,
 };

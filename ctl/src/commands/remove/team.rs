@@ -21,7 +21,7 @@ use crate::{
     commands::target::Target,
     deployment::Deployment,
     export::Export,
-    query::{Query, Scope},
+    read::{Read, Scope},
     session::{Operator, Session},
     text::counted,
     wait::Wait,
@@ -92,10 +92,10 @@ pub async fn remove(
 ) -> Result<Vec<Option<usize>>> {
     let mut marks = Vec::new();
     for (team, record) in found {
-        let guarded = team
-            .guarded()
+        let guard = team
+            .guard()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let mark = guarded.mark(deployment, operator, "removing").await?;
+        let mark = guard.mark(deployment, operator, "removing").await?;
         marks.push((team, mark));
     }
     if marks.iter().all(|(_, mark)| mark.is_none()) {
@@ -123,7 +123,7 @@ pub async fn remove(
     Ok(removed)
 }
 
-/// The query of the members of a team.
-fn members_of(team: &Target) -> Query {
-    Query::new(Table::TEAM_MEMBERS, Scope::partition(&team.key.join("#")))
+/// The read of the members of a team.
+fn members_of(team: &Target) -> Read {
+    Read::new(Table::TEAM_MEMBERS, Scope::partition(&team.key.join("#")))
 }

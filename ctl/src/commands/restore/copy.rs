@@ -18,7 +18,7 @@ use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
     output::print,
-    query::get,
+    read::get,
     session::Operator,
     text::{counted, escape, escape_json},
 };

@@ -68,7 +68,7 @@ impl Scope {
 }
 
 /// A read of many records, with strong consistency unless it reads from an index.
-pub(crate) struct Query {
+pub(crate) struct Read {
     pub(crate) table: Table,
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
@@ -88,14 +88,14 @@ pub(crate) struct Query {
 /// What one request finds: items and, if there may be more, the primary key to continue after.
 type Found = (Vec<Item>, Option<Item>);
 
-/// The result of a query.
+/// The result of a read.
 #[derive(Default)]
 pub(crate) struct Page {
-    /// The records, sorted by their primary keys unless the query has a limit.
+    /// The records, sorted by their primary keys unless the read has a limit.
     pub(crate) records: Vec<Value>,
     /// Where the next page begins. `None` if there are no more records.
     pub(crate) cursor: Option<String>,
-    /// Whether the query has a limit.
+    /// Whether the read has a limit.
     pub(crate) is_limited: bool,
 }
 
@@ -128,8 +128,8 @@ impl PageOptions {
     }
 }
 
-impl Query {
-    /// A query of all records in the scope.
+impl Read {
+    /// A read of all records in the scope.
     pub(crate) fn new(table: Table, scope: Scope) -> Self {
         Self {
             table,
@@ -173,7 +173,7 @@ impl Query {
         self
     }
 
-    /// Sends all requests of the query.
+    /// Sends all requests of the read.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
         let is_limited = self.limit.is_some();
         let mut items: Vec<Item> = Vec::new();
@@ -226,8 +226,8 @@ impl Query {
             return Ok(None);
         }
         let found = match &self.scope {
-            Scope::Partitions(values) => self.query(deployment, &values[0]).await,
-            _ => self.scan(deployment).await,
+            Scope::Partitions(values) => self.send_query(deployment, &values[0]).await,
+            _ => self.send_scan(deployment).await,
         };
         let name = deployment.tables.name(self.table);
         let (items, last_key) = found.explain(format!("cannot read {name}"))?;
@@ -250,7 +250,7 @@ impl Query {
     }
 
     /// Sends a `Scan`.
-    async fn scan(&self, deployment: &Deployment) -> Result<Found, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<Found, RequestError> {
         let mut scan = deployment
             .client
             .scan()
@@ -274,8 +274,8 @@ impl Query {
         Ok((items, response.last_evaluated_key))
     }
 
-    /// Sends a `Query` of a partition.
-    async fn query(&self, deployment: &Deployment, partition: &str) -> Result<Found, RequestError> {
+    /// Sends a `Query` for a value of the partition key.
+    async fn send_query(&self, deployment: &Deployment, key: &str) -> Result<Found, RequestError> {
         let mut condition = "#key = :value".to_owned();
         let mut query = deployment
             .client
@@ -284,7 +284,7 @@ impl Query {
             .set_index_name(self.index.map(str::to_owned))
             .consistent_read(self.index.is_none())
             .expression_attribute_names("#key", self.partition_key)
-            .expression_attribute_values(":value", AttributeValue::S(partition.to_owned()))
+            .expression_attribute_values(":value", AttributeValue::S(key.to_owned()))
             .set_exclusive_start_key(self.after.clone())
             .set_limit(self.limit);
         if let Some((sort_key, prefix)) = &self.sort_key_prefix {
@@ -307,10 +307,10 @@ pub(crate) async fn scope_from_index(
     org: &str,
     project: Option<&str>,
 ) -> Result<Scope> {
-    let query = Query::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
+    let read = Read::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
     let wanted_partition = project.map(|project| format!("{org}#{project}"));
     let mut partitions = BTreeSet::new();
-    for team in query.run(deployment).await?.records {
+    for team in read.run(deployment).await?.records {
         // The attribute `project` is the partition key: `<org>#<project>`.
         let partition = string_attribute(&team, "project");
         if wanted_partition
@@ -327,26 +327,26 @@ pub(crate) async fn scope_from_index(
     Ok(Scope::Partitions(partitions.into_iter().collect()))
 }
 
-/// A query per table for all records of an organization. Finds every record, but reads the whole
+/// A read per table for all records of an organization. Finds every record, but reads the whole
 /// tables of API keys, teams and members.
-pub(crate) fn queries_by_scan(org: &str) -> Vec<Query> {
+pub(crate) fn reads_by_scan(org: &str) -> Vec<Read> {
     Table::ALL
         .iter()
-        .map(|table| Query::new(*table, Scope::organization(*table, org)))
+        .map(|table| Read::new(*table, Scope::organization(*table, org)))
         .collect()
 }
 
-/// Like [`queries_by_scan`], but finds teams in the index. Reads less, but can miss teams, with their
+/// Like [`reads_by_scan`], but finds teams in the index. Reads less, but can miss teams, with their
 /// members, that were created in the last seconds.
-pub(crate) async fn queries_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Query>> {
-    let mut queries = queries_by_scan(org);
-    for query in &mut queries {
-        let table = query.table;
+pub(crate) async fn reads_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Read>> {
+    let mut reads = reads_by_scan(org);
+    for read in &mut reads {
+        let table = read.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            *query = Query::new(table, scope_from_index(deployment, table, org, None).await?);
+            *read = Read::new(table, scope_from_index(deployment, table, org, None).await?);
         }
     }
-    Ok(queries)
+    Ok(reads)
 }
 
 /// The keys `<org>#<project>#<team>`, sorted, of the teams in `org` of which `user` is a member.
@@ -356,11 +356,11 @@ pub(crate) async fn team_keys_of_user(
     user: &str,
 ) -> Result<Vec<String>> {
     // Different organizations can have users with the same id.
-    let query = Query::new(Table::TEAM_MEMBERS, Scope::partition(user))
+    let read = Read::new(Table::TEAM_MEMBERS, Scope::partition(user))
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
     let mut teams = Vec::new();
-    for member in query.run(deployment).await?.records {
+    for member in read.run(deployment).await?.records {
         teams.push(string_attribute(&member, "team").to_owned());
     }
     Ok(teams)

@@ -167,14 +167,10 @@ pub(super) mod tests {
     use std::io;
 
     use aws_sdk_dynamodb::{
-        config::http::{HttpRequest, HttpResponse},
-        error::ErrorMetadata,
+        config::http::HttpResponse, error::ErrorMetadata,
         types::error::TransactionCanceledException,
     };
-    use aws_smithy_runtime_api::{
-        client::{interceptors::context::Input, result::ConnectorError},
-        http::StatusCode,
-    };
+    use aws_smithy_runtime_api::{client::result::ConnectorError, http::StatusCode};
     use aws_smithy_types::body::SdkBody;
 
     use super::*;
@@ -261,38 +257,5 @@ pub(super) mod tests {
         let user_error = Failure::dispatch_failure(ConnectorError::user(io()));
         assert!(!is_unavailable(user_error));
         assert!(!is_unavailable(Failure::construction_failure("invalid")));
-    }
-
-    /// Whether the classifier retries a request that fails with this error.
-    fn is_retried<E: StdError + Send + Sync + 'static>(error: E) -> bool {
-        // The context accepts an error only after these phases.
-        let mut context = InterceptorContext::new(Input::erase(()));
-        context.enter_serialization_phase();
-        let _ = context.take_input();
-        context.set_request(HttpRequest::new(SdkBody::empty()));
-        context.enter_before_transmit_phase();
-        context.enter_transmit_phase();
-        let _ = context.take_request();
-        context.set_response(response(400));
-        context.enter_before_deserialization_phase();
-        context.enter_deserialization_phase();
-        let error = OrchestratorError::operation(OperationError::erase(error));
-        context.set_output_or_error(Err(error));
-        AdditionalRetries.classify_retry(&context) == RetryAction::transient_error()
-    }
-
-    #[test]
-    fn writes_that_lost_to_a_transaction_are_retried() {
-        let conflict = ErrorMetadata::builder()
-            .code(TRANSACTION_CONFLICT_CODE)
-            .build();
-        assert!(is_retried(put_error(TRANSACTION_CONFLICT_CODE)));
-        assert!(is_retried(UpdateItemError::generic(conflict)));
-        assert!(is_retried(cancelled(&["TransactionConflict"])));
-
-        let condition_failed = cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
-        assert!(!is_retried(condition_failed));
-        assert!(!is_retried(put_error("ConditionalCheckFailedException")));
-        assert!(!is_retried(put_error("AccessDeniedException")));
     }
 }

@@ -172,8 +172,6 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::error::ErrorMetadata;
-
     use super::*;
     use crate::store::retry::tests::cancelled;
 
@@ -184,7 +182,5 @@ mod tests {
         let indexes: Vec<_> = conditions.iter().map(|condition| condition.index).collect();
         assert_eq!(indexes, [1, 3]);
         assert!(failed_conditions(&cancelled(&[none, conflict])).is_empty());
-        let throttled = ErrorMetadata::builder().code("ThrottlingException").build();
-        assert!(failed_conditions(&TransactWriteItemsError::generic(throttled)).is_empty());
     }
 }

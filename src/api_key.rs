@@ -185,8 +185,6 @@ fn base62<const LENGTH: usize>(mut number: u128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The API key of `cargo serve`, as a literal: if the format changes, these tests fail.
@@ -239,10 +237,6 @@ mod tests {
         for scheme in ["Bearer ", "bearer ", "BEARER   ", "", " "] {
             assert!(is_key(&[&format!("{scheme}{key} ")]), "{scheme:?}");
         }
-        for scheme in ["Basic ", "Bearer", "Bearer Bearer "] {
-            assert!(!is_key(&[&format!("{scheme}{key}")]), "{scheme:?}");
-        }
-        assert!(!is_key(&[&key, &key]));
     }
 
     #[test]
@@ -264,18 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_accepts_only_a_key_with_the_same_secret() {
-        let key = ApiKey::parse(DEMO_KEY).unwrap();
-        let mut other_secret = key;
-        other_secret.secret = "abc";
+    fn the_stored_hash_is_the_sha256_of_the_secret() {
+        let key = ApiKey {
+            id: "",
+            secret: "abc",
+        };
         // FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(other_secret.secret_sha256(), abc);
-        let mut record = record();
-        record.secret_sha256 = abc.to_owned();
-        let rejection = |key| record.rejection(key, SystemTime::UNIX_EPOCH);
-        assert_eq!(rejection(other_secret), None);
-        assert_eq!(rejection(key), Some("wrong_secret"));
+        assert_eq!(key.secret_sha256(), abc);
     }
 
     #[test]
@@ -284,34 +274,5 @@ mod tests {
         assert_eq!(base62::<3>(61), "00z");
         assert_eq!(base62::<3>(62), "010");
         assert_eq!(base62::<22>(u128::MAX), "7n42DGM5Tflk9n8mt7Fhc7");
-    }
-
-    fn record() -> KeyRecord {
-        KeyRecord {
-            key_id: "acmeDemoKey1".to_owned(),
-            org_id: "acme".to_owned(),
-            registration_id: None,
-            label: String::new(),
-            secret_sha256: String::new(),
-            operations: None,
-            created_at: "2026-01-01T00:00:00Z".to_owned(),
-            expires_at: None,
-            revoked_at: None,
-        }
-    }
-
-    #[test]
-    fn a_key_is_valid_until_it_expires() {
-        let end = humantime::parse_rfc3339("2026-06-01T00:00:00Z").unwrap();
-        let just_before = end - Duration::from_nanos(1);
-        let mut key = record();
-        assert!(key.is_valid_at(end));
-
-        key.expires_at = Some("2026-06-01T00:00:00Z".to_owned());
-        assert!(key.is_valid_at(just_before));
-        assert!(!key.is_valid_at(end));
-
-        key.expires_at = Some("tomorrow".to_owned());
-        assert!(!key.is_valid_at(just_before));
     }
 }

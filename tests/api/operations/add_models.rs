@@ -98,18 +98,32 @@ async fn a_409_points_at_the_first_entry_of_each_conflicting_model() {
 }
 
 #[tokio::test]
-async fn returns_422_for_a_model_with_two_ids() {
+async fn returns_422_for_a_list_with_a_wrong_length_or_a_model_with_two_ids() {
     let app = TestApp::new().await;
+    let anonymous = app.anonymous_client();
+    let list = "#/aIModelsSelectedToAddToOrg";
+    for (entries, violation) in [
+        (
+            &[][..],
+            json!({ "pointer": list, "rule": "minItems", "limit": 1,
+                "detail": "must have at least 1 entry" }),
+        ),
+        (
+            &[(1, "a"); 101],
+            json!({ "pointer": list, "rule": "maxItems", "limit": 100,
+                "detail": "must have at most 100 entries, but has 101" }),
+        ),
+        (
+            // The indexes count the duplicate.
+            &[(1, "a"), (1, "a"), (2, "b"), (3, "b")],
+            json!({ "pointer": format!("{list}/3"), "rule": "conflict",
+                "detail": "conflicts with the entry at index 2" }),
+        ),
+    ] {
+        let response = anonymous.post(PATH, models(entries)).await;
 
-    let body = models(&[(1, "a"), (2, "b"), (3, "a")]);
-    let response = app.anonymous_client().post(PATH, body).await;
-
-    response.assert_problem(422, "invalid_body");
-    let violation = json!({
-        "pointer": "#/aIModelsSelectedToAddToOrg/2",
-        "rule": "conflict",
-        "detail": "conflicts with the entry at index 0",
-    });
-    assert_eq!(response.body.unwrap()["errors"], json!([violation]));
+        response.assert_problem(422, "invalid_body");
+        assert_eq!(response.body.unwrap()["errors"], json!([violation]));
+    }
     assert!(app.records(Table::MODELS).await.is_empty());
 }

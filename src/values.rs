@@ -228,19 +228,6 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_have_1_to_128_characters_of_a_small_set() {
-        for valid in ["a", "A0._~:@-", "...", ".a", &"x".repeat(128)] {
-            assert_eq!(Identifier::parse(valid).unwrap().as_str(), valid);
-        }
-        let too_long = "x".repeat(129);
-        for invalid in [
-            "", ".", "..", "a b", "a#b", "a/b", "a%20b", "ä", "a\n", "\u{0}", "wsk_a", &too_long,
-        ] {
-            assert!(Identifier::parse(invalid).is_none(), "{invalid:?}");
-        }
-    }
-
-    #[test]
     fn every_violation_of_a_line_is_reported() {
         assert_eq!(SingleLine::<3>::parse("abc").unwrap().as_str(), "abc");
         assert!(SingleLine::<3>::parse("𝄞𝄞𝄞").is_ok());
@@ -271,7 +258,5 @@ mod tests {
         for control in ["\u{0}", "x\u{b}x", "\u{7f}", "\u{9f}"] {
             assert!(Description::parse(control).is_err(), "{control:?}");
         }
-        assert!(Description::parse(&"é".repeat(1000)).is_ok());
-        assert!(Description::parse(&"é".repeat(1001)).is_err());
     }
 }

@@ -47,14 +47,10 @@ pub fn path_parameters<'a>(contract: &'a Value, description: &'a Value) -> Vec<&
     parameters
 }
 
-/// The placeholder of a path parameter, such as `{org_id}`.
-fn placeholder(parameter: &Value) -> String {
-    format!("{{{}}}", parameter["name"].as_str().unwrap())
-}
-
 /// The path with this value of a parameter.
 pub fn with_parameter(path: &str, parameter: &Value, value: &str) -> String {
-    path.replace(&placeholder(parameter), value)
+    let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
+    path.replace(&placeholder, value)
 }
 
 /// `tests/agreement.rs` compares the paths with the template.
@@ -66,13 +62,7 @@ async fn the_service_has_the_paths_of_the_contract() {
     assert_eq!(paths.len(), Operation::ALL.len());
 
     for operation in Operation::ALL {
-        let (path, description) = find_operation(&contract, *operation);
-        let mut parameters = path_parameters(&contract, description).into_iter();
-        for segment in path.split('/').filter(|it| it.starts_with('{')) {
-            assert_eq!(parameters.next().map(placeholder).as_deref(), Some(segment));
-        }
-        assert_eq!(parameters.next(), None, "{operation:?}");
-
+        let (path, _) = find_operation(&contract, *operation);
         let path = path.replace("{org_id}", "acme").replace(['{', '}'], "");
         for method in ["GET", "PUT", "OPTIONS", "BREW"] {
             let event = event(method, &path, &Default::default(), None);
@@ -159,6 +149,7 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 ("%C3%A9".to_owned(), false),
                 ("%FF".to_owned(), false),
                 ("%00".to_owned(), false),
+                ("a%0A".to_owned(), false),
                 ("a+b".to_owned(), false),
             ] {
                 let mut path = with_parameter(path, parameter, &value);

@@ -86,32 +86,6 @@ mod tests {
 
     use super::*;
 
-    fn response_to(error: Error) -> ApiGatewayProxyResponse {
-        build(&Event::default(), &Err(error), "request-1")
-    }
-
-    #[test]
-    fn errors_have_the_headers_that_clients_act_on() {
-        let challenge = r#"Bearer realm="workspace-management""#;
-        let invalid_token = format!(r#"{challenge}, error="invalid_token""#);
-        let rejected = Error::KeyNotAccepted("expired");
-        let id = "docs".to_owned();
-        for (error, status, name, value) in [
-            (Error::NoKey, 401, "www-authenticate", challenge),
-            (rejected, 401, "www-authenticate", &*invalid_token),
-            (Error::MethodNotAllowed, 405, "allow", "POST"),
-            (Error::Unavailable("cause".into()), 503, "retry-after", "1"),
-            (Error::TeamBeingRemoved { id }, 409, "retry-after", "60"),
-        ] {
-            let response = response_to(error);
-            assert_eq!(response.status_code, status);
-            assert_eq!(response.headers[name], value);
-        }
-        let headers = response_to(Error::NoSuchPath).headers;
-        let names: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
-        assert_eq!(names, ["x-request-id", "content-type"]);
-    }
-
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
         let response = build(&Event::default(), &Ok(Success::Done), "line\nbreak");

@@ -227,6 +227,7 @@ async fn a_team_that_is_being_removed_is_not_created_accepts_no_users_and_is_not
             let team = json!({ "teamName": team, "teamDescription": "x" });
             let response = acme.post(TEAMS, team).await;
             response.assert_problem(409, "being_removed");
+            assert_eq!(response.headers["retry-after"], "60");
         }
         add(&acme).await.assert_problem(404, "no_such_team");
         assert_eq!(app.all_records().await, before);

@@ -68,6 +68,7 @@ async fn the_service_has_the_paths_of_the_contract() {
             let event = event(method, &path, &Default::default(), None);
             let response = app.send(event).await;
             response.assert_problem(405, "method_not_allowed");
+            assert_eq!(response.headers["allow"], "POST");
         }
         // With a key that may call only this operation, the path must be that of this operation.
         let name = operation.name().to_owned();
@@ -101,6 +102,7 @@ async fn an_unknown_path_returns_404_without_a_request_to_dynamodb() {
         let response = acme.post(path, json!({ "dataStoreName": "a" })).await;
         let problem = (response.status, response.code());
         assert_eq!(problem, (404, "no_such_path"), "{path}: {response:?}");
+        assert_eq!(response.headers.len(), 2, "{response:?}");
     }
 
     assert!(app.dynamodb_requests.take().is_empty());

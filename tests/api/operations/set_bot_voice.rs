@@ -52,3 +52,16 @@ async fn replaces_the_voice_and_keeps_created_at_and_created_by() {
         before = after;
     }
 }
+
+#[tokio::test]
+async fn the_voice_belongs_to_the_organization_of_the_caller() {
+    let app = TestApp::new().await;
+    app.register("globex").await;
+    let globex = app.client_with_new_key("globex").await;
+
+    let body = json!({ "type": "alloy", "enabled": true });
+    globex.post(PATH, body).await.assert_success();
+
+    let voice = app.only_record(Table::BOT_VOICES).await;
+    assert_eq!(voice["org_id"], "globex");
+}

@@ -149,22 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_decoded_and_have_no_stage() {
-        for (path, stage, expected) in [
-            ("/api/v1/org", "$default", vec!["api", "v1", "org"]),
-            ("/prod/api/v1/org", "prod", vec!["api", "v1", "org"]),
-            ("/prod/api/v1/org", "test", vec!["prod", "api", "v1", "org"]),
-            ("/api/v1/org", "api", vec!["api", "v1", "org"]),
-            ("/api/api/v1/org", "api", vec!["api", "v1", "org"]),
-            ("/v1/api/v1/org", "v1", vec!["api", "v1", "org"]),
-            ("/a%2Fb/%2541/%C3%A9", "$default", vec!["a/b", "%41", "é"]),
-            ("//a/", "$default", vec!["", "a", ""]),
-            ("", "$default", vec![""]),
+    fn a_stage_that_has_the_name_of_a_segment_is_found() {
+        for (path, stage) in [
+            ("/api/v1/org", "api"),
+            ("/api/api/v1/org", "api"),
+            ("/v1/api/v1/org", "v1"),
         ] {
             let event = event(&json!({ "rawPath": path, "requestContext": { "stage": stage } }));
-            assert_eq!(event.segments().unwrap(), expected, "{path} in {stage}");
+            let segments = event.segments().unwrap();
+            assert_eq!(segments, ["api", "v1", "org"], "{path} in {stage}");
         }
-        assert!(event(&json!({})).segments().is_none());
     }
 
     #[test]

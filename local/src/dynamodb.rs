@@ -192,33 +192,21 @@ impl DynamoDb {
     /// The records of a table: the first megabyte, in no particular order.
     ///
     /// # Panics
-    /// If the table does not exist.
+    /// If the table does not exist, or if an item cannot be represented in JSON.
     pub fn records(&self, table: Table) -> Vec<Value> {
-        self.records_by_table_name(table.logical_id)
-            .unwrap_or_else(|| panic!("{} does not exist", table.logical_id))
-    }
-
-    /// The records of the table `name`: the first megabyte, in no particular order. `None` if the
-    /// table does not exist.
-    ///
-    /// # Panics
-    /// If an item cannot be represented in JSON.
-    pub fn records_by_table_name(&self, name: &str) -> Option<Vec<Value>> {
-        let request = json!({ "TableName": name }).to_string();
-        let (status, response) = self.dispatch("Scan", request.as_bytes());
-        if status != 200 {
-            return None;
-        }
+        let request = json!({ "TableName": table.logical_id });
+        let response = self.expect_success("Scan", &request);
         let response: Value = serde_json::from_str(&response).expect("JSON");
         let items: Vec<HashMap<String, serde_dynamo::AttributeValue>> =
             serde_json::from_value(response["Items"].clone()).expect("items");
-        Some(serde_dynamo::from_items(items).expect("records"))
+        serde_dynamo::from_items(items).expect("records")
     }
 
     /// As [`Self::dispatch`], but panics if the action fails.
-    fn expect_success(&self, action: &str, request: &Value) {
+    fn expect_success(&self, action: &str, request: &Value) -> String {
         let (status, response) = self.dispatch(action, request.to_string().as_bytes());
         assert_eq!(status, 200, "{request}: {response}");
+        response
     }
 }
 

@@ -24,7 +24,7 @@ use crate::lifecycle::{DATA_STORES, VOICE, body};
 async fn register(app: &TestApp, request_id: Value) {
     let mut record = fixtures::organization("acme");
     record["request_id"] = request_id;
-    app.insert_unchecked(Table::ORGANIZATIONS, record).await;
+    app.insert(Table::ORGANIZATIONS, record).await;
 }
 
 /// A client with a new key of the second registration.
@@ -141,7 +141,7 @@ async fn a_null_attribute_of_an_api_key_or_an_organization_counts_as_set() {
     let key = app.issue_key("acme", |_| {}).await;
     let mut record = fixtures::organization("acme");
     record["disabled_at"] = json!(null);
-    app.insert_unchecked(Table::ORGANIZATIONS, record).await;
+    app.insert(Table::ORGANIZATIONS, record).await;
     for path in [VOICE, DATA_STORES] {
         let response = app.client(&key).post(path, body()).await;
         response.assert_problem(403, "organization_disabled");

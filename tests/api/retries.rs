@@ -78,7 +78,7 @@ async fn a_retry_succeeds_if_the_record_has_missing_or_additional_attributes() {
                 continue;
             }
             let incomplete = without(&original, attribute);
-            app.insert_unchecked(table, incomplete.clone()).await;
+            app.insert(table, incomplete.clone()).await;
 
             sample.send(&clients[1], "retry").await.assert_success();
 
@@ -89,7 +89,7 @@ async fn a_retry_succeeds_if_the_record_has_missing_or_additional_attributes() {
         for value in [json!("x"), json!(1), json!([1, "x"]), json!({ "x": null })] {
             let mut extended = original.clone();
             extended["unknown"] = value;
-            app.insert_unchecked(table, extended.clone()).await;
+            app.insert(table, extended.clone()).await;
 
             sample.send(&clients[1], "retry").await.assert_success();
 

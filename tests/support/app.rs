@@ -53,10 +53,6 @@ pub struct TestApp {
     pub dynamodb_requests: RequestRecorder,
     /// How far the app's clock is ahead of the machine's.
     clock_offset: Mutex<Duration>,
-    /// The embedded DynamoDB. `None` with `TEST_DYNAMODB_ENDPOINT`.
-    embedded: Option<DynamoDb>,
-    /// The primary keys of records that need not match their schema.
-    unchecked: Mutex<Vec<(Table, Vec<String>)>>,
 }
 
 impl TestApp {
@@ -66,7 +62,7 @@ impl TestApp {
     }
 
     pub async fn with_anonymous_operations(anonymous_access: AnonymousAccess) -> Self {
-        let (endpoint, embedded) = start_dynamodb().await;
+        let endpoint = start_dynamodb().await;
         let tables = unique_table_names();
         let dynamodb_client = Client::from_conf(sdk_config_for(&endpoint).build());
         create_missing(&dynamodb_client, &tables)
@@ -92,8 +88,6 @@ impl TestApp {
             tables,
             dynamodb_requests,
             clock_offset: Mutex::default(),
-            embedded,
-            unchecked: Mutex::default(),
         };
         app.register(DEMO_ORGANIZATION).await;
         app
@@ -135,13 +129,6 @@ impl TestApp {
     pub async fn insert_demo_team(&self) {
         let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
         self.insert(Table::TEAMS, team).await;
-    }
-
-    /// Stores a record that need not match its schema, as a different program could write it.
-    pub async fn insert_unchecked(&self, table: Table, record: Value) {
-        let key = (table, primary_key(table, &record));
-        self.unchecked.lock().unwrap().push(key);
-        self.insert(table, record).await;
     }
 
     /// Stores a record, or replaces the record with the same primary key.
@@ -226,18 +213,7 @@ impl TestApp {
             .unwrap();
         let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
         records.sort_by_cached_key(|record| primary_key(table, record));
-        self.assert_valid(table, &records);
         records
-    }
-
-    /// Checks that records match their schema.
-    fn assert_valid(&self, table: Table, records: &[Value]) {
-        let unchecked = self.unchecked.lock().unwrap();
-        for record in records {
-            if !unchecked.contains(&(table, primary_key(table, record))) {
-                assert_eq!(schemas::errors(table, record), [""; 0]);
-            }
-        }
     }
 
     /// The only record of a table.
@@ -247,11 +223,16 @@ impl TestApp {
         records.remove(0)
     }
 
-    /// The records of every table that operations write to, by their kind.
+    /// The records of every table that operations write to, by their kind. The records must match
+    /// their schemas.
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
         for table in operation_tables() {
-            all.insert(table.kind, self.records(table).await);
+            let records = self.records(table).await;
+            for record in &records {
+                assert_eq!(schemas::errors(table, record), [""; 0]);
+            }
+            all.insert(table.kind, records);
         }
         all
     }
@@ -285,23 +266,6 @@ impl TestApp {
     /// Sends an event and returns the response that Lambda gets.
     pub async fn send_raw(&self, event: Value) -> Value {
         handle_checking_log(&self.service, &event, self.now(), TIMEOUT).await
-    }
-}
-
-impl Drop for TestApp {
-    fn drop(&mut self) {
-        let Some(embedded) = &self.embedded else {
-            return;
-        };
-        if std::thread::panicking() {
-            return;
-        }
-        for table in schemas::tables() {
-            // A test may have deleted the table.
-            if let Some(records) = embedded.records_by_table_name(self.tables.name(table)) {
-                self.assert_valid(table, &records);
-            }
-        }
     }
 }
 
@@ -359,16 +323,15 @@ pub fn event_with_headers(operation: Operation, headers: Value) -> Value {
 }
 
 /// The URL of a new embedded DynamoDB, or `TEST_DYNAMODB_ENDPOINT` if it is set.
-async fn start_dynamodb() -> (String, Option<DynamoDb>) {
+async fn start_dynamodb() -> String {
     if let Ok(endpoint) = env::var("TEST_DYNAMODB_ENDPOINT") {
-        return (endpoint, None);
+        return endpoint;
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let embedded = DynamoDb::in_memory().unwrap();
-    let server = embedded.clone();
-    tokio::spawn(server.serve(listener, Access::default()));
-    (format!("http://{address}"), Some(embedded))
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    tokio::spawn(dynamodb.serve(listener, Access::default()));
+    format!("http://{address}")
 }
 
 /// The environment variables with the region and the credentials for DynamoDB.

@@ -1,8 +1,7 @@
 //! The test kit. A test sends events to the service and checks what DynamoDB contains afterwards.
 //!
 //! - [`TestApp`] is the service with its own DynamoDB, in which the organization `acme` is
-//!   registered. It issues API keys, reads records, and moves its clock instead of waiting. A test
-//!   fails if a record does not match its schema when the test reads the record or ends.
+//!   registered. It issues API keys, reads records, and moves its clock instead of waiting.
 //! - [`TestClient`] sends requests to a `TestApp`, always with the same headers.
 //! - [`TestResponse`] is a response as a client sees it. `TestResponse::read` checks what all
 //!   responses have in common.

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::{
     config::{
-        ConfigBag, Intercept, RuntimeComponents, http::HttpRequest,
-        interceptors::BeforeTransmitInterceptorContextRef,
+        ConfigBag, Intercept, RuntimeComponents, interceptors::BeforeTransmitInterceptorContextRef,
     },
     error::BoxError,
 };
+use serde_json::Value;
 use workspace_local::dynamodb::{action, is_read};
 
 use crate::faults::{is_consistent, json_body};
@@ -17,7 +17,7 @@ use crate::faults::{is_consistent, json_body};
 #[derive(Debug)]
 pub struct RecordedRequest {
     pub action: String,
-    pub table_names: Vec<String>,
+    pub body: Value,
 }
 
 /// Records each request of an SDK client. Panics if a read is only eventually consistent, because
@@ -54,26 +54,8 @@ impl Intercept for RequestRecorder {
         assert!(is_allowed, "a read is only eventually consistent");
         self.0.lock().unwrap().push(RecordedRequest {
             action: action(request).to_owned(),
-            table_names: table_names(request),
+            body: json_body(request),
         });
         Ok(())
     }
-}
-
-/// The names of the tables in a request. A name can occur several times.
-fn table_names(request: &HttpRequest) -> Vec<String> {
-    let body = json_body(request);
-    let mut names = Vec::new();
-    if let Some(name) = body["TableName"].as_str() {
-        names.push(name.to_owned());
-    }
-    for action in body["TransactItems"].as_array().into_iter().flatten() {
-        for write in action.as_object().unwrap().values() {
-            names.push(write["TableName"].as_str().unwrap().to_owned());
-        }
-    }
-    if let Some(reads) = body["RequestItems"].as_object() {
-        names.extend(reads.keys().cloned());
-    }
-    names
 }

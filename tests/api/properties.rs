@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use test_support::{
     TestResponse, event,
     fixtures::{self, key_record},
-    iterations, operation_event, send, service, unique_bytes,
+    iterations, operation_event, send, service,
 };
 use tokio::runtime::{Builder, Runtime};
 use workspace_local::{
@@ -82,7 +82,7 @@ fn check<S: Strategy>(
 ) {
     let seed = match env::var("PROPTEST_RNG_SEED") {
         Ok(seed) => seed.parse().expect("PROPTEST_RNG_SEED must be a number"),
-        Err(_) => u64::from_be_bytes(unique_bytes()),
+        Err(_) => fastrand::u64(..),
     };
     let config = Config {
         cases: iterations(1_000, 10_000),
@@ -109,10 +109,7 @@ fn operations() -> impl Strategy<Value = Operation> {
 
 /// The path of an operation, with the ids of existing records.
 fn paths() -> impl Strategy<Value = String> {
-    operations().prop_map(|operation| {
-        let event = operation_event(operation);
-        event["rawPath"].as_str().unwrap().to_owned()
-    })
+    operations().prop_map(|operation| Sample::example(operation).path)
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -125,7 +122,7 @@ fn word_or_text(words: &str) -> impl Strategy<Value = String> + use<> {
     prop_oneof![select(words), text()]
 }
 
-/// The names of all fields in the bodies of `events/`.
+/// The names of all fields in the bodies of the samples.
 fn field_names() -> Vec<String> {
     fn collect(value: &Value, names: &mut Vec<String>) {
         for (name, value) in value.as_object().into_iter().flatten() {
@@ -138,9 +135,7 @@ fn field_names() -> Vec<String> {
     }
     let mut names = Vec::new();
     for operation in Operation::ALL {
-        let event = operation_event(*operation);
-        let body = STANDARD.decode(event["body"].as_str().unwrap()).unwrap();
-        collect(&serde_json::from_slice(&body).unwrap(), &mut names);
+        collect(&Sample::example(*operation).body, &mut names);
     }
     names
 }

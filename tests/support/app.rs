@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     env,
-    sync::{
-        Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Mutex,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -364,29 +361,19 @@ fn sdk_config_for(endpoint: &str) -> Builder {
 }
 
 /// Table names that no other app uses, so that tests can share a DynamoDB.
-pub fn unique_table_names() -> TableNames {
-    let prefix = u64::from_be_bytes(unique_bytes());
+fn unique_table_names() -> TableNames {
+    let prefix = fastrand::u64(..);
     TableNames::new(|table| Ok::<_, ()>(format!("test-{prefix:x}-{}", table.logical_id))).unwrap()
-}
-
-/// Eight bytes that no other call returns, in any process.
-pub fn unique_bytes() -> [u8; 8] {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let unique = (since_epoch.as_nanos() as u64) << 16
-        ^ u64::from(std::process::id()) << 32
-        ^ u64::from(COUNT.fetch_add(1, Ordering::Relaxed));
-    unique.to_be_bytes()
 }
 
 /// A well-formed API key that has no record.
 pub fn unique_key() -> String {
-    ApiKey::encode(unique_bytes(), [[7; 16]; 2])
+    ApiKey::encode(fastrand::u64(..).to_be_bytes(), [[7; 16]; 2])
 }
 
 /// Two well-formed API keys with the same id and different secrets.
 pub fn keys_with_same_id() -> [String; 2] {
-    let id = unique_bytes();
+    let id = fastrand::u64(..).to_be_bytes();
     [7, 8].map(|byte| ApiKey::encode(id, [[byte; 16]; 2]))
 }
 

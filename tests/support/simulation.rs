@@ -27,7 +27,7 @@ pub use self::{
     network::{Faults, Network, Weaken},
     tables::{Tables, new_request},
 };
-use crate::{iterations, unique_bytes};
+use crate::iterations;
 
 /// An SDK configuration that sends requests through a network.
 pub fn config(network: Network) -> Builder {
@@ -86,7 +86,7 @@ pub fn assert_holds<F: Future<Output = Vec<String>>>(
 ) {
     let first = match env::var("SIMULATION_SEED") {
         Ok(seed) => seed.parse().expect("SIMULATION_SEED must be a number"),
-        Err(_) => u64::from_be_bytes(unique_bytes()) >> 16,
+        Err(_) => fastrand::u64(..) >> 16,
     };
     let count = u64::from(iterations(few, many));
     println!("{count} schedules from SIMULATION_SEED={first}");

@@ -14,7 +14,6 @@
 //! Ways to inject faults, from the smallest to the largest:
 //!
 //! - [`faults::FaultInjector`] injects faults of DynamoDB and the network into chosen requests.
-//! - [`proxy::ChaosProxy`] closes or stalls the connections of a process.
 //! - [`simulation`] runs many processes at once, in an order that a seed determines.
 //!
 //! ```ignore
@@ -42,7 +41,6 @@ mod client;
 pub mod faults;
 pub mod fixtures;
 mod log_guard;
-pub mod proxy;
 mod recorder;
 pub mod server;
 pub mod simulation;

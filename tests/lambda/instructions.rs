@@ -32,7 +32,9 @@ async fn no_warm_request_takes_more_than_the_maximum_of_instructions() {
 async fn process_instructions(operation: Operation, requests: u32) -> u64 {
     let app = TestApp::new().await;
     app.insert_demo_key().await;
-    app.send_events_before(operation).await;
+    if operation == Operation::AddTeamUsers {
+        app.insert_demo_team().await;
+    }
     let prepared = app.all_records().await;
     let mut function = Function::start(&app, &[]).await;
     for _ in 0..requests {

@@ -234,19 +234,6 @@ impl TestApp {
         all
     }
 
-    /// Sends the event of every operation before this one in `Operation::ALL`, because this
-    /// operation may need their records.
-    pub async fn send_events_before(&self, operation: Operation) {
-        for preceding in Operation::ALL {
-            if *preceding == operation {
-                return;
-            }
-            self.send(operation_event(*preceding))
-                .await
-                .assert_success();
-        }
-    }
-
     pub async fn delete_table(&self, table: Table) {
         self.dynamodb_client
             .delete_table()

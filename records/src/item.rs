@@ -60,26 +60,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_attribute_has_a_json_value() {
-        let text = AttributeValue::S("a".to_owned());
-        let number = || "1.5".to_owned();
-        let nested = Item::from([("a".to_owned(), AttributeValue::Bool(false))]);
-        let item = [
-            ("text", text.clone()),
-            ("number", AttributeValue::N(number())),
-            ("flag", AttributeValue::Bool(true)),
-            ("null", AttributeValue::Null(true)),
-            ("bytes", AttributeValue::B(Blob::new("ab"))),
-            ("texts", AttributeValue::Ss(vec!["a".to_owned()])),
-            ("numbers", AttributeValue::Ns(vec![number()])),
-            ("list", AttributeValue::L(vec![text])),
-            ("map", AttributeValue::M(nested)),
-        ];
-        let item = item.map(|(name, value)| (name.to_owned(), value));
-        let expected = json!({
-            "text": "a", "number": 1.5, "flag": true, "null": null, "bytes": "(binary data)",
-            "texts": ["a"], "numbers": [1.5], "list": ["a"], "map": { "a": false },
-        });
+    fn sets_become_arrays_and_binary_data_becomes_a_note() {
+        let texts = AttributeValue::Ss(vec!["a".to_owned()]);
+        let bytes = AttributeValue::B(Blob::new("ab"));
+        let item = [("texts".to_owned(), texts), ("bytes".to_owned(), bytes)];
+        let expected = json!({ "texts": ["a"], "bytes": "(binary data)" });
         assert_eq!(to_json(item.into()), expected);
     }
 }

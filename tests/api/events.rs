@@ -44,14 +44,6 @@ fn rest_api(path: &str) -> Value {
     })
 }
 
-fn function_url() -> Value {
-    let mut event = encoded(ENCODED_BODY);
-    event["requestContext"]["apiId"] = json!("abcdefghijklmnop");
-    event["requestContext"]["domainName"] = json!("abcdefghijklmnop.lambda-url.us-east-1.on.aws");
-    event["requestContext"]["authentication"] = json!(null);
-    event
-}
-
 /// A response has the fields that both payload formats have in common. API Gateway rejects a
 /// response to a REST API if the response has more fields.
 #[tokio::test]
@@ -79,7 +71,7 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_the_same_form() 
         http_api(),
         with_stage,
         with_odd_values,
-        function_url(),
+        encoded(ENCODED_BODY),
         rest_api(PATH),
         rest_api(&format!("/prod{PATH}")),
     ] {

@@ -38,10 +38,6 @@ async fn create_data_store(client: &TestClient<'_>) -> TestResponse {
     client.post(DATA_STORES, body()).await
 }
 
-fn of_earlier_registration(key: &mut KeyRecord) {
-    key.registration_id = Some("an earlier registration".to_owned());
-}
-
 #[tokio::test]
 async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
     for is_erased in [false, true] {
@@ -77,7 +73,8 @@ async fn a_403_is_for_the_path_then_for_a_disabled_organization_then_for_the_ope
     disable(&app).await;
     let restricted = |key: &mut KeyRecord| key.operations = Some(vec![]);
     let restricted = app.client(&app.issue_key("acme", restricted).await);
-    let earlier = app.client(&app.issue_key("acme", of_earlier_registration).await);
+    let earlier = |key: &mut KeyRecord| key.registration_id = Some("earlier".to_owned());
+    let earlier = app.client(&app.issue_key("acme", earlier).await);
 
     for client in [&restricted, &earlier] {
         let globex = "/api/v1/org/globex/dataStores/create";
@@ -150,14 +147,13 @@ async fn slow_reads_do_not_extend_the_life_of_a_cached_value() {
 
 #[tokio::test]
 async fn a_key_that_is_not_accepted_is_not_cached() {
-    let revoke = |key: &mut KeyRecord| key.revoked_at = Some(fixtures::CREATED_AT.to_owned());
     for path in [DATA_STORES, VOICE] {
         let app = TestApp::new().await;
         let key = unique_key();
         let client = app.client(&key);
         let response = client.post(path, body()).await;
         response.assert_problem(401, "unauthenticated");
-        app.insert_key(&key, "acme", revoke).await;
+        app.revoke_key(&key).await;
         let response = client.post(path, body()).await;
         response.assert_problem(401, "unauthenticated");
         // The service accepts the key as soon as the record is valid.

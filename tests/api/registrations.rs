@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use test_support::{
-    TestApp, TestClient, event_with_headers,
+    TestApp, event_with_headers,
     faults::{Fault, Phase},
     fixtures, send,
 };
@@ -25,15 +25,6 @@ async fn register(app: &TestApp, request_id: Value) {
     let mut record = fixtures::organization("acme");
     record["request_id"] = request_id;
     app.insert(Table::ORGANIZATIONS, record).await;
-}
-
-/// A client with a new key of the second registration.
-async fn second_client(app: &TestApp) -> TestClient<'_> {
-    let second = Some("second".to_owned());
-    let key = app
-        .issue_key("acme", |key| key.registration_id = second)
-        .await;
-    app.client(&key)
 }
 
 /// The event of an operation with the demo key.
@@ -81,7 +72,11 @@ async fn a_key_of_the_current_registration_is_accepted_at_once_and_finds_no_earl
     let team = json!({ "project": "acme#apollo", "team_id": "research-team" });
     app.remove(Table::TEAMS, team).await;
 
-    let second = second_client(&app).await;
+    let second = Some("second".to_owned());
+    let key = app
+        .issue_key("acme", |key| key.registration_id = second)
+        .await;
+    let second = app.client(&key);
     for path in [VOICE, DATA_STORES] {
         second.post(path, body()).await.assert_success();
     }

@@ -152,7 +152,10 @@ impl TestApp {
 
     /// A client that sends no API key.
     pub fn anonymous_client(&self) -> TestClient<'_> {
-        TestClient::new(self)
+        TestClient {
+            app: self,
+            headers: BTreeMap::new(),
+        }
     }
 
     /// A client with a new API key that may call every operation.

@@ -13,14 +13,7 @@ pub struct TestClient<'a> {
     pub headers: BTreeMap<String, String>,
 }
 
-impl<'a> TestClient<'a> {
-    pub fn new(app: &'a TestApp) -> Self {
-        Self {
-            app,
-            headers: BTreeMap::new(),
-        }
-    }
-
+impl TestClient<'_> {
     /// A client that also sends this header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());

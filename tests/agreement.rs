@@ -24,7 +24,6 @@ fn template() -> &'static Value {
     tables::template().unwrap()
 }
 
-/// The properties of a resource of the template.
 fn properties(resource: &str) -> Value {
     let properties = template()["Resources"][resource]["Properties"].clone();
     assert!(properties.is_mapping(), "no resource {resource}");
@@ -54,7 +53,6 @@ fn contract() -> Value {
     from_str(include_str!("../openapi.yaml")).unwrap()
 }
 
-/// The path of an operation in the contract.
 fn contract_path(operation: Operation) -> Option<String> {
     for (path, item) in contract()["paths"].as_mapping().unwrap() {
         if item["post"]["operationId"] == operation.name() {
@@ -64,7 +62,6 @@ fn contract_path(operation: Operation) -> Option<String> {
     None
 }
 
-/// The pieces of the project that are missing.
 #[derive(Default)]
 struct Missing(Vec<String>);
 
@@ -102,7 +99,6 @@ fn nothing_is_missing_for_any_operation_or_table() {
     assert!(missing.is_empty(), "add this:\n{}", missing.join("\n"));
 }
 
-/// Looks for what every operation needs.
 fn look_for_operation(operation: Operation, missing: &mut Missing) {
     let name = operation.name();
     let path = contract_path(operation);
@@ -131,7 +127,6 @@ fn look_for_operation(operation: Operation, missing: &mut Missing) {
     );
 }
 
-/// Looks for what every table needs.
 fn look_for_table(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
     let variable = table.variable;

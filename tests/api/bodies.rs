@@ -10,7 +10,6 @@ use crate::{
 };
 use test_support::TestApp;
 
-/// The schema of an operation's body.
 fn body_schema(contract: &Value, operation: Operation) -> &Value {
     let (_, description) = find_operation(contract, operation);
     &description["requestBody"]["content"]["application/json"]["schema"]
@@ -23,9 +22,7 @@ struct Invalid {
     pointer: String,
     /// The new value. `None` removes the field.
     value: Option<Value>,
-    /// The rule that is violated.
     rule: &'static str,
-    /// The limit of the rule.
     limit: Option<i64>,
 }
 

@@ -23,7 +23,6 @@ use workspace_management::{operations::Operation, service::Service};
 
 use crate::operations::Sample;
 
-/// A cell of the matrix.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     operation: Operation,
@@ -143,7 +142,6 @@ impl Cell {
     }
 }
 
-/// How many records the tables have.
 fn count(records: &BTreeMap<&str, Vec<Value>>) -> usize {
     records.values().flatten().count()
 }

@@ -12,7 +12,6 @@ use yaml_serde::Value;
 
 use crate::operations::{Sample, SampleValues};
 
-/// The properties of a resource of the template.
 fn properties(resource: &str) -> &'static Value {
     &template().unwrap()["Resources"][resource]["Properties"]
 }

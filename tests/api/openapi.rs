@@ -24,7 +24,6 @@ pub fn resolve<'a>(contract: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// The path and the description of an operation.
 pub fn find_operation(contract: &Value, operation: Operation) -> (&str, &Value) {
     for (path, item) in contract["paths"].as_object().unwrap() {
         if item["post"]["operationId"] == operation.name() {
@@ -34,7 +33,6 @@ pub fn find_operation(contract: &Value, operation: Operation) -> (&str, &Value) 
     panic!("openapi.yaml has no operationId {}", operation.name());
 }
 
-/// The parameters in the path of an operation.
 pub fn path_parameters<'a>(contract: &'a Value, description: &'a Value) -> Vec<&'a Value> {
     let mut parameters = Vec::new();
     for parameter in description["parameters"].as_array().unwrap() {
@@ -47,7 +45,6 @@ pub fn path_parameters<'a>(contract: &'a Value, description: &'a Value) -> Vec<&
     parameters
 }
 
-/// The path with this value of a parameter.
 pub fn with_parameter(path: &str, parameter: &Value, value: &str) -> String {
     let placeholder = format!("{{{}}}", parameter["name"].as_str().unwrap());
     path.replace(&placeholder, value)

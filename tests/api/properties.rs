@@ -33,7 +33,6 @@ use workspace_records::{
 
 use crate::operations::{Sample, SampleValues, WriteKind};
 
-/// The `id`s that a model can have.
 const MODEL_IDS: RangeInclusive<i64> = -((1 << 53) - 1)..=(1 << 53) - 1;
 
 /// The service and a DynamoDB without a network, for tests that are not async.
@@ -75,7 +74,6 @@ impl BlockingApp {
     }
 }
 
-/// Checks a property for many random values.
 fn check<S: Strategy>(
     strategy: S,
     property: impl Fn(&BlockingApp, S::Value) -> Result<(), TestCaseError>,
@@ -116,7 +114,6 @@ fn text() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..40).prop_map(|characters| characters.into_iter().collect())
 }
 
-/// One of these words, or any string.
 fn word_or_text(words: &str) -> impl Strategy<Value = String> + use<> {
     let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
     prop_oneof![select(words), text()]

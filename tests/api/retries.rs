@@ -52,7 +52,6 @@ async fn record(app: &TestApp, expected: &ExpectedRecord) -> Value {
     records.remove(0)
 }
 
-/// A record without one of its attributes.
 fn without(record: &Value, attribute: &str) -> Value {
     let mut record = record.clone();
     record.as_object_mut().unwrap().remove(attribute);

@@ -70,7 +70,6 @@ struct Run {
     records: Vec<(Table, Value)>,
 }
 
-/// Runs a schedule.
 async fn run_schedule(seed: u64, lost_writes: u64) -> Run {
     let mut rng = simulation::rng(seed);
     let tables = Tables::new().await;
@@ -222,7 +221,6 @@ impl Run {
         })
     }
 
-    /// The rules that the response to an attempt violates.
     fn response_violations(&self, attempt: &Attempt) -> Vec<&'static str> {
         let sample = &attempt.sample;
         let mut violations = Vec::new();
@@ -267,7 +265,6 @@ impl Run {
         violations
     }
 
-    /// The rules that a record violates.
     fn record_violations(&self, table: Table, record: &Value) -> Vec<&'static str> {
         let (request_id, writer) = match &record["updated_request_id"] {
             Value::Null => (&record["request_id"], &record["created_by"]),

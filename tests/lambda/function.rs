@@ -56,7 +56,6 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
     command
 }
 
-/// A running function.
 pub struct Function {
     pub process: Child,
     pub runtime_api: RuntimeApi,
@@ -82,7 +81,6 @@ impl Function {
         }
     }
 
-    /// Sends an event and waits for the response.
     pub async fn invoke(&mut self, event: &Value) -> TestResponse {
         self.secrets.extend(secrets(event));
         self.runtime_api.send("invocation", event.to_string());

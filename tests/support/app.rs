@@ -43,7 +43,6 @@ use crate::{
 pub struct TestApp {
     pub service: Service,
     dynamodb_client: Client,
-    /// The URL of DynamoDB.
     pub endpoint: String,
     pub tables: TableNames,
     /// The requests that `service` sent to DynamoDB.
@@ -101,7 +100,6 @@ impl TestApp {
         service(sdk_config, tables, AnonymousAccess::Allowed)
     }
 
-    /// Moves the clock of the app forward.
     pub fn advance_clock(&self, by: Duration) {
         *self.clock_offset.lock().unwrap() += by;
     }
@@ -139,7 +137,6 @@ impl TestApp {
             .unwrap();
     }
 
-    /// Removes the record with this primary key.
     pub async fn remove(&self, table: Table, key: Value) {
         self.dynamodb_client
             .delete_item()
@@ -150,7 +147,6 @@ impl TestApp {
             .unwrap();
     }
 
-    /// A client that sends no API key.
     pub fn anonymous_client(&self) -> TestClient<'_> {
         TestClient {
             app: self,
@@ -163,7 +159,6 @@ impl TestApp {
         self.client(&self.issue_key(organization, |_| {}).await)
     }
 
-    /// A client with this API key.
     pub fn client(&self, key: &str) -> TestClient<'_> {
         self.anonymous_client()
             .header("authorization", &format!("Bearer {key}"))
@@ -216,7 +211,6 @@ impl TestApp {
         records
     }
 
-    /// The only record of a table.
     pub async fn only_record(&self, table: Table) -> Value {
         let mut records = self.records(table).await;
         assert_eq!(records.len(), 1, "{}: {records:?}", table.kind);
@@ -339,7 +333,6 @@ pub fn aws_variables() -> BTreeMap<&'static str, String> {
     variables
 }
 
-/// The SDK configuration for the DynamoDB at this URL.
 fn sdk_config_for(endpoint: &str) -> Builder {
     let mut variables = aws_variables();
     let token = variables.remove("AWS_SESSION_TOKEN");

@@ -14,7 +14,6 @@ pub struct TestClient<'a> {
 }
 
 impl TestClient<'_> {
-    /// A client that also sends this header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());
         self

@@ -30,7 +30,6 @@ pub enum Fault {
     Status(u16, &'static str),
     /// DynamoDB cancels a transaction for this reason. A single write gets the same kind of error.
     Cancelled(&'static str),
-    /// The connection is refused.
     Refused,
     /// The connection is closed before the request is read.
     ClosedBeforeRequest,
@@ -43,11 +42,9 @@ pub enum Fault {
     /// After half of the response, no more data arrives.
     StalledResponse,
     FailedTlsHandshake,
-    /// No response arrives.
     NoResponse,
     /// The response is 300 ms late, which is within the time limit of an attempt.
     Late,
-    /// The response is not HTTP.
     NotHttp,
     /// A `BatchGetItem` leaves the table at this index unprocessed.
     Unprocessed(usize),
@@ -151,7 +148,6 @@ impl FaultInjector {
         Ok(http_response(200, body.to_string()))
     }
 
-    /// Delays the request or the response.
     async fn delay(
         &self,
         request: HttpRequest,
@@ -199,7 +195,6 @@ pub(crate) fn json_body(request: &HttpRequest) -> Value {
     serde_json::from_slice(request.body().bytes().unwrap()).unwrap()
 }
 
-/// Whether a read is strongly consistent.
 pub(crate) fn is_consistent(request: &HttpRequest) -> bool {
     let body = json_body(request);
     match body["RequestItems"].as_object() {

@@ -18,7 +18,6 @@ pub fn organization(org: &str) -> Value {
     created(json!({ "org_id": org }))
 }
 
-/// A disabled organization.
 pub fn disabled_organization(org: &str) -> Value {
     let mut record = organization(org);
     record["disabled_at"] = json!(CREATED_AT);
@@ -48,7 +47,6 @@ pub fn team(org: &str, project: &str, team: &str, name: &str) -> Value {
     }))
 }
 
-/// A member of a team.
 pub fn member(org: &str, project: &str, team: &str, user: &str) -> Value {
     created(json!({
         "team": format!("{org}#{project}#{team}"),
@@ -59,7 +57,6 @@ pub fn member(org: &str, project: &str, team: &str, user: &str) -> Value {
     }))
 }
 
-/// A model of an organization.
 pub fn model(org: &str, model_type: &str, id: &str) -> Value {
     created(json!({
         "org_id": org,

@@ -13,7 +13,6 @@ use workspace_local::dynamodb::{action, is_read};
 
 use crate::faults::{is_consistent, json_body};
 
-/// A request that was sent to DynamoDB.
 #[derive(Debug)]
 pub struct RecordedRequest {
     pub action: String,

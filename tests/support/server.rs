@@ -19,7 +19,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// `cargo serve` on free ports.
 pub struct Server {
     pub url: String,
-    /// The URL of DynamoDB.
     pub dynamodb_url: String,
     /// The `curl` commands that `cargo serve` prints.
     pub curls: Vec<String>,
@@ -28,7 +27,6 @@ pub struct Server {
     _runtime: Runtime,
 }
 
-/// An HTTP response.
 pub struct Response {
     pub status: u16,
     pub headers: ureq::http::HeaderMap,
@@ -51,7 +49,6 @@ impl Server {
         }
     }
 
-    /// Sends a GET request.
     pub fn get(&self, path: &str) -> Response {
         let response = self.agent.get(format!("{}{path}", self.url)).call();
         read(response.unwrap())
@@ -66,7 +63,6 @@ impl Server {
         read(request.content_type("*/*").send(body).unwrap())
     }
 
-    /// Creates a data store and returns the status.
     pub fn create_data_store(&self, org: &str, key: &str, name: &str) -> u16 {
         create_data_store(&self.agent, &self.url, org, key, name).unwrap()
     }

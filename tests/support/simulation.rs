@@ -29,7 +29,6 @@ pub use self::{
 };
 use crate::iterations;
 
-/// An SDK configuration that sends requests through a network.
 pub fn config(network: Network) -> Builder {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     // By default, all clients of a process share one budget for retries.

@@ -17,7 +17,6 @@ fn models(models: &[(i64, &str)]) -> Value {
     json!({ "aIModelsSelectedToAddToOrg": models })
 }
 
-/// A sample for the tests that cover every operation.
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let mut entries = Vec::new();
     let mut records = Vec::new();

@@ -6,7 +6,6 @@ use workspace_management::store::Table;
 
 use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
-/// A body that adds these users.
 fn users<T: AsRef<str>>(ids: &[T]) -> Value {
     let entries: Vec<_> = ids
         .iter()
@@ -15,7 +14,6 @@ fn users<T: AsRef<str>>(ids: &[T]) -> Value {
     json!({ "usersAddingToTeam": entries })
 }
 
-/// A sample for the tests that cover every operation.
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let team = &values.team;
     let mut ids = Vec::new();

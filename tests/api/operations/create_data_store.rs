@@ -8,7 +8,6 @@ use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, tr
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
-/// A sample for the tests that cover every operation.
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let name = &values.name;
     let description = &values.description;

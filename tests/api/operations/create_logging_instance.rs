@@ -7,7 +7,6 @@ use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, tr
 
 const PATH: &str = "/api/v1/project/acme/apollo/createLoggingInstance";
 
-/// A sample for the tests that cover every operation.
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let name = &values.name;
     let key = json!({ "org_id": "acme", "project_id": "apollo" });

@@ -84,12 +84,10 @@ pub enum WriteKind {
 }
 
 impl Sample {
-    /// The sample for tests that need only one.
     pub fn example(operation: Operation) -> Self {
         Self::of(operation, &SampleValues::example())
     }
 
-    /// The event of a request with this sample.
     pub fn event(&self, headers: &BTreeMap<String, String>, request_id: &str) -> Value {
         let body = self.body.to_string();
         let mut event = event("POST", &self.path, headers, Some(&body));
@@ -97,13 +95,11 @@ impl Sample {
         event
     }
 
-    /// Sends the sample with this request id.
     pub async fn send(&self, client: &TestClient<'_>, request_id: &str) -> TestResponse {
         let event = self.event(&client.headers, request_id);
         client.app.send(event).await
     }
 
-    /// A sample with these values.
     pub fn of(operation: Operation, values: &SampleValues) -> Self {
         match operation {
             Operation::AddModels => add_models::sample(values),
@@ -116,7 +112,6 @@ impl Sample {
     }
 }
 
-/// The problem examples that only this operation can cause.
 pub fn problems(operation: Operation) -> ProblemExamples {
     match operation {
         Operation::AddModels => add_models::problems(),
@@ -136,12 +131,10 @@ impl ExpectedRecord {
         }
     }
 
-    /// Whether a record has the primary key of this one.
     pub fn matches_key(&self, record: &Value) -> bool {
         contains(record, &self.key)
     }
 
-    /// Whether a record has the content of this one.
     pub fn matches_content(&self, record: &Value) -> bool {
         contains(record, &self.content)
     }

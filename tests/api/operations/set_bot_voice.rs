@@ -10,7 +10,6 @@ use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 
-/// A sample for the tests that cover every operation.
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let key = json!({ "org_id": "acme", "bot_id": "bot-7" });
     let content = json!({ "type": values.entries[0].0, "enabled": values.flag });

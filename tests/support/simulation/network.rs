@@ -131,7 +131,6 @@ impl Network {
         response.map_err(|error| ConnectorError::io(error.into()))
     }
 
-    /// Handles a request, which may have a fault.
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let weakened = self.weaken(&request);
         let is_read = is_read(&request);

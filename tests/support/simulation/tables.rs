@@ -22,7 +22,6 @@ pub struct Tables {
     replica: Arc<AsyncMutex<Option<Replica>>>,
 }
 
-/// A request that writes.
 #[derive(Debug)]
 struct Write {
     at: Instant,
@@ -71,7 +70,6 @@ impl Tables {
         errors
     }
 
-    /// Stores a record.
     pub fn put(&self, table: Table, record: Value) {
         let item: serde_dynamo::Item = serde_dynamo::to_item(record).unwrap();
         let body = json!({ "TableName": table.logical_id, "Item": item });
@@ -79,7 +77,6 @@ impl Tables {
         assert_eq!(response.status().as_u16(), 200, "{body}");
     }
 
-    /// The records of a table.
     pub fn records(&self, table: Table) -> Vec<Value> {
         self.dynamodb.records(table)
     }
@@ -88,7 +85,6 @@ impl Tables {
         self.writes.lock().unwrap()
     }
 
-    /// Handles a request that writes.
     pub(super) fn write(&self, request: &HttpRequest) -> HttpResponse {
         let body = request.body().bytes().unwrap();
         let write = Write {

@@ -185,6 +185,8 @@ fn base62<const LENGTH: usize>(mut number: u128) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// The API key of `cargo serve`, as a literal: if the format changes, these tests fail.
@@ -272,5 +274,27 @@ mod tests {
         assert_eq!(base62::<3>(61), "00z");
         assert_eq!(base62::<3>(62), "010");
         assert_eq!(base62::<22>(u128::MAX), "7n42DGM5Tflk9n8mt7Fhc7");
+    }
+
+    #[test]
+    fn a_key_is_valid_until_it_expires() {
+        let end = humantime::parse_rfc3339("2026-06-01T00:00:00Z").unwrap();
+        let just_before = end - Duration::from_nanos(1);
+        let mut key = KeyRecord {
+            key_id: "acmeDemoKey1".to_owned(),
+            org_id: "acme".to_owned(),
+            registration_id: None,
+            label: String::new(),
+            secret_sha256: String::new(),
+            operations: None,
+            created_at: "2026-01-01T00:00:00Z".to_owned(),
+            expires_at: Some("2026-06-01T00:00:00Z".to_owned()),
+            revoked_at: None,
+        };
+        assert!(key.is_valid_at(just_before));
+        assert!(!key.is_valid_at(end));
+
+        key.expires_at = Some("tomorrow".to_owned());
+        assert!(!key.is_valid_at(just_before));
     }
 }

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 use crate::{operations::Operation, store::null_as_restriction};
 
 pub(crate) const KEY_PREFIX: &str = "wsk_";
-// An id has 64 random bits, which need only 11 digits: the first of the 12 digits is 0.
+// An id has 64 random bits, which need 11 digits: the first digit is 0. Issued keys have 12 digits.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -101,8 +101,8 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The registration that the key was issued for: a copy of the `request_id` in the organization's
-    /// record. The key is accepted only while that record has this value. `None` is never accepted.
+    /// The id of the registration that the key was issued for: the `request_id` in the organization's
+    /// record at that time. The key is accepted only while that record has this value. `None` never is.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,

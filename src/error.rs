@@ -99,7 +99,7 @@ pub(crate) enum Error {
     /// The body is larger than this many bytes.
     #[error("The request body is larger than {0} bytes.")]
     BodyTooLarge(usize),
-    /// The body is JSON, but it is invalid. These are all violations.
+    /// The body is JSON, but it is invalid. Contains every violation in the body.
     #[error("The request body has {} validation error{}.", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     InvalidBody(Vec<Violation>),
     /// A defect or a misconfiguration. A retry does not help.
@@ -211,12 +211,12 @@ impl Error {
             Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
             Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
-            // 60 s: by default, `workspacectl` deletes a team 90 s after it began the removal, and a part
-            // of these has usually passed.
+            // 60 s: by default, `workspacectl` deletes a team 90 s after the removal begins, and some of
+            // this time has usually passed.
             Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
             Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
             Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
-            // The contract requires `name_taken`, although a request with a different name gets it too.
+            // The contract requires this code, although no name is taken: the project has one already.
             Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
             Self::ModelTaken(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
             Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),

@@ -96,7 +96,7 @@ fn first_violations(violations: &[Violation]) -> Option<String> {
     }
     let mut texts = Vec::new();
     for Violation { pointer, rule, .. } in violations.iter().take(MAX) {
-        // A serialized rule is the string with its keyword.
+        // `Rule` serializes to its keyword in JSON Schema.
         let rule = json!(rule);
         texts.push(format!("{pointer} {}", rule.as_str().unwrap_or_default()));
     }

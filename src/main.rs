@@ -26,7 +26,7 @@ async fn run() -> Result<(), Error> {
     let client_config = config.dynamodb.connect().await?;
     let store = Store::new(client_config, config.tables, config.cache_time);
     let service = &Service::new(store, config.anonymous_access);
-    // Never fails: an error of a request is a response too.
+    // Never returns an error: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         Ok::<_, Infallible>(service.handle(event, SystemTime::now()).await)
     }))

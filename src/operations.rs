@@ -51,7 +51,7 @@ impl Operation {
     }
 }
 
-/// The names of the path parameters.
+/// The names of the path parameters, as in `openapi.yaml`.
 pub(crate) mod parameter {
     pub(crate) const ORG_ID: &str = "org_id";
     pub(crate) const PROJECT_ID: &str = "project_id";

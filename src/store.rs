@@ -15,8 +15,8 @@
 //!
 //! Programs other than the function and `workspacectl` can write to the tables. In an attribute that
 //! restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`), NULL counts as
-//! the strictest value. If an attribute is missing, it restricts nothing, or its value is empty. Only
-//! `KeyRecord` has required attributes.
+//! the strictest value, and a missing one restricts nothing. Other missing attributes are read as
+//! empty. Only `KeyRecord` has required attributes.
 //!
 //! # Retries
 //!
@@ -89,7 +89,7 @@ pub(crate) fn null_as_restriction<'de, D: Deserializer<'de>, T: Deserialize<'de>
     Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
 }
 
-/// The attribute that disables an organization. Any value does, even NULL.
+/// The attribute that disables an organization. Any value disables it, even NULL.
 pub const DISABLED_AT: &str = "disabled_at";
 
 /// The record of an organization.
@@ -113,7 +113,7 @@ pub(crate) enum FoundKey {
     /// In the cache. The checks of the organization and the registration have passed already.
     Cached { record: Arc<KeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
-    /// `path_organization` is `None` if the path has none, or if that one is not registered.
+    /// `path_organization` is `None` if the path names no organization, or one that is not registered.
     Read {
         record: Arc<KeyRecord>,
         path_organization: Option<Organization>,

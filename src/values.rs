@@ -61,7 +61,7 @@ pub(crate) type UserId = SingleLine<256>;
 /// The name of a model: the contract's `modelid`. With the longest `modelType` and `#` before it, it fits into a sort key.
 pub(crate) type ModelName = SingleLine<200>;
 
-/// The `type` of a bot's voice. The contract lists no types, so every line is valid.
+/// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
 pub(crate) type VoiceType = SingleLine<64>;
 
 impl<const MAX: usize> SingleLine<MAX> {

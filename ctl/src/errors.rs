@@ -1,8 +1,8 @@
 //! Failed requests to AWS or to a local DynamoDB, and what the operator reads about these failures.
 
-use std::{error::Error as StdError, fmt, iter};
+use std::{error::Error as StdError, fmt};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Chain, Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
@@ -38,15 +38,14 @@ where
 {
     fn from(error: SdkError<E, R>) -> Self {
         let causes = DisplayErrorContext(&error).to_string();
-        let chain = || iter::successors(Some(&error as &dyn StdError), |cause| (*cause).source());
-        let failure = if chain().any(|cause| cause.is::<CredentialsError>()) {
+        let failure = if Chain::new(&error).any(|cause| cause.is::<CredentialsError>()) {
             Failure::NoCredentials
         } else {
             match &error {
                 SdkError::TimeoutError(_) => Failure::TimedOut,
-                SdkError::DispatchFailure(_) => {
+                SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) => {
                     // Only the root cause, because the HTTP client wraps it in several layers.
-                    let root_cause = chain().last().map(ToString::to_string);
+                    let root_cause = Chain::new(&error).last().map(ToString::to_string);
                     Failure::NoConnection(root_cause.unwrap_or_default())
                 }
                 _ => match error.code() {

@@ -2,10 +2,10 @@
 //! call its commands without starting a process. In comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" is a random id in the record of a team or an organization. A command stores it before it
-//!   deletes anything, and from then on the function does not write to the team or organization.
-//! - A "registration" is identified by the `request_id` of the organization's record. API keys have a
-//!   copy, `org_request_id`: if the organization is erased and registered again, they end.
+//! - A "mark" is three attributes that `remove team` and `orgs erase` store first. When the function's
+//!   caches have expired, it no longer writes to the marked team or organization.
+//! - A "registration" is one `orgs create` of an id. It is identified by the `request_id` in the
+//!   organization's record, and keys have a copy, `org_request_id`. Keys of earlier ones are rejected.
 
 pub mod commands;
 pub mod deployment;
@@ -131,11 +131,13 @@ pub async fn run() -> ExitCode {
         Err(error) => error,
     };
     report(&error, &session);
-    ExitCode::from(match error {
-        _ if error.is::<UsageError>() => 2,
-        _ if error.is::<OnlyWarnings>() => 3,
-        _ => 1,
-    })
+    if error.is::<UsageError>() {
+        ExitCode::from(2)
+    } else if error.is::<OnlyWarnings>() {
+        ExitCode::from(3)
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Prints the help that the operator asked for, or what is wrong with the arguments. clap repeats

@@ -44,7 +44,7 @@ pub(crate) async fn get(
 pub(crate) enum Scope {
     /// All records.
     All,
-    /// The records whose partition key has one of these values, which are sorted.
+    /// The records whose partition key has one of these values. The values must be sorted.
     Partitions(Vec<String>),
     /// The API keys, teams or members of an organization. Reads the whole table.
     ScanForOrganization(String),
@@ -73,13 +73,13 @@ pub(crate) struct Read {
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
     partition_key: &'static str,
-    /// What to read. Of several partitions, those that were read are removed from the list.
+    /// What to read. A partition that has been read is removed from the list.
     scope: Scope,
     /// The name of the sort key, and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
-    /// The maximum number of records that remain to be read.
+    /// How many more records may be read.
     limit: Option<i32>,
-    /// The primary key after which the next request continues.
+    /// The key after which the next request continues. From an index, it includes the index's key.
     after: Option<Item>,
     /// Whether a scan has read the whole table.
     is_scanned: bool,
@@ -111,8 +111,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options. In the cursor, the value of the
-    /// attribute `partition_key` must be `prefix`, or begin with `prefix` and `#`.
+    /// Fails if the cursor is from a list with different options. In the cursor, the attribute that
+    /// `partition_key` names must be `prefix`, or begin with `prefix` and `#`.
     pub(crate) fn check_cursor(&self, partition_key: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -181,7 +181,7 @@ impl Read {
             && let Some(found) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // The next request reads the rest: DynamoDB returns a cursor only where it ends.
+                // The next request must end at the limit: only there, DynamoDB returns a cursor.
                 *limit -= i32::try_from(found.len())?;
             }
             items.extend(found);
@@ -189,7 +189,7 @@ impl Read {
         let mut cursor = None;
         if !self.is_finished() {
             // If the last request ended a partition, DynamoDB has returned no key.
-            let key_of_last_item = || items.last().map(|item| self.primary_key_of(item));
+            let key_of_last_item = || items.last().map(|item| self.key_item_of(item));
             let key = self.after.clone().or_else(key_of_last_item);
             cursor = key.map(encode_cursor).transpose()?;
         }
@@ -204,8 +204,8 @@ impl Read {
         })
     }
 
-    /// The primary key of an item.
-    pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
+    /// The primary key of an item, as DynamoDB expects it.
+    pub(crate) fn key_item_of(&self, item: &Item) -> Item {
         let mut key = item.clone();
         key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
         key
@@ -299,8 +299,8 @@ impl Read {
     }
 }
 
-/// Finds, in the index, the partitions with the teams of an organization or of one of its projects,
-/// or the partitions with the members of these teams.
+/// The partitions of `table` (teams or members) that belong to an organization, or to one of its
+/// projects. Finds the teams in the index.
 pub(crate) async fn scope_from_index(
     deployment: &Deployment,
     table: Table,
@@ -336,8 +336,8 @@ pub(crate) fn reads_by_scan(org: &str) -> Vec<Read> {
         .collect()
 }
 
-/// Like [`reads_by_scan`], but finds teams in the index. Reads less, but can miss teams, with their
-/// members, that were created in the last seconds.
+/// Like [`reads_by_scan`], but scans only the API keys, and finds teams in the index: it can miss teams,
+/// with their members, that were created in the last seconds.
 pub(crate) async fn reads_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Read>> {
     let mut reads = reads_by_scan(org);
     for read in &mut reads {

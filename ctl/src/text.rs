@@ -6,7 +6,7 @@ pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
 /// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Keeps line breaks, because in the
-/// output of serde_json they are layout. All the other characters are inside strings.
+/// output of serde_json they are layout. Every other character to escape is inside a string.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

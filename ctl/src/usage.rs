@@ -28,7 +28,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Parses a kind of records, such as `teams`. Accepts the kinds of these tables.
+/// A parser that accepts the kinds of these tables, such as `teams`.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

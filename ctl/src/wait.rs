@@ -14,7 +14,7 @@ use crate::deployment::Deployment;
 const LATE_WRITE: Duration = Duration::from_secs(20);
 
 /// The maximum time from a mark, or from disabling an organization, to the last write that is based on
-/// the earlier record: cache time + function timeout + late write.
+/// the record before it: cache time + function timeout + late write.
 pub const SAFE_WAIT: Duration =
     Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
 
@@ -24,8 +24,8 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to end. Less than the
-    /// default is safe only if no client sends requests, even to a local service: a late write could
-    /// survive, or go to a new organization with the same id
+    /// default is safe only while no client sends requests, to a local service too. Otherwise, a late
+    /// write can outlive the deletion, or end up in a new organization with the same id
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }
@@ -37,7 +37,7 @@ impl Wait {
     pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: --wait or WORKSPACECTL_WAIT is {} s, but for {} s the function can use cached data, and its late writes can arrive",
+                "warning: --wait or WORKSPACECTL_WAIT is {} s, but cached data can cause writes for up to {} s",
                 self.wait,
                 SAFE_WAIT.as_secs()
             );

@@ -28,7 +28,7 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The primary key of a record, and the conditions on which the record is written.
+/// The primary key of a record, and the conditions under which the record is written.
 pub(crate) struct Guard {
     table: Table,
     key: Item,
@@ -42,7 +42,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// The only condition is that the record exists. An update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // Not the partition key, because that of teams, `project`, is a reserved word.
+        // The last attribute of the key, because the first of teams, `project`, is a reserved word.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
@@ -114,7 +114,7 @@ impl Guard {
         expression: &str,
         values: Values<'_>,
     ) -> Result<Option<Value>> {
-        let updated = deployment
+        let sent = deployment
             .client
             .update_item()
             .table_name(deployment.tables.name(self.table))
@@ -125,11 +125,11 @@ impl Guard {
             .return_values(ReturnValue::AllNew)
             .send()
             .await;
-        match updated {
+        match sent {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
-            updated => {
-                let updated = updated.explain(self.failure("update", deployment))?;
-                Ok(updated.attributes.map(to_json))
+            sent => {
+                let response = sent.explain(self.failure("update", deployment))?;
+                Ok(response.attributes.map(to_json))
             }
         }
     }
@@ -165,7 +165,7 @@ impl Guard {
     }
 
     /// Deletes the record. Returns false if the condition fails because the record has changed.
-    /// Returns true if there is no record, because an earlier attempt may have deleted it.
+    /// Returns true if there is no record, because an earlier attempt of the SDK may have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
         let deleted = deployment
             .client
@@ -225,6 +225,7 @@ pub(crate) async fn transact(
     let error = sent.as_ref().err().and_then(SdkError::as_service_error);
     let failed = error.map(failed_conditions).unwrap_or_default();
     if failed.is_empty() {
+        // Success, or a failure for a different reason.
         sent.explain(what)?;
     }
     Ok(failed)
@@ -275,7 +276,7 @@ async fn delete_items(
     for item in items {
         let delete = Delete::builder()
             .table_name(table)
-            .set_key(Some(read.primary_key_of(item)))
+            .set_key(Some(read.key_item_of(item)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

@@ -43,7 +43,7 @@ Examples:
 /// The environment variable that can contain the API key.
 const KEY_VARIABLE: &str = "WORKSPACECTL_DOCTOR_KEY";
 
-/// How long before its expiry a key must be replaced.
+/// `doctor` warns about keys that expire within this time.
 const EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 86_400);
 
 #[derive(Debug, clap::Args)]
@@ -196,7 +196,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
         None if strict && has_warnings => Err(OnlyWarnings.into()),
-        // Last: if only the pipe is closed, the command succeeds.
+        // After the failures: `crate::run` takes a closed pipe for success.
         None => printed,
     }
 }

@@ -141,6 +141,7 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
+        // Only names have a derived id.
         let mut values = self.values.iter();
         let Some((attribute, name)) = values.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());

@@ -26,7 +26,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
             ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint),
             ("AWS_REGION", "us-east-1"),
-            // boto3 does not read AWS_REGION.
+            // For programs with boto3, which does not read AWS_REGION.
             ("AWS_DEFAULT_REGION", "us-east-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),

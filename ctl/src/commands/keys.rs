@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// List API keys with their state and last four characters
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Show what API keys may do and when they expire, without printing the keys
+    /// Show what API keys may do and when they expire. Does not verify their secrets
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
     Check(arguments::KeyArgs),
     /// Replace API keys with new ones for the same operations. The old keys expire after --overlap

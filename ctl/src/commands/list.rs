@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Only records of this team (members)
     #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
-    /// Only memberships of this user (members). All are read, so it has no pages
+    /// Only memberships of this user (members). Cannot be combined with --limit
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     if page.records.is_empty() {
         if let Some(org) = &org {
-            Organization::get_registered(deployment, org).await?;
+            Organization::require(deployment, org).await?;
         }
         eprintln!("no {} match the options", table.kind);
     }
@@ -76,7 +76,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_page(&page, &columns, session)
 }
 
-/// The memberships of a user in the teams of an organization.
+/// The memberships of a user. Reads each one, because the index can still have deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
     let mut records = Vec::new();
     for team_key in team_keys_of_user(deployment, org, user).await? {

@@ -98,17 +98,16 @@ const COLUMNS: [&str; 8] = [
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,
-        Command::List(page) => {
-            let read = Read::new(Table::ORGANIZATIONS, Scope::All).page(page);
+        Command::List(options) => {
+            let read = Read::new(Table::ORGANIZATIONS, Scope::All).page(options);
             let mut page = read.run(session.deployment().await?).await?;
-            for organization in &mut page.records {
-                *organization = Organization(organization.take()).into_output();
-            }
+            let organizations = page.records.into_iter().map(Organization);
+            page.records = organizations.map(Organization::into_output).collect();
             print_page(&page, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
-            let organization = Organization::get_registered(deployment, &org).await?;
+            let organization = Organization::require(deployment, &org).await?;
             let mut organization = organization.into_output();
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
@@ -132,7 +131,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
                 Export::create(&out)?
             };
             let deployment = session.deployment().await?;
-            Organization::get_registered(deployment, &org).await?;
+            Organization::require(deployment, &org).await?;
             let reads = reads_by_index(deployment, &org).await?;
             let count = export.write_all(deployment, reads).await?;
             export.persist()?;

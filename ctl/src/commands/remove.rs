@@ -152,7 +152,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    // Without a confirmation: one request of a client creates the record again.
+    // Without a confirmation, because a client can create the record again with one request.
     let (deployment, operator) = session.deployment_and_operator().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
@@ -173,10 +173,10 @@ fn print_removed(
     print_record(&removed, &escape(id), session.json)
 }
 
-/// The end of the sentence to confirm. Without an export, it says that the removal cannot be undone.
-fn undo_warning(export: Option<&Export>) -> &'static str {
+/// The sentence that says whether the removal can be undone.
+fn undo_sentence(export: Option<&Export>) -> &'static str {
     match export {
-        Some(_) => ".",
-        None => ", which cannot be undone.",
+        Some(_) => "`restore` can copy them back from the export.",
+        None => "This cannot be undone.",
     }
 }

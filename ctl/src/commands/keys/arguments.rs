@@ -26,7 +26,7 @@ pub(crate) enum Expiry {
 }
 
 impl Expiry {
-    /// When a key expires that is created now. `None` means never.
+    /// When a key created now expires. `None` means never.
     /// Fails if the time is in the past, or after the year 9999.
     pub(crate) fn time(self, now: SystemTime) -> Result<Option<SystemTime>, UsageError> {
         let at = match self {

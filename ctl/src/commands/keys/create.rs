@@ -81,7 +81,7 @@ pub(crate) fn check_can_print() -> Result<()> {
 pub struct NewKey {
     /// The key itself. It is not stored, so it is lost if it is not printed.
     pub key: String,
-    pub(crate) stored: StoredKey,
+    pub(crate) record: StoredKey,
 }
 
 impl NewKey {
@@ -103,13 +103,13 @@ impl NewKey {
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
         // `stored::insert` sets the registration of the organization, the operator and the run.
-        let mut record = key_record(parsed, org, "", label, &timestamp(now));
-        record.operations = operations;
-        record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        let mut base = key_record(parsed, org, "", label, &timestamp(now));
+        base.operations = operations;
+        base.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         // Rounded, because `expires_at` was computed from a slightly earlier time.
         let valid_for = expires_at.and_then(|at| at.duration_since(now).ok());
-        let stored = StoredKey {
-            record,
+        let record = StoredKey {
+            base,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: None,
             request_id: None,
@@ -117,7 +117,7 @@ impl NewKey {
             replaces: None,
             replaced_by: None,
         };
-        Ok(Self { key, stored })
+        Ok(Self { key, record })
     }
 
     /// Prints the key. If it cannot be printed, revokes it, because then it is lost.
@@ -128,7 +128,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored::to_output(serde_json::to_value(&self.stored)?);
+            let mut record = stored::to_output(serde_json::to_value(&self.record)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
@@ -137,7 +137,7 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print(&text) {
-            let id = &self.stored.record.key_id;
+            let id = &self.record.base.key_id;
             let revoked = stored::revoke(deployment, id, operator).await;
             revoked.with_context(|| {
                 format!("cannot print the key: run `workspacectl keys revoke {id}`")
@@ -149,15 +149,15 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let KeyRecord { key_id, org_id, .. } = &self.stored.record;
-        let end = match (&self.stored.record.expires_at, self.stored.issued_for) {
+        let KeyRecord { key_id, org_id, .. } = &self.record.base;
+        let end = match (&self.record.base.expires_at, self.record.issued_for) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.stored.record.operations {
+        let operations = match &self.record.base.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

@@ -64,7 +64,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if page.records.is_empty()
         && let Some(org) = &options.org
     {
-        Organization::get_registered(deployment, org).await?;
+        Organization::require(deployment, org).await?;
     }
     page.records = page.records.into_iter().map(to_output).collect();
     if let Some(state) = options.state {

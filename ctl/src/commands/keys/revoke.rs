@@ -65,7 +65,7 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    let organization = Organization::get_registered(deployment, org).await?;
+    let organization = Organization::require(deployment, org).await?;
     if organization.state() == State::Enabled {
         eprintln!(
             "note: {org} is enabled, so this command can miss a key that is created at the same time: run `workspacectl orgs disable {org}` first"

@@ -52,8 +52,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
     for record in stored::find_all(deployment, &ids).await? {
         let key = stored::parse(&record)?;
-        if !key.record.is_valid_at(SystemTime::now()) {
-            let id = &key.record.key_id;
+        if !key.base.is_valid_at(SystemTime::now()) {
+            let id = &key.base.key_id;
             bail!(
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
@@ -80,7 +80,7 @@ async fn refusal(deployment: &Deployment, key: &StoredKey) -> Result<Option<Stri
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
-    let id = &key.record.key_id;
+    let id = &key.base.key_id;
     Ok(Some(format!(
         "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
     )))
@@ -94,15 +94,15 @@ async fn rotate(
     options: &Options,
     json: bool,
 ) -> Result<()> {
-    let id = &old.record.key_id;
+    let id = &old.base.key_id;
     let expires = match options.expires {
         Some(expires) => expires,
         None => default_expiry(old)?,
     };
     let expires_at = expires.time(SystemTime::now())?;
-    let (operations, label) = (old.record.operations.clone(), &old.record.label);
-    let mut new = NewKey::generate(&old.record.org_id, label, operations, expires_at)?;
-    new.stored.replaces = Some(id.clone());
+    let (operations, label) = (old.base.operations.clone(), &old.base.label);
+    let mut new = NewKey::generate(&old.base.org_id, label, operations, expires_at)?;
+    new.record.replaces = Some(id.clone());
     let inserted = stored::insert(deployment, &mut new, Some(old), operator).await;
     inserted.with_context(|| format!("cannot replace the key {id}"))?;
     new.print(deployment, operator, json).await?;
@@ -118,13 +118,13 @@ async fn expire(
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let (id, now) = (&old.record.key_id, SystemTime::now());
+    let (id, now) = (&old.base.key_id, SystemTime::now());
     let end = now + overlap;
-    let expires_at = match &old.record.expires_at {
+    let expires_at = match &old.base.expires_at {
         Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
-    let by_new = [(":new", new.stored.record.key_id.as_str())];
+    let by_new = [(":new", new.record.base.key_id.as_str())];
     let if_replaced = Guard::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
@@ -148,7 +148,7 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = key.issued_for {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &key.record.expires_at {
+    match &key.base.expires_at {
         // The key was not replaced, so no rotation has set this time.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
         // If the key has a time, an earlier rotation has set it.

@@ -21,17 +21,17 @@ use crate::{
     write::{Guard, transact},
 };
 
-/// The record of an API key, with the attributes that the function does not read.
+/// The record of an API key: `base`, which the function reads, and further attributes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
     #[serde(flatten)]
-    pub(crate) record: KeyRecord,
+    pub(crate) base: KeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(super) last_four: Option<String>,
     pub(super) created_by: Option<String>,
     pub(super) request_id: Option<String>,
-    /// For how long the key was issued, in seconds. `None` means that it does not expire. If a
-    /// rotation lets the key expire earlier, this does not change.
+    /// For how long the key was issued, in seconds. `None` if it was issued without an expiry, or by
+    /// another program. If a rotation lets the key expire earlier, this does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
@@ -82,7 +82,7 @@ pub async fn insert(
     replaced: Option<&StoredKey>,
     operator: &Operator,
 ) -> Result<()> {
-    let org = new.stored.record.org_id.clone();
+    let org = new.record.base.org_id.clone();
     let Some(organization) = Organization::find(deployment, &org).await? else {
         bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
     };
@@ -91,10 +91,10 @@ pub async fn insert(
             "the record of the organization {org} has no request_id, which keys need: add this attribute, with a random value"
         )
     };
-    new.stored.record.registration_id = Some(registration_id.to_owned());
-    new.stored.created_by = Some(operator.name.clone());
-    new.stored.request_id = Some(operator.run_id.clone());
-    let id = &new.stored.record.key_id;
+    new.record.base.registration_id = Some(registration_id.to_owned());
+    new.record.created_by = Some(operator.name.clone());
+    new.record.request_id = Some(operator.run_id.clone());
+    let id = &new.record.base.key_id;
     let registration = [(":registration", registration_id)];
     let if_enabled = Guard::new(Table::ORGANIZATIONS, &[&org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
@@ -103,7 +103,7 @@ pub async fn insert(
     );
     let put = Put::builder()
         .table_name(deployment.tables.name(Table::KEYS))
-        .set_item(Some(serde_dynamo::to_item(&new.stored)?))
+        .set_item(Some(serde_dynamo::to_item(&new.record)?))
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
@@ -112,9 +112,9 @@ pub async fn insert(
     ];
     if let Some(old) = replaced {
         // `org_request_id` is the stored name of `registration_id`.
-        let is_valid = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_valid = Guard::new(Table::KEYS, &[&old.record.key_id])
-            .and(is_valid, &registration)
+        let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
+        let if_valid = Guard::new(Table::KEYS, &[&old.base.key_id])
+            .and(condition, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
         actions.push(if_valid.update_action(deployment, replace, &[(":new", id)])?);
@@ -125,7 +125,7 @@ pub async fn insert(
     };
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
-        // A missing record has no attributes, so its state is `Enabled`.
+        // An organization that was erased has no record here, which counts as `Enabled`.
         0 => match Organization(to_json(failed.existing)).state() {
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"

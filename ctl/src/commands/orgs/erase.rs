@@ -53,7 +53,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let path = options.export.as_deref();
     let export = path.map(Export::create).transpose()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    let organization = Organization::get_registered(deployment, org).await?;
+    let organization = Organization::require(deployment, org).await?;
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }

@@ -39,11 +39,11 @@ impl Organization {
         Ok(record.map(Self))
     }
 
-    /// Reads the record of an organization.
+    /// Reads the record of an organization, which must be registered.
     ///
     /// # Errors
     /// If it is not registered, or DynamoDB cannot be reached.
-    pub async fn get_registered(deployment: &Deployment, org: &str) -> Result<Self> {
+    pub async fn require(deployment: &Deployment, org: &str) -> Result<Self> {
         let organization = Self::find(deployment, org).await?;
         organization.with_context(|| {
             format!("there is no organization {org}: list them with `workspacectl orgs list`")

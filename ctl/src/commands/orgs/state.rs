@@ -1,7 +1,7 @@
-//! `orgs disable` and `orgs enable`. Each command sends a single update of the organization's
-//! record, on the condition that the state has not changed since it was read, so that a late attempt
-//! cannot revert a later command. Both commands compare `disabled_at`. It is absent from enabled
-//! organizations, so `disable` compares the time of the last `enable` too: `enabled_at`.
+//! `orgs disable` and `orgs enable`. Each command sends a single conditional update, and the condition
+//! stops a delayed retry from undoing a later command. `enable` requires an unchanged `disabled_at`.
+//! `disable` also requires an unchanged `enabled_at`: otherwise, a delayed `disable` would succeed
+//! after a later `enable`.
 
 use std::time::SystemTime;
 
@@ -62,7 +62,7 @@ pub async fn change(
     wanted: State,
     now: SystemTime,
 ) -> Result<Value> {
-    let organization = Organization::get_registered(deployment, org).await?;
+    let organization = Organization::require(deployment, org).await?;
     let state = organization.state();
     if state == State::BeingErased && wanted == State::Enabled {
         bail!("the organization {org} is being erased: it cannot be enabled again");
@@ -83,7 +83,7 @@ pub async fn change(
         return Ok(Organization(updated).into_output());
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.
-    let organization = Organization::get_registered(deployment, org).await?;
+    let organization = Organization::require(deployment, org).await?;
     if organization.state() != wanted {
         bail!(
             "another operator has changed the organization {org} at the same time: agree with them, then run the command again"

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::Table;
 
-use super::{print_removed, undo_warning};
+use super::{print_removed, undo_sentence};
 use crate::{
     commands::{orgs::organization::Organization, target::Target},
     deployment::Deployment,
@@ -38,12 +38,12 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    Organization::get_registered(deployment, org).await?;
+    Organization::require(deployment, org).await?;
     let teams = team_keys_of_user(deployment, org, user).await?.join(", ");
     let found = if teams.is_empty() { "none" } else { &teams };
-    let warning = undo_warning(export.as_ref());
+    let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
-    let what = format!("{user} will be removed from all teams of {org} (found: {found}){warning}");
+    let what = format!("{user} will be removed from all teams of {org} (found: {found}). {undo}");
     session.confirm(&what, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");

@@ -2,8 +2,8 @@
 //!
 //! 1. Mark each confirmed team: store a random id in its record. When the function has read the mark,
 //!    it adds no users to the team, and does not create the team again.
-//! 2. Wait, once for all teams, until the function has no unmarked team in its caches, and its last
-//!    writes have ended.
+//! 2. Wait, once for all teams, until no cache of the function has them without their marks, and its
+//!    last writes have ended.
 //! 3. Export all teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
 //! 5. Delete each team, if it still has the mark.
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::{print_removed, undo_warning};
+use super::{print_removed, undo_sentence};
 use crate::{
     commands::target::Target,
     deployment::Deployment,
@@ -53,8 +53,8 @@ pub(super) async fn run(
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));
-    let (names, warning) = (names.join(", "), undo_warning(export.as_ref()));
-    let what = format!("{names} of {partition_key} will be removed with their members{warning}");
+    let (names, undo) = (names.join(", "), undo_sentence(export.as_ref()));
+    let what = format!("{names} of {partition_key} will be removed with their members. {undo}");
     let word = match &found[..] {
         [(team, _)] => team.id(),
         _ => partition_key,
@@ -73,7 +73,7 @@ pub(super) async fn run(
         let removed = json!({ "project": partition_key, "team_id": id, "members": members });
         printed = printed.and(print_removed(removed, id, &operator, session));
     }
-    // Before `printed`, because a command with a closed pipe succeeds.
+    // Before `printed`: `crate::run` takes a closed pipe for success.
     ensure!(failures.is_empty(), failures.join("; "));
     printed
 }

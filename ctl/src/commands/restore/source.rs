@@ -28,8 +28,8 @@ use crate::{
 pub(super) struct Source {
     /// The valid records in the scope, without marks, by their kind and primary key.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
-    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key: that
-    /// of an organization has one value, that of a team two.
+    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key. The
+    /// keys `[org]` and `[org#project, team]` cannot be equal.
     pub(super) request_ids: HashMap<Vec<String>, String>,
     /// The number of API keys in the scope that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,

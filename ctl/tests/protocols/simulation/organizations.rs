@@ -190,7 +190,7 @@ async fn erase_first(world: Arc<World>, number: usize, mut rng: Rng) -> Option<D
         let operator = operator(number);
         let wait = world.wait(run > 0 || number > 0);
         let erasure = async {
-            let organization = Organization::get_registered(&deployment, "acme").await?;
+            let organization = Organization::require(&deployment, "acme").await?;
             let is_first = organization.registration_id() == Some(fixtures::REQUEST_ID);
             anyhow::ensure!(is_first, "another run has finished");
             erase_organization(&deployment, &operator, "acme", &organization, wait, None).await

@@ -47,7 +47,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     pause(&mut rng, 10..30).await;
     let deployment = world.deployment(&mut rng);
     disable_acme(&world, &deployment).await;
-    let organization = Organization::get_registered(&deployment, "acme").await;
+    let organization = Organization::require(&deployment, "acme").await;
     let organization = organization.expect("it is registered");
     let (operator_0, wait) = (operator(0), world.wait(true));
     let erased = erase(&deployment, &operator_0, "acme", &organization, wait, None).await;

@@ -61,9 +61,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let page = match (&options.user, &org) {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
-            let scope = scope(deployment, table, &ids).await?;
-            let read = Read::new(table, scope).page(options.page);
-            read.run(deployment).await?
+            let read = Read::new(table, scope(deployment, table, &ids).await?);
+            read.page(options.page).run(deployment).await?
         }
     };
     if page.records.is_empty() {

@@ -26,7 +26,7 @@ enum Failure {
     /// AWS responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    /// The response is not one of AWS or of a local DynamoDB.
+    /// The response cannot be understood, usually because a different service has sent it.
     #[error("the response did not come from AWS or DynamoDB")]
     OtherService,
 }

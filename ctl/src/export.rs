@@ -119,8 +119,8 @@ impl Export {
 fn already_exists(path: &Path) -> UsageError {
     let name = path.display();
     let hint = match path.extension() {
-        Some(extension) if extension == "partial" => "delete it if no other run is writing it, or ",
+        Some(extension) if extension == "partial" => ", or delete it if no other run is writing it",
         _ => "",
     };
-    UsageError::new(format!("{name} exists: {hint}choose a different file"))
+    UsageError::new(format!("{name} exists: choose a different file{hint}"))
 }

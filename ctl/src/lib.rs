@@ -2,10 +2,10 @@
 //! call its commands without starting a process. In comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" is three attributes that `remove team` and `orgs erase` store first. When the function's
-//!   caches have expired, it no longer writes to the marked team or organization.
-//! - A "registration" is one `orgs create` of an id. It is identified by the `request_id` in the
-//!   organization's record, and keys have a copy, `org_request_id`. Keys of earlier ones are rejected.
+//! - A "mark" is three attributes. `remove team` and `orgs erase` add them to a record before they
+//!   delete anything. When the function's caches have expired, the function writes nothing to it.
+//! - A "registration" is one `orgs create` of an id. The `request_id` in the organization's record
+//!   identifies it. API keys have a copy, `org_request_id`, and those of earlier registrations end.
 
 pub mod commands;
 pub mod deployment;

@@ -111,8 +111,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options. In the cursor, the attribute that
-    /// `partition_key` names must be `prefix`, or begin with `prefix` and `#`.
+    /// Fails if the cursor is from a list with different options: the value of its partition key must
+    /// be `prefix`, or begin with `prefix` and `#`. `partition_key` is the name of this attribute.
     pub(crate) fn check_cursor(&self, partition_key: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -181,7 +181,7 @@ impl Read {
             && let Some(found) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // The next request must end at the limit: only there, DynamoDB returns a cursor.
+                // Ask for exactly the rest: DynamoDB then returns the key of the last record.
                 *limit -= i32::try_from(found.len())?;
             }
             items.extend(found);
@@ -336,7 +336,7 @@ pub(crate) fn reads_by_scan(org: &str) -> Vec<Read> {
         .collect()
 }
 
-/// Like [`reads_by_scan`], but scans only the API keys, and finds teams in the index: it can miss teams,
+/// Like [`reads_by_scan`], but finds teams in the index, and scans only the API keys. Can miss teams,
 /// with their members, that were created in the last seconds.
 pub(crate) async fn reads_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Read>> {
     let mut reads = reads_by_scan(org);

@@ -1,4 +1,4 @@
-//! The session of a command: the global options, the deployment and the operator.
+//! The session of a command, which is its global options and its deployment, and who runs it.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Keeps line breaks, because in the
-/// output of serde_json they are layout. Every other character to escape is inside a string.
+/// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Line breaks stay, because they are
+/// layout: in strings, serde_json has escaped them. The other characters are only in strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

@@ -24,8 +24,8 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to end. Less than the
-    /// default is safe only while no client sends requests, to a local service too. Otherwise, a late
-    /// write can outlive the deletion, or end up in a new organization with the same id
+    /// default is safe only if no client sends requests. Otherwise, a late write can survive the
+    /// deletion, or reach a new organization with the same id. This applies to a local service too
     #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub wait: u64,
 }

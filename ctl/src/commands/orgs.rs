@@ -135,7 +135,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let reads = reads_by_index(deployment, &org).await?;
             let count = export.write_all(deployment, reads).await?;
             export.persist()?;
-            eprintln!("exported {} of {org}", counted(count, "record"));
+            session.say(&format!("exported {} of {org}", counted(count, "record")));
             Ok(())
         }
         Command::Erase(options) => erase::run(options, session).await,

@@ -44,7 +44,7 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
-    /// Only records of this kind. Required for a table, while each line of a file names its kind
+    /// Only records of this kind. Required if --from is a table. In a file, each line names its kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     to: Option<Table>,
     /// Only records of this organization. Tables, and files with several organizations, need this
@@ -94,7 +94,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let mut records = source.records.values();
     if records.any(|(table, _)| *table == Table::KEYS) {
         eprintln!(
-            "note: keys that were revoked after the backup are accepted again: revoke them again"
+            "note: copied keys that were revoked after the backup are accepted again: revoke them again"
         );
     }
     let restore = Restore {

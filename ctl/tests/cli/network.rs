@@ -37,7 +37,7 @@ type Response = (u16, String);
 
 pub(crate) struct Network {
     pub(crate) dynamodb: DynamoDb,
-    pub(crate) runtime: Runtime,
+    runtime: Runtime,
     /// How far AWS's clock is behind that of this machine, in seconds.
     pub(crate) behind: i64,
     pub(crate) stack: Stack,
@@ -335,7 +335,6 @@ fn resource(request: &Value) -> String {
     let name = request["TableName"].as_str();
     let name = name.expect("no command sends requests that read several tables");
     match request["IndexName"].as_str() {
-        _ if Table::ALL.iter().all(|table| table.logical_id != name) => "SOURCE_TABLE".to_owned(),
         Some(index) => format!("{name}/index/{index}"),
         None => name.to_owned(),
     }

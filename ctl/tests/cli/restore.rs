@@ -346,7 +346,7 @@ fn keys_are_restored_from_a_table_unless_they_were_revoked() {
     // The demo key is the same, and the revoked one differs.
     assert_eq!((restored.code, restored.counts), (1, [1, 1, 1, 0]));
     let errors = restored.errors;
-    let warning = "revoked after the backup are accepted again";
+    let warning = "copied keys that were revoked after the backup are accepted again";
     assert!(errors.contains(warning), "{errors}");
     assert_eq!(restored.lines[0]["reason"], "revoked_at, revoked_by");
     assert_eq!([use_key(&lost), use_key(&kept)], [204, 401]);

@@ -1,5 +1,5 @@
 //! `cargo serve --data`: after a kill at any moment, the next start works, and no acknowledged
-//! record is lost. A failed run prints the seed of its delays: `KILL_SEED=<seed>` repeats them.
+//! record is lost.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use fastrand::Rng;
 use serde_json::json;
 use test_support::server::{agent, create_data_store, dynamodb};
 use workspace_local::demo::DEMO_KEY;
@@ -20,12 +19,6 @@ use crate::{Process, path, spawn};
 
 #[test]
 fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
-    let seed = match env::var("KILL_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => fastrand::u64(..),
-    };
-    println!("KILL_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
     let kills = if env::var("STRESS").is_ok() { 200 } else { 10 };
     let mut folder = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeSet::new();
@@ -40,7 +33,7 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
         let is_listening = kill % 2 == 1;
         // A process that does not listen yet creates the tables, which takes only milliseconds.
         let max_delay = if is_listening { 200 } else { 60 };
-        let delay = Duration::from_millis(rng.u64(0..max_delay));
+        let delay = Duration::from_millis(fastrand::u64(0..max_delay));
         let created = write_until_killed(&file, is_listening, delay);
         writes += created.len();
         acknowledged.extend(created);

@@ -39,10 +39,10 @@ pub(crate) struct Options {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only active keys that expire within this time, such as 14d
+    /// Only active keys that expire within this time, such as 14d. Pages can then be shorter
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state
+    /// Only keys in this state. Pages can then be shorter
     #[arg(long, value_parser = ["active", "expired", "revoked", "malformed"])]
     state: Option<String>,
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
     /// When the new key expires: a duration, a date, or `never` [default: the lifetime of the old
-    /// key, from now]
+    /// key from now or, if it is unknown, when the old key expires]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }

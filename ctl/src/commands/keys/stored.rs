@@ -30,8 +30,8 @@ pub struct StoredKey {
     pub(super) last_four: Option<String>,
     pub(super) created_by: Option<String>,
     pub(super) request_id: Option<String>,
-    /// For how long the key was issued, in seconds. `None` if it was issued without an expiry, or by
-    /// another program. If a rotation lets the key expire earlier, this does not change.
+    /// The lifetime that was chosen for the key, in seconds. `None` if it was issued without an expiry,
+    /// or by another program. If a rotation lets the key expire earlier, this does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
@@ -125,8 +125,8 @@ pub async fn insert(
     };
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
-        // An organization that was erased has no record here, which counts as `Enabled`.
         0 => match Organization(to_json(failed.existing)).state() {
+            // Not disabled, so the registration is different, or there is no record.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again at the same time: run the command again"
             ),

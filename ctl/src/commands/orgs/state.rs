@@ -1,7 +1,7 @@
 //! `orgs disable` and `orgs enable`. Each command sends a single conditional update, and the condition
-//! stops a delayed retry from undoing a later command. `enable` requires an unchanged `disabled_at`.
-//! `disable` also requires an unchanged `enabled_at`: otherwise, a delayed `disable` would succeed
-//! after a later `enable`.
+//! stops a delayed retry from undoing a later command. `enable` requires the `disabled_at` that it has
+//! read. Enabled organizations have none, so `disable` requires the `enabled_at` that it has read: its
+//! retry must fail if another operator has enabled the organization since.
 
 use std::time::SystemTime;
 

@@ -2,8 +2,8 @@
 //!
 //! 1. Mark each confirmed team: store a random id in its record. When the function has read the mark,
 //!    it adds no users to the team, and does not create the team again.
-//! 2. Wait, once for all teams, until no cache of the function has them without their marks, and its
-//!    last writes have ended.
+//! 2. Wait, once for all teams, until every copy in the function's caches from before the marks has
+//!    expired, and the last writes have ended.
 //! 3. Export all teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
 //! 5. Delete each team, if it still has the mark.

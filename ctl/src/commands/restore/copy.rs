@@ -141,7 +141,7 @@ impl Restore<'_> {
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not be
-    /// marked, and must not be later ones with the same id:
+    /// marked, and must not be new ones that reuse the id:
     ///
     /// - If they are in the source, the existing ones must have the same `request_id`.
     /// - Otherwise, the record must not be older than the existing ones.

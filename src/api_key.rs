@@ -41,8 +41,8 @@ impl<'a> ApiKey<'a> {
         None
     }
 
-    /// Encodes random bytes as a new key. The secret has two halves of 22 digits, because its 256 bits
-    /// do not fit into a `u128`.
+    /// Encodes random bytes as a new key. The secret has two halves of 22 digits, because its 256
+    /// bits do not fit into a `u128`.
     pub fn encode(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
         let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
         let [first, second] =
@@ -94,15 +94,16 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// The record of an API key. The function only reads it. The operator's tool, `workspacectl`, writes it.
+/// The record of an API key. `workspacectl` (the operator's tool) writes it, the function reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// The id of the key.
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The id of the registration that the key was issued for: the `request_id` in the organization's
-    /// record at that time. The key is accepted only while that record has this value. `None` never is.
+    /// The id of the registration that the key was issued for: the `request_id` in the
+    /// organization's record at that time. The key is accepted only while that record has this
+    /// value. `None` never is.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,

@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this same request stored the record with these audit attributes: an earlier attempt of
-    /// the SDK succeeded, but its response was lost.
+    /// Whether this same request stored the record with these audit attributes: an earlier attempt
+    /// of the SDK succeeded, but its response was lost.
     pub(crate) fn wrote(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }

@@ -23,7 +23,7 @@ pub struct Config {
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_access: AnonymousAccess,
-    /// `KEY_CACHE_SECONDS`: how long API keys, and also teams, are cached: 0 (never) to 60 (default).
+    /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached: 0 (never) to 60 (default).
     pub cache_time: Duration,
 }
 

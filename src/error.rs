@@ -57,7 +57,7 @@ pub(crate) enum Error {
     OperationNotAllowed(&'static str),
     #[error("No operation has this path. Paths are case-sensitive and have no trailing slash.")]
     NoSuchPath,
-    /// For anonymous callers: the organization is disabled, or it is not registered. The log says which.
+    /// For anonymous callers: the organization is disabled or not registered. The log says which.
     #[error("This organization does not exist.")]
     NoSuchOrganization(&'static str),
     /// The team does not exist or is being removed. The log says which.
@@ -138,7 +138,7 @@ pub(crate) struct ErrorReport<'a> {
     /// Why the API key is not accepted. `none` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
-    /// Why the team or the organization does not exist, or the body is not JSON. Logged as `reason`.
+    /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
     #[serde(skip)]
     pub(crate) logged_reason: Option<&'a str>,
 }
@@ -211,12 +211,12 @@ impl Error {
             Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
             Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
-            // 60 s: by default, `workspacectl` deletes a team 90 s after the removal begins, and some of
-            // this time has usually passed.
+            // 60 s: by default, `workspacectl` deletes a team 90 s after the removal begins, and
+            // some of this time has usually passed.
             Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
             Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
             Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
-            // The contract requires this code, although no name is taken: the project has one already.
+            // The contract requires this code, although no name is taken.
             Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
             Self::ModelTaken(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
             Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),

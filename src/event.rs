@@ -100,7 +100,7 @@ impl Event {
             .split('/')
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
             .collect();
-        // A path that begins with `api/v1` does not begin with the stage, even if that is named `api`.
+        // A path that begins with `api/v1` does not begin with the stage, even if it is `api`.
         let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
         let stage = self.request_context.stage.as_deref();
         if !starts_at_api && segments.first().map(AsRef::as_ref) == stage {
@@ -128,9 +128,9 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) has this API's own value `return=headers-only`, in any case.
-    /// The response to a create operation then has headers with the id and whether the record is
-    /// new.
+    /// Whether a `Prefer` header (RFC 7240) has this API's own value `return=headers-only`, in any
+    /// case. The response to a create operation then has headers with the id and whether the record
+    /// is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));

@@ -22,7 +22,7 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) cold_start: bool,
     /// The operation, once the path is matched and its parameters are valid.
     pub(crate) operation: Option<Operation>,
-    /// The path, if it matches no operation: at most 100 characters, escaped, and without an API key.
+    /// The path, if it matches no operation: at most 100 characters, escaped, without an API key.
     pub(crate) path: Option<String>,
     /// The valid path parameters, by name.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,

@@ -33,8 +33,8 @@ async fn run() -> Result<(), Error> {
     .await
 }
 
-/// Makes the process log JSON lines to standard output. Dependencies log only warnings and errors: at
-/// lower levels they log whole events and requests, which contain API keys and bodies.
+/// Makes the process log JSON lines to standard output. Dependencies log only warnings and errors:
+/// at lower levels they log whole events and requests, which contain API keys and bodies.
 fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)

@@ -21,8 +21,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in the order in which `cargo serve`, `workspacectl doctor` and the tests call
-    /// them: `CreateTeam` creates the team that `AddTeamUsers` needs.
+    /// Every operation, in the order in which `cargo serve`, `workspacectl doctor` and the tests
+    /// call them: `CreateTeam` creates the team that `AddTeamUsers` needs.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,

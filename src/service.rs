@@ -67,7 +67,7 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                // Before the path is matched, so that the log of an unknown path has the key's id too.
+                // Before the path is matched, so that the log has the key's id for any path.
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }

@@ -13,15 +13,15 @@
 //!
 //! # Other programs
 //!
-//! Programs other than the function and `workspacectl` can write to the tables. In an attribute that
-//! restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`), NULL counts as
-//! the strictest value, and a missing one restricts nothing. Other missing attributes are read as
-//! empty. Only `KeyRecord` has required attributes.
+//! Programs other than the function and `workspacectl` can write to the tables. In an attribute
+//! that restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`), NULL
+//! counts as the strictest value, and a missing one restricts nothing. Other missing attributes are
+//! read as empty. Only `KeyRecord` has required attributes.
 //!
 //! # Retries
 //!
-//! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what an
-//! earlier attempt stored, and the expressions of `UpdateSpec` must be idempotent.
+//! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what
+//! an earlier attempt stored, and the expressions of `UpdateSpec` must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -80,9 +80,9 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// Reads an attribute that restricts. If it is missing, `#[serde(default)]` makes it `None`: there is
-/// no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A key then
-/// counts as revoked or expired or may call no operation, and a team counts as being removed.
+/// Reads an attribute that restricts. If it is missing, `#[serde(default)]` makes it `None`: there
+/// is no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A key
+/// then counts as revoked or expired or may call no operation, and a team counts as being removed.
 pub(crate) fn null_as_restriction<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {
@@ -113,7 +113,7 @@ pub(crate) enum FoundKey {
     /// In the cache. The checks of the organization and the registration have passed already.
     Cached { record: Arc<KeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
-    /// `path_organization` is `None` if the path names no organization, or one that is not registered.
+    /// `path_organization` is `None` if the path names no registered organization.
     Read {
         record: Arc<KeyRecord>,
         path_organization: Option<Organization>,
@@ -133,9 +133,9 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The set of teams that exist and are not being removed, by `<key id>#<primary key of the team>`.
-    /// Each API key has its own teams, because the keys of an organization that was erased and
-    /// registered again must not find teams of its earlier registration.
+    /// The set of teams that exist and are not being removed, by `<key id>#<primary key of the
+    /// team>`. Each API key has its own teams, because the keys of an organization that was erased
+    /// and registered again must not find teams of its earlier registration.
     teams: Cache<()>,
 }
 
@@ -184,8 +184,8 @@ impl Store {
         }))
     }
 
-    /// Caches an accepted API key. `read_at` must be a time before the key and its organization were
-    /// read.
+    /// Caches an accepted API key. `read_at` must be a time before the key and its organization
+    /// were read.
     pub(crate) fn remember_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
         self.keys.insert(&record.key_id, record.clone(), read_at);
     }
@@ -223,9 +223,10 @@ impl Store {
         Ok(())
     }
 
-    /// Reads items with strong consistency, at most one from each table, and returns them in the order
-    /// of `primary_keys`. Sends `BatchGetItem` even for one item, so that the function needs only one
-    /// permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends the request.
+    /// Reads items with strong consistency, at most one from each table, and returns them in the
+    /// order of `primary_keys`. Sends `BatchGetItem` even for one item, so that the function needs
+    /// only one permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends
+    /// the request.
     async fn read<const N: usize>(
         &self,
         primary_keys: [(Table, Vec<&str>); N],

@@ -58,7 +58,8 @@ pub(crate) struct SingleLine<const MAX: usize>(String);
 /// A `userid`. At 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// The name of a model: the contract's `modelid`. With the longest `modelType` and `#` before it, it fits into a sort key.
+/// The name of a model: the contract's `modelid`. With the longest `modelType` and `#` before it,
+/// it fits into a sort key.
 pub(crate) type ModelName = SingleLine<200>;
 
 /// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
@@ -161,8 +162,8 @@ impl Description {
     }
 }
 
-/// The number of a model, which the client chooses: the contract's `id`. An integer between -(2^53 - 1) and
-/// 2^53 - 1, the range in which all JSON libraries are exact (RFC 8259, section 6).
+/// The number of a model, which the client chooses: the contract's `id`. An integer between -(2^53
+/// - 1) and 2^53 - 1, the range in which all JSON libraries are exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelNumber(i64);
 
@@ -172,8 +173,8 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` is exact from -MAX to MAX, and larger integers stay larger when they are rounded. As
-        // in JSON Schema, 3.0 is an integer.
+        // `f64` is exact from -MAX to MAX, and larger integers stay larger when they are rounded.
+        // As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,

@@ -1,8 +1,8 @@
 //! Connects to DynamoDB.
 //!
 //! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library
-//! and parse every root certificate of the system. Instead, `config` reads the environment variables
-//! that Lambda sets, and this module uses `ring` with only Amazon's root certificates.
+//! and parse every root certificate of the system. Instead, `config` reads the environment
+//! variables that Lambda sets, and this module uses `ring` with only Amazon's root certificates.
 
 use std::{fs, time::Duration};
 
@@ -40,8 +40,8 @@ pub struct ClientConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// Without credentials, as outside Lambda, the SDK uses its default chain (profile, web identity
-    /// or container) and refreshes credentials before they expire.
+    /// Without credentials, as outside Lambda, the SDK uses its default chain (profile, web
+    /// identity or container) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -59,8 +59,8 @@ impl ClientConfig {
         // The SDK asks for a connector several times, and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // With FIPS, dual-stack or a different partition, the host name is different. Then the first
-        // request connects.
+        // With FIPS, dual-stack or a different partition, the host name is different. Then the
+        // first request connects.
         let has_default_endpoint =
             is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {

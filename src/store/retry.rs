@@ -75,8 +75,8 @@ pub(super) fn with_retries(config: Builder) -> Builder {
 }
 
 /// Retries more than the SDK does: writes that lost to a concurrent transaction, transactions that
-/// were cancelled for a transient reason, and every failure of the connector, such as a response that
-/// is not HTTP.
+/// were cancelled for a transient reason, and every failure of the connector, such as a response
+/// that is not HTTP.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 

@@ -7,8 +7,8 @@ use crate::{
     error::{Rule, Violation},
 };
 
-/// The distinct entries of an array of 1 to 100 entries. Two different entries with the same key are a
-/// violation.
+/// The distinct entries of an array of 1 to 100 entries. Two different entries with the same key
+/// are a violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
     /// Each distinct entry, with the index of its first occurrence in the array.
@@ -21,7 +21,8 @@ pub(crate) trait Keyed: PartialEq {
 }
 
 impl<T: Keyed> UniqueList<T> {
-    /// The maximum length: the entries are written in one DynamoDB transaction of at most 100 actions.
+    /// The maximum length: a DynamoDB transaction, which writes all entries, has at most 100
+    /// actions.
     const MAX: usize = 100;
 
     pub(crate) fn len(&self) -> usize {

@@ -27,8 +27,8 @@ async fn rejected_headers(app: &TestApp) -> Vec<(&'static str, Value)> {
         .issue_key("acme", |key| key.registration_id = registration)
         .await;
     let revoked = app.issue_key("acme", |_| {}).await;
-    // The service caches both keys while they are valid. After the loop, the revoked key has been in
-    // the cache for a minute, which is the limit, and the expired key for 30 seconds.
+    // The service caches both keys while they are valid. After the loop, the revoked key has been
+    // in the cache for a minute, which is the limit, and the expired key for 30 seconds.
     for key in [&revoked, &expired] {
         let voice = json!({ "type": "alloy", "enabled": true });
         let path = "/api/v1/bot/playground/cached/voice";

@@ -62,7 +62,7 @@ def test_doctor_checks_the_tables_and_the_function(declared, present):
     boto3.client("lambda").update_function_configuration(FunctionName=present["Function"], Environment={"Variables": variables})
     code, checks = doctor()
     failed = {name: detail for name, (status, detail) in checks.items() if status != "ok"}
-    assert failed.keys() == {"API", "Termination protection", "Recipients of alarms"}, failed
+    assert failed.keys() == {"API", "Termination protection", "Alarm recipients"}, failed
     assert (code, checks["API"][0]) == (1, "failed"), checks
 
 

@@ -4,10 +4,10 @@ use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_cloudformation::types::Stack as Description;
+use aws_sdk_cloudformation::types::Stack as CfnStack;
 use aws_sdk_dynamodb::{
     Client,
-    config::{Builder, retry::RetryConfig},
+    config::{Builder as ConfigBuilder, retry::RetryConfig},
 };
 use aws_smithy_http_client::{
     Builder as HttpClientBuilder, Connector, proxy::ProxyConfig, tls::TrustStore,
@@ -21,11 +21,11 @@ use workspace_management::{
         client::{AMAZON_ROOTS, https_connector},
     },
 };
-use workspace_records::local::{DYNAMODB_URL, sdk_config, table_names};
+use workspace_records::local;
 
 use crate::{errors::RequestResultExt as _, usage::UsageError};
 
-/// The maximum number of attempts of a request. Large removals meet throttling and conflicts.
+/// The maximum number of attempts per request. Large removals run into throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;
 
 /// The upper bound of the random wait before the second attempt. It doubles with each attempt.
@@ -38,7 +38,7 @@ pub struct Deployment {
     pub(crate) tables: TableNames,
     /// The name of the deployment in messages.
     pub(crate) name: String,
-    /// The URL of its DynamoDB. `None` unless it is the local service.
+    /// The URL of its DynamoDB. `None` unless the deployment is the local service.
     pub(crate) local_endpoint: Option<String>,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
@@ -47,27 +47,28 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Finds the deployment to work on: the given stack, or else the tables named in the environment,
-    /// by the same variables as for the Lambda function, or else the local service.
-    /// Fails if an endpoint URL in the environment is invalid, the stack cannot be read or lacks a
-    /// table, only some of the variables are set, or no region is configured. A local service needs
-    /// no region.
+    /// Finds the deployment to work on: the given stack, or else the tables named in the
+    /// environment, in the variables that the function reads, or else the local service. Fails if
+    /// an endpoint URL in the environment is invalid, the stack cannot be read or lacks a table,
+    /// only some of the variables are set, or no region is configured. A local service needs no
+    /// region.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint = config::endpoint_url(&read_variable)
             .map_err(|error| UsageError::new(error.to_string()))?;
-        let mut tables = Table::ALL.iter();
-        if stack.is_none() && tables.all(|table| read_variable(table.variable).is_none()) {
-            return Ok(Self::local(endpoint.as_deref().unwrap_or(DYNAMODB_URL)));
+        let is_named = |table: &Table| read_variable(table.variable).is_some();
+        if stack.is_none() && !Table::ALL.iter().any(is_named) {
+            let url = endpoint.as_deref().unwrap_or(local::DYNAMODB_URL);
+            return Ok(Self::local(url));
         }
         let config = load_sdk_config().await?;
         let stack = match stack {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint is a route to AWS. Otherwise, it is taken for a local DynamoDB.
+        // With a stack, the endpoint leads to AWS. Without one, it is taken for a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
-            Some(stack) => stack.resource(table.logical_id).map(str::to_owned),
+            Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
             None => read_variable(table.variable)
                 .with_context(|| format!("{} is not set", table.variable)),
         })?;
@@ -84,9 +85,9 @@ impl Deployment {
             .with_initial_backoff(INITIAL_BACKOFF);
         Ok(Self {
             client: Client::from_conf(
-                Builder::from(&config)
+                ConfigBuilder::from(&config)
                     .retry_config(retries)
-                    // The function retries the same errors, such as conflicts of transactions.
+                    // The function retries the same errors, such as transaction conflicts.
                     .retry_classifier(AdditionalRetries)
                     .build(),
             ),
@@ -101,10 +102,10 @@ impl Deployment {
     /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
     /// at once if nothing listens.
     pub fn local(endpoint: &str) -> Self {
-        let config = sdk_config(endpoint).retry_config(RetryConfig::disabled());
+        let config = local::sdk_config(endpoint).retry_config(RetryConfig::disabled());
         Self {
             client: Client::from_conf(config.build()),
-            tables: table_names(),
+            tables: local::table_names(),
             name: format!("local DynamoDB at {endpoint}"),
             local_endpoint: Some(endpoint.to_owned()),
             sts: None,
@@ -121,7 +122,7 @@ impl Deployment {
 /// A CloudFormation stack.
 pub(crate) struct Stack {
     pub(crate) name: String,
-    /// The configuration of clients for AWS.
+    /// The configuration for clients of other AWS services, which `doctor` uses.
     pub(crate) config: SdkConfig,
     /// The physical id of each resource, by its logical id.
     resources: HashMap<String, String>,
@@ -153,7 +154,7 @@ impl Stack {
     }
 
     /// The physical id of a resource, such as the name of a table.
-    pub(crate) fn resource(&self, logical_id: &str) -> Result<&str> {
+    pub(crate) fn physical_id(&self, logical_id: &str) -> Result<&str> {
         match self.resources.get(logical_id) {
             Some(physical_id) => Ok(physical_id),
             None => bail!(
@@ -164,7 +165,7 @@ impl Stack {
     }
 
     /// Reads the outputs and settings of the stack.
-    pub(crate) async fn describe(&self) -> Result<Description> {
+    pub(crate) async fn describe(&self) -> Result<CfnStack> {
         let client = aws_sdk_cloudformation::Client::new(&self.config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
         let response = response.explain(format!("cannot read the stack {}", self.name))?;
@@ -188,8 +189,8 @@ async fn load_sdk_config() -> Result<SdkConfig> {
     Ok(config)
 }
 
-/// Builds a connector that uses the proxy in the environment, as the SDK's default connector does. It
-/// differs from the default in two ways:
+/// Builds a connector that uses the proxy in the environment, as the SDK's default connector does.
+/// It differs from the default in two ways:
 ///
 /// - It uses the function's TLS library, because the SDK's takes half a minute to compile.
 /// - If the system has no root certificates, as in small containers, it trusts Amazon's.

@@ -1,4 +1,4 @@
-//! Failed requests to AWS or to a local DynamoDB, and what the operator reads about these failures.
+//! Failed requests to AWS or to a local DynamoDB, and what the operator is told about them.
 
 use std::{error::Error as StdError, fmt};
 
@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkErro
 #[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
-    /// All causes that the SDK reports, for `--verbose`: they can contain whole requests.
+    /// All causes that the SDK reports. Only for `--verbose`, as they can contain whole requests.
     causes: String,
 }
 
@@ -21,7 +21,7 @@ enum Failure {
     NoCredentials,
     #[error("{0}")]
     NoConnection(String),
-    #[error("no response in time")]
+    #[error("the request timed out")]
     TimedOut,
     /// AWS responded with an error.
     #[error("{code}: {message}")]
@@ -63,7 +63,7 @@ where
 
 /// Adds [`Self::explain`] to the result of a request.
 pub(crate) trait RequestResultExt<T> {
-    /// Turns the error into a [`RequestError`], and adds what failed: `cannot read the stack`.
+    /// Turns the error into a [`RequestError`], and adds `what` failed, such as `cannot read X`.
     fn explain(self, what: impl Into<String>) -> Result<T>;
 }
 
@@ -85,13 +85,16 @@ pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
 }
 
 /// What to do about an error. `None` if there is nothing to add to the text of the error.
-pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
+pub(crate) fn hint(error: &anyhow::Error, is_local: bool) -> Option<&'static str> {
     Some(match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials => {
-            "No valid AWS credentials were found. Set AWS_PROFILE, or sign in with `aws sso login` or `aws configure`."
+            "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws sso login`, or run `aws configure`."
+        }
+        Failure::NoConnection(_) if is_local => {
+            "Run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the URL that `cargo serve` prints. To use a stack, pass --stack."
         }
         Failure::NoConnection(_) => {
-            "Cannot connect. For the local service, run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the address that `cargo serve` prints."
+            "Cannot connect. Check the network, the proxy, AWS_REGION and AWS_ENDPOINT_URL_DYNAMODB."
         }
         Failure::OtherService => {
             "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile."
@@ -105,7 +108,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
             }
             // SNS calls it `AuthorizationError`.
             "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
-                "Your AWS identity lacks a permission. deploy/operators.yaml has policies for reading and for operating."
+                "Your AWS identity lacks a permission. deploy/operators.yaml has a read-only policy and a policy for operators."
             }
             _ => return None,
         },

@@ -1,5 +1,5 @@
-//! Exports, which `orgs export`, `orgs erase` and `remove` write and `restore` reads: JSON Lines,
-//! one object with the fields `table` and `record` per line.
+//! Exports, written by `orgs export`, `orgs erase` and `remove`, and read by `restore`: JSON Lines,
+//! one object per line, with the fields `table` (the kind of the record) and `record`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,10 +14,10 @@ use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
 use crate::{
-    deployment::Deployment, read::Read, text::escape_json, usage::UsageError, write::is_mark,
+    deployment::Deployment, read::Reader, text::escape_json, usage::UsageError, write::is_mark,
 };
 
-/// An export that is being written. Only its owner can read it: records can be personal data.
+/// An export that is being written. Only its owner can read a file: it can have personal data.
 pub struct Export {
     /// The path of the complete file.
     path: PathBuf,
@@ -29,14 +29,12 @@ pub struct Export {
 }
 
 impl Export {
-    /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call, it
-    /// is deleted. Refuses a file that exists, so that a file has the records of only one command.
-    ///
-    /// # Errors
-    /// If `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written.
+    /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
+    /// it is deleted. Refuses an existing file, so that each file has the records of only one
+    /// command. Fails if `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
-            return Err(already_exists(path).into());
+            return Err(already_exists(path, ""));
         }
         let incomplete = path.with_added_extension("partial");
         let mut options = OpenOptions::new();
@@ -45,7 +43,8 @@ impl Export {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&incomplete) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(already_exists(&incomplete).into());
+                let hint = ", or delete it if no other run is writing it";
+                return Err(already_exists(&incomplete, hint));
             }
             opened => opened.with_context(|| format!("cannot write {}", incomplete.display()))?,
         };
@@ -57,7 +56,7 @@ impl Export {
         })
     }
 
-    pub(crate) fn to_stdout() -> Self {
+    pub(crate) fn stdout() -> Self {
         Self {
             path: "standard output".into(),
             out: BufWriter::new(Box::new(io::stdout())),
@@ -72,55 +71,51 @@ impl Export {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
         }
         let line = json!({ "table": table.kind, "record": record }).to_string();
-        writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.failure(&error))
+        writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 
-    /// Writes the records that reads find, request by request, so that memory does not grow with
-    /// the number of records. Returns this number.
+    /// Writes the records that `readers` find, request by request, so that memory use does not grow
+    /// with the number of records. Returns that number.
     pub(crate) async fn write_all(
         &mut self,
         deployment: &Deployment,
-        reads: Vec<Read>,
+        readers: Vec<Reader>,
     ) -> Result<usize> {
         let mut count = 0;
-        for mut read in reads {
-            while let Some(items) = read.next(deployment).await? {
+        for mut reader in readers {
+            while let Some(items) = reader.next(deployment).await? {
                 count += items.len();
                 for item in items {
-                    self.write(read.table, to_json(item))?;
+                    self.write(reader.table, to_json(item))?;
                 }
             }
         }
         Ok(count)
     }
 
-    /// Syncs the file and, at the first call, gives it its name. Never replaces an existing file.
-    /// `remove member --all-teams` calls this before it deletes each record.
+    /// Syncs the file and, on the first call, renames it to `FILE`. Never replaces an existing
+    /// file. `remove member --all-teams` calls this before it deletes each record.
     pub(crate) fn persist(&mut self) -> Result<()> {
-        self.out.flush().map_err(|error| self.failure(&error))?;
+        self.out.flush().map_err(|error| self.write_error(&error))?;
         if let Some(file) = &self.file {
-            file.sync_all().map_err(|error| self.failure(&error))?;
+            file.sync_all().map_err(|error| self.write_error(&error))?;
         }
         if let Some(incomplete) = self.incomplete.take() {
             let kept = incomplete.persist_noclobber(&self.path);
-            kept.map_err(|failed| self.failure(&failed.error))?;
+            kept.map_err(|failed| self.write_error(&failed.error))?;
         }
         Ok(())
     }
 
-    /// The error if a write fails. Does not contain the `io::Error` itself: `crate::run` would take a
-    /// closed pipe for success, although the export is incomplete.
-    fn failure(&self, error: &io::Error) -> anyhow::Error {
+    /// The error if a write fails. Does not contain the `io::Error` itself: `crate::run` would take
+    /// a closed pipe for success, although the export is incomplete.
+    fn write_error(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())
     }
 }
 
-/// The error for a file that must not exist.
-fn already_exists(path: &Path) -> UsageError {
+/// The error if a file that must be new exists.
+fn already_exists(path: &Path, hint: &str) -> anyhow::Error {
     let name = path.display();
-    let hint = match path.extension() {
-        Some(extension) if extension == "partial" => ", or delete it if no other run is writing it",
-        _ => "",
-    };
-    UsageError::new(format!("{name} exists: choose a different file{hint}"))
+    UsageError::new(format!("{name} exists: choose a different file{hint}")).into()
 }

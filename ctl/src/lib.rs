@@ -1,11 +1,11 @@
-//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line, and
-//! call its commands without starting a process. In comments:
+//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line,
+//! and call its commands without starting a process. In comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" is three attributes. `remove team` and `orgs erase` add them to a record before they
-//!   delete anything. When the function's caches have expired, the function writes nothing to it.
+//! - A "mark" is three attributes that `remove team` and `orgs erase` add to a team or organization
+//!   before they delete anything. Once its caches have expired, the function writes nothing to it.
 //! - A "registration" is one `orgs create` of an id. The `request_id` in the organization's record
-//!   identifies it. API keys have a copy, `org_request_id`, and those of earlier registrations end.
+//!   identifies it. API keys store it as `org_request_id`, and stop working when it is replaced.
 
 pub mod commands;
 pub mod deployment;
@@ -45,8 +45,8 @@ use crate::{
 /// Most commands work on one deployment, the first of these that applies:
 ///
 ///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
-///   2. the tables named in your environment, by the same variables as for the
-///      Lambda function: TEAMS_TABLE and so on
+///   2. the tables named in your environment, in the variables that the Lambda
+///      function reads: TEAMS_TABLE and so on
 ///   3. the local service that `cargo serve` starts, with DynamoDB at
 ///      AWS_ENDPOINT_URL_DYNAMODB or http://127.0.0.1:8000
 ///
@@ -65,7 +65,7 @@ Data is printed to standard output, everything else to standard error.
 
 Exit codes:
   0  success
-  1  failure, or a check of `doctor` failed
+  1  failure, including a failed check of `doctor`
   2  invalid command line
   3  `doctor --strict` found only warnings
 
@@ -110,16 +110,16 @@ enum Command {
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// The shell
+        /// The shell that the script is for
         shell: Shell,
     },
 }
 
-/// Runs the command in the arguments of this process.
+/// Runs the command that the process was started with.
 pub async fn run() -> ExitCode {
     let Cli { session, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return report_usage(&error),
+        Err(error) => return print_help_or_error(&error),
     };
     if session.verbose {
         start_log();
@@ -142,7 +142,7 @@ pub async fn run() -> ExitCode {
 
 /// Prints the help that the operator asked for, or what is wrong with the arguments. clap repeats
 /// invalid arguments, which must not happen if an argument is an API key.
-fn report_usage(error: &clap::Error) -> ExitCode {
+fn print_help_or_error(error: &clap::Error) -> ExitCode {
     let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
     if error.use_stderr() && has_key {
         eprintln!(
@@ -154,8 +154,8 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Logs the warnings of libraries to standard error. Only with `--verbose`, because the SDK warns
-/// about every failed condition.
+/// Logs warnings from libraries to standard error. Only with `--verbose`, because the SDK warns
+/// whenever the condition of a write fails.
 fn start_log() {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
@@ -168,13 +168,15 @@ fn start_log() {
 /// Prints an error, and what to do about it. If a request has failed, names the deployment.
 fn report(error: &anyhow::Error, session: &Session) {
     let mut text = errors::describe(error, session.verbose);
+    let mut is_local = false;
     if let Some(deployment) = session.known_deployment.get()
         && error.is::<RequestError>()
     {
         text = format!("{}: {text}", deployment.name);
+        is_local = deployment.local_endpoint.is_some();
     }
     eprintln!("error: {}", escape(&text));
-    if let Some(hint) = errors::hint(error) {
+    if let Some(hint) = errors::hint(error, is_local) {
         eprintln!("hint: {hint}");
     }
 }

@@ -16,10 +16,10 @@ use crate::{
     text::{escape, escape_json, humanize},
 };
 
-/// Prints a line, and flushes it.
-pub(crate) fn print(line: &str) -> Result<()> {
+/// Prints text and a line break, and flushes them.
+pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
+    writeln!(out, "{text}")?;
     Ok(out.flush()?)
 }
 
@@ -33,12 +33,12 @@ fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// With `--json`, prints a record. Otherwise prints a line for scripts, usually the id.
-pub(crate) fn print_record(record: &Value, line: &str, json: bool) -> Result<()> {
+/// With `--json`, prints a record. Otherwise prints text for scripts, usually the id.
+pub(crate) fn print_record(record: &Value, text: &str, json: bool) -> Result<()> {
     if json {
         print_json(record)
     } else {
-        print(line)
+        print(text)
     }
 }
 
@@ -135,19 +135,19 @@ mod tests {
         let now = humantime::parse_rfc3339(now).expect("a time");
         let text = "long ".repeat(40);
         let records = [json!({ "team_id": "docs", "name": text, "created_at": created_at })];
-        let lines = |now, width| {
+        let row = |now, width| {
             let table = table(&records, &["team_id", "name", "created_at"], now, width);
             let text = table.trim_fmt();
             let (_, line) = text.split_once('\n').expect("two lines");
             assert!(!line.contains('\n'), "{text}");
             line.to_owned()
         };
-        let cut = lines(Some(now), Some(60));
+        let cut = row(Some(now), Some(60));
         assert!(cut.chars().count() <= 60, "{cut}");
         assert!(cut.starts_with(" docs "), "{cut}");
         assert!(cut.contains("long…"), "{cut}");
         assert!(cut.ends_with("3 days ago"), "{cut}");
-        let whole = lines(None, None);
+        let whole = row(None, None);
         assert!(whole.contains(&text), "{whole}");
         assert!(whole.ends_with(created_at), "{whole}");
     }

@@ -20,7 +20,7 @@ use crate::{
     usage::UsageError,
 };
 
-/// Reads the record with a primary key, with strong consistency.
+/// Reads the record with this primary key, with strong consistency.
 pub(crate) async fn get(
     deployment: &Deployment,
     table: Table,
@@ -59,7 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The options whose values form the partition key.
+        // The names of the options whose values form the partition key.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -67,12 +67,12 @@ impl Scope {
     }
 }
 
-/// A read of many records, with strong consistency unless it reads from an index.
-pub(crate) struct Read {
+/// Reads many records, with strong consistency unless it reads from an index.
+pub(crate) struct Reader {
     pub(crate) table: Table,
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
-    partition_key: &'static str,
+    partition_key_name: &'static str,
     /// What to read. A partition that has been read is removed from the list.
     scope: Scope,
     /// The name of the sort key, and the prefix of its values.
@@ -88,12 +88,12 @@ pub(crate) struct Read {
 /// What one request finds: items and, if there may be more, the primary key to continue after.
 type Found = (Vec<Item>, Option<Item>);
 
-/// The result of a read.
+/// The result of a read: all records or, with a limit, one page of them.
 #[derive(Default)]
 pub(crate) struct Page {
     /// The records, sorted by their primary keys unless the read has a limit.
     pub(crate) records: Vec<Value>,
-    /// Where the next page begins. `None` if there are no more records.
+    /// The value of `--after` for the next page. `None` if there are no more records.
     pub(crate) cursor: Option<String>,
     /// Whether the read has a limit.
     pub(crate) is_limited: bool,
@@ -111,30 +111,30 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options: the value of its partition key must
-    /// be `prefix`, or begin with `prefix` and `#`. `partition_key` is the name of this attribute.
-    pub(crate) fn check_cursor(&self, partition_key: &str, prefix: &str) -> Result<(), UsageError> {
+    /// Fails if the cursor is from a list with different options: `attribute`, the partition key,
+    /// must be `prefix`, or begin with `prefix` and `#`.
+    pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
         };
-        match after.get(partition_key).map(AttributeValue::as_s) {
+        match after.get(attribute).map(AttributeValue::as_s) {
             Some(Ok(value)) if value == prefix || value.starts_with(&format!("{prefix}#")) => {
                 Ok(())
             }
             _ => Err(UsageError::new(
-                "the cursor belongs to a different list: repeat the options of its page",
+                "the cursor is from a list with different options: repeat the options that printed it",
             )),
         }
     }
 }
 
-impl Read {
-    /// A read of all records in the scope.
+impl Reader {
+    /// A reader of all records in the scope.
     pub(crate) fn new(table: Table, scope: Scope) -> Self {
         Self {
             table,
             index: None,
-            partition_key: table.primary_key_names[0],
+            partition_key_name: table.primary_key_names[0],
             scope,
             sort_key_prefix: None,
             limit: None,
@@ -143,10 +143,10 @@ impl Read {
         }
     }
 
-    /// Reads from an index with this partition key.
-    pub(crate) fn index(mut self, name: &'static str, partition_key: &'static str) -> Self {
-        self.index = Some(name);
-        self.partition_key = partition_key;
+    /// Reads from an index whose partition key has this name.
+    pub(crate) fn index(mut self, index: &'static str, partition_key_name: &'static str) -> Self {
+        self.index = Some(index);
+        self.partition_key_name = partition_key_name;
         self
     }
 
@@ -163,7 +163,8 @@ impl Read {
         // Continues in the partition of the cursor, or with the next if that partition is gone.
         if let Scope::Partitions(values) = &mut self.scope
             && let Some(after) = &self.after
-            && let Some(Ok(partition)) = after.get(self.partition_key).map(AttributeValue::as_s)
+            && let Some(Ok(partition)) =
+                after.get(self.partition_key_name).map(AttributeValue::as_s)
         {
             values.retain(|value| value >= partition);
             if values.first() != Some(partition) {
@@ -173,18 +174,18 @@ impl Read {
         self
     }
 
-    /// Sends all requests of the read.
+    /// Sends all requests.
     pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
         let is_limited = self.limit.is_some();
         let mut items: Vec<Item> = Vec::new();
         while self.limit != Some(0)
-            && let Some(found) = self.next(deployment).await?
+            && let Some(batch) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // Ask for exactly the rest: DynamoDB then returns the key of the last record.
-                *limit -= i32::try_from(found.len())?;
+                // If a request asks for exactly the rest, DynamoDB returns the last key.
+                *limit -= i32::try_from(batch.len())?;
             }
-            items.extend(found);
+            items.extend(batch);
         }
         let mut cursor = None;
         if !self.is_finished() {
@@ -214,8 +215,8 @@ impl Read {
     /// Counts the records without keeping them in memory.
     pub(crate) async fn count(mut self, deployment: &Deployment) -> Result<usize> {
         let mut count = 0;
-        while let Some(found) = self.next(deployment).await? {
-            count += found.len();
+        while let Some(batch) = self.next(deployment).await? {
+            count += batch.len();
         }
         Ok(count)
     }
@@ -264,7 +265,7 @@ impl Read {
                 .expression_attribute_values(":value", AttributeValue::S(org.clone())),
             Scope::ScanForOrganization(org) => scan
                 .filter_expression("begins_with(#key, :value)")
-                .expression_attribute_names("#key", self.partition_key)
+                .expression_attribute_names("#key", self.partition_key_name)
                 // With the `#`, because a different organization's id can begin with this id.
                 .expression_attribute_values(":value", AttributeValue::S(format!("{org}#"))),
             _ => scan.set_limit(self.limit),
@@ -283,7 +284,7 @@ impl Read {
             .table_name(deployment.tables.name(self.table))
             .set_index_name(self.index.map(str::to_owned))
             .consistent_read(self.index.is_none())
-            .expression_attribute_names("#key", self.partition_key)
+            .expression_attribute_names("#key", self.partition_key_name)
             .expression_attribute_values(":value", AttributeValue::S(key.to_owned()))
             .set_exclusive_start_key(self.after.clone())
             .set_limit(self.limit);
@@ -307,16 +308,13 @@ pub(crate) async fn scope_from_index(
     org: &str,
     project: Option<&str>,
 ) -> Result<Scope> {
-    let read = Read::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
-    let wanted_partition = project.map(|project| format!("{org}#{project}"));
+    let reader =
+        Reader::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
     let mut partitions = BTreeSet::new();
-    for team in read.run(deployment).await?.records {
+    for team in reader.run(deployment).await?.records {
         // The attribute `project` is the partition key: `<org>#<project>`.
         let partition = string_attribute(&team, "project");
-        if wanted_partition
-            .as_deref()
-            .is_some_and(|it| it != partition)
-        {
+        if project.is_some_and(|project| partition != format!("{org}#{project}")) {
             continue;
         }
         partitions.insert(match table {
@@ -327,26 +325,26 @@ pub(crate) async fn scope_from_index(
     Ok(Scope::Partitions(partitions.into_iter().collect()))
 }
 
-/// A read per table for all records of an organization. Finds every record, but reads the whole
-/// tables of API keys, teams and members.
-pub(crate) fn reads_by_scan(org: &str) -> Vec<Read> {
+/// A reader per table, for all records of an organization. They find every record, but read the
+/// API keys, teams and members of all organizations.
+pub(crate) fn readers_by_scan(org: &str) -> Vec<Reader> {
     Table::ALL
         .iter()
-        .map(|table| Read::new(*table, Scope::organization(*table, org)))
+        .map(|table| Reader::new(*table, Scope::organization(*table, org)))
         .collect()
 }
 
-/// Like [`reads_by_scan`], but finds teams in the index, and scans only the API keys. Can miss teams,
-/// with their members, that were created in the last seconds.
-pub(crate) async fn reads_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Read>> {
-    let mut reads = reads_by_scan(org);
-    for read in &mut reads {
-        let table = read.table;
+/// Like [`readers_by_scan`], but finds teams in the index, and scans only API keys. Can miss teams
+/// that were created in the last few seconds, with their members.
+pub(crate) async fn readers_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
+    let mut readers = readers_by_scan(org);
+    for reader in &mut readers {
+        let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            *read = Read::new(table, scope_from_index(deployment, table, org, None).await?);
+            *reader = Reader::new(table, scope_from_index(deployment, table, org, None).await?);
         }
     }
-    Ok(reads)
+    Ok(readers)
 }
 
 /// The keys `<org>#<project>#<team>`, sorted, of the teams in `org` of which `user` is a member.
@@ -356,23 +354,23 @@ pub(crate) async fn team_keys_of_user(
     user: &str,
 ) -> Result<Vec<String>> {
     // Different organizations can have users with the same id.
-    let read = Read::new(Table::TEAM_MEMBERS, Scope::partition(user))
+    let reader = Reader::new(Table::TEAM_MEMBERS, Scope::partition(user))
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
     let mut teams = Vec::new();
-    for member in read.run(deployment).await?.records {
+    for member in reader.run(deployment).await?.records {
         teams.push(string_attribute(&member, "team").to_owned());
     }
     Ok(teams)
 }
 
-/// Encodes a primary key for the command line.
+/// Encodes the key to continue after, for `--after`.
 fn encode_cursor(key: Item) -> Result<String> {
     let key: HashMap<String, String> = serde_dynamo::from_item(key)?;
     Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key)?))
 }
 
-/// Parses the cursor of a page, which [`encode_cursor`] has created.
+/// Parses a cursor from [`encode_cursor`].
 fn parse_cursor(text: &str) -> Result<Item> {
     const ADVICE: &str = "use the cursor that the previous page printed";
     let json = URL_SAFE_NO_PAD.decode(text).context(ADVICE)?;

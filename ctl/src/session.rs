@@ -1,4 +1,4 @@
-//! The session of a command, which is its global options and its deployment, and who runs it.
+//! What a run of a command works with: the global options, the deployment and the operator.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -11,12 +11,12 @@ use crate::{
     deployment::Deployment, errors::RequestResultExt as _, text::escape, usage::UsageError,
 };
 
-/// The global options, and the deployment, which is found when a command first asks for it. Commands
-/// check their arguments before they ask, so that a mistyped argument causes no request.
+/// The global options, and the deployment, which is found when a command first asks for it.
+/// Commands check their arguments before they ask, so that a mistyped argument causes no request.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Session {
-    /// Use this CloudFormation stack, or else the one in WORKSPACECTL_STACK
+    /// The CloudFormation stack to work on [default: the value of WORKSPACECTL_STACK, if set]
     #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
     /// Print JSON, with times in RFC 3339
@@ -39,8 +39,8 @@ pub(crate) struct Session {
 impl Session {
     /// The deployment to work on.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
-        let variable = || read_variable("WORKSPACECTL_STACK");
-        let stack = self.stack.clone().or_else(variable);
+        let from_environment = || read_variable("WORKSPACECTL_STACK");
+        let stack = self.stack.clone().or_else(from_environment);
         self.known_deployment
             .get_or_try_init(|| Deployment::find(stack.as_deref()))
             .await
@@ -59,19 +59,19 @@ impl Session {
         if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
-        let message = "the command asks for confirmation: pass --yes, or run it in a terminal";
+        let message = "this command needs confirmation: pass --yes, or run it in a terminal";
         Err(UsageError::new(message))
     }
 
-    /// Says what will happen, and on which deployment. Then asks the operator to type a word,
-    /// unless the command line has `--yes`. Escapes both texts.
-    pub(crate) fn confirm(&self, what: &str, word: &str) -> Result<()> {
+    /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
+    /// then asks the operator to type `word`. Escapes both.
+    pub(crate) fn confirm(&self, text: &str, word: &str) -> Result<()> {
         if self.yes {
-            self.say(what);
+            self.say(text);
             return Ok(());
         }
-        let question = self.on_deployment(what);
-        eprint!("{question} Type {} to confirm: ", escape(word));
+        let text = self.with_deployment_name(text);
+        eprint!("{text} Type {} to confirm: ", escape(word));
         io::stderr().flush()?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
@@ -79,24 +79,24 @@ impl Session {
         Ok(())
     }
 
-    /// Prints what the command did or will do, and on which deployment. Escapes the text.
-    pub(crate) fn say(&self, what: &str) {
-        eprintln!("{}", self.on_deployment(what));
+    /// Prints the name of the deployment and `text`, which says what the command did. Escapes both.
+    pub(crate) fn say(&self, text: &str) {
+        eprintln!("{}", self.with_deployment_name(text));
     }
 
-    fn on_deployment(&self, what: &str) -> String {
+    fn with_deployment_name(&self, text: &str) -> String {
         let deployment = self.known_deployment.get();
         let name = deployment.map_or("", |deployment| &deployment.name);
-        escape(&format!("{name}: {what}"))
+        escape(&format!("{name}: {text}"))
     }
 }
 
-/// Who runs a command. The records that the command writes name the operator and the run.
+/// Who runs a command, and in which run. The records that the command writes store both.
 #[derive(Debug, Clone)]
 pub struct Operator {
-    /// The ARN of the AWS identity or, for a local deployment, the user and the host.
+    /// The ARN of the AWS identity or, if the tables are not on AWS, `user@host`.
     pub name: String,
-    /// A random id of this run, which records store as `request_id`, `updated_request_id` and so on.
+    /// A random id of this run, which records store as `request_id` or `updated_request_id`.
     pub run_id: String,
 }
 
@@ -125,6 +125,5 @@ impl Operator {
 
 /// A random id of 16 hexadecimal digits.
 pub(crate) fn random_id() -> Result<String> {
-    let id = getrandom::u64().context("the operating system provides no random numbers")?;
-    Ok(format!("{id:016x}"))
+    Ok(format!("{:016x}", getrandom::u64()?))
 }

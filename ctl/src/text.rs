@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON, as `\uXXXX`. Line breaks stay, because they are
-/// layout: in strings, serde_json has escaped them. The other characters are only in strings.
+/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which are layout:
+/// serde_json has escaped those in strings. All other escaped characters are in strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -21,7 +21,7 @@ pub(crate) fn escape_json(json: &str) -> String {
     escaped
 }
 
-/// A duration in its largest unit, such as `3 days`. Rounds to the nearest second and unit.
+/// A duration in its largest unit, such as `3 days`. Rounds to whole seconds, then to that unit.
 pub(crate) fn humanize(duration: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),

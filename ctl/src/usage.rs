@@ -15,17 +15,15 @@ impl UsageError {
     }
 }
 
-/// The help of arguments with the id of an organization.
+/// The help text of arguments that take the id of an organization.
 pub(crate) const ORG_HELP: &str = "The id of the organization";
 
-/// Parses an id that the paths of the API contain.
+/// Parses an id that can be part of an API path.
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
-    match Identifier::parse(text) {
-        Some(_) => Ok(text.to_owned()),
-        None => Err(
-            "use 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ -. An id must not be `.` or `..`, and must not begin with `wsk_`",
-        ),
-    }
+    let id = Identifier::parse(text).map(|_| text.to_owned());
+    id.ok_or(
+        "use 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : @, but not `.` or `..` alone, nor `wsk_` at the start",
+    )
 }
 
 /// A parser that accepts the kinds of these tables, such as `teams`.
@@ -33,11 +31,11 @@ pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {
     PossibleValuesParser::new(tables.map(|table| table.kind))
-        .try_map(|kind| table_of(&kind).ok_or("unknown kind"))
+        .try_map(|kind| table_of_kind(&kind).ok_or("unknown kind"))
 }
 
-/// The table with this kind of records.
-pub(crate) fn table_of(kind: &str) -> Option<Table> {
+/// The table that stores this kind of record.
+pub(crate) fn table_of_kind(kind: &str) -> Option<Table> {
     let mut tables = Table::ALL.iter().copied();
     tables.find(|table| table.kind == kind)
 }

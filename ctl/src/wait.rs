@@ -11,49 +11,49 @@ use crate::deployment::Deployment;
 
 /// How late a write can arrive at DynamoDB after the function that sent it has timed out. This is
 /// an assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
-const LATE_WRITE: Duration = Duration::from_secs(20);
+const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 
-/// The maximum time from a mark, or from disabling an organization, to the last write that is based on
-/// the record before it: cache time + function timeout + late write.
+/// The maximum time from marking a record, or disabling an organization, to the last write based on
+/// an older copy of that record: cache time + function timeout + write delay.
 pub const SAFE_WAIT: Duration =
-    Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + LATE_WRITE.as_secs());
+    Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + MAX_WRITE_DELAY.as_secs());
 
-const REASON: &str = "for the function's caches to expire and its last writes to end";
+const REASON: &str = "for the function's caches to expire and its last writes to finish";
 
-/// The option of commands that wait.
+/// The option for commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
-    /// How long to wait for the function's caches to expire and its last writes to end. Less than the
-    /// default is safe only if no client sends requests. Otherwise, a late write can survive the
-    /// deletion, or reach a new organization with the same id. This applies to a local service too
-    #[arg(long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
-    pub wait: u64,
+    /// How long to wait for the function's caches to expire and its last writes to finish. Less
+    /// than the default is safe only if no client sends requests, even to a local service: a late
+    /// write can remain after a deletion, or reach a new organization with the same id
+    #[arg(long = "wait", value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
+    pub seconds: u64,
 }
 
 impl Wait {
-    /// Waits, and shows for how long and why: with a bar on a terminal, otherwise with a line.
-    /// Call this after the mark was stored, even if an earlier run had stored it: the time in the mark
-    /// is from a different clock, so it does not say how much of the wait has passed.
+    /// Waits, and shows for how long and why: a progress bar on a terminal, otherwise a line.
+    /// Call this once the mark is stored, even if an earlier run stored it: the time in the mark is
+    /// from a different clock, so it does not say how much of the wait has passed.
     pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: --wait or WORKSPACECTL_WAIT is {} s, but cached data can cause writes for up to {} s",
-                self.wait,
+                "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can write based on cached data for up to {} s",
+                self.seconds,
                 SAFE_WAIT.as_secs()
             );
         }
-        if self.wait == 0 {
+        if self.seconds == 0 {
             return;
         }
-        let bar = ProgressBar::with_draw_target(Some(self.wait), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(self.seconds), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s {msg}") {
             bar.set_style(style);
         }
         bar.set_message(REASON);
         if bar.is_hidden() {
-            eprintln!("waiting {} s {REASON}", self.wait);
+            eprintln!("waiting {} s {REASON}", self.seconds);
         }
-        for _ in 0..self.wait {
+        for _ in 0..self.seconds {
             sleep(Duration::from_secs(1)).await;
             bar.inc(1);
         }
@@ -62,6 +62,6 @@ impl Wait {
 
     /// Whether the wait is at least [`SAFE_WAIT`].
     pub fn is_safe(self) -> bool {
-        self.wait >= SAFE_WAIT.as_secs()
+        self.seconds >= SAFE_WAIT.as_secs()
     }
 }

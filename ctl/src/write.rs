@@ -18,36 +18,36 @@ use workspace_records::item::to_json;
 use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
-    read::Read,
+    read::Reader,
     session::{Operator, random_id},
 };
 
-/// The maximum number of actions in a transaction of DynamoDB.
+/// The maximum number of actions in a DynamoDB transaction.
 const MAX_ACTIONS: usize = 100;
 
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The primary key of a record, and the conditions under which the record is written.
+/// The primary key of a record, and the condition for writing it.
 pub(crate) struct Guard {
     table: Table,
     key: Item,
     /// The primary key in messages.
-    name: String,
+    display_key: String,
     /// The condition expression.
     expression: String,
     values: Item,
 }
 
 impl Guard {
-    /// The only condition is that the record exists. An update of a missing record would create it.
+    /// Requires only that the record exists, because an update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // The last attribute of the key, because the first of teams, `project`, is a reserved word.
+        // The last attribute of the key. `project`, the first in the key of a team, is reserved.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
             key: table.primary_key_item(key),
-            name: key.join(" "),
+            display_key: key.join(" "),
             expression: format!("attribute_exists({attribute})"),
             values: Item::new(),
         }
@@ -61,8 +61,8 @@ impl Guard {
     }
 
     /// Also requires that these attributes are as they were read: each has the same string, or is
-    /// still absent. If another program has stored a value that is not a string, the condition never
-    /// holds.
+    /// still absent. If another program has stored a value that is not a string, the condition
+    /// never holds.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
             let placeholder = format!(":{name}");
@@ -77,8 +77,8 @@ impl Guard {
         self
     }
 
-    /// An action that checks the condition. If the condition fails, the transaction is cancelled, and
-    /// the reason of the cancellation contains the existing record.
+    /// An action that checks the condition. If the condition fails, the transaction is cancelled,
+    /// and the cancellation reason contains the existing record.
     pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
@@ -128,15 +128,15 @@ impl Guard {
         match sent {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
             sent => {
-                let response = sent.explain(self.failure("update", deployment))?;
+                let response = sent.explain(self.failure_message("update", deployment))?;
                 Ok(response.attributes.map(to_json))
             }
         }
     }
 
-    /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same attributes
-    /// with the prefix `erasing`, unless the record has them already. Returns the marked record, and
-    /// a guard with the condition that it still has this mark. `None` if the condition fails.
+    /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same
+    /// attributes with the prefix `erasing`, unless the record has them already. Returns the marked
+    /// record, and a guard that requires this mark. `None` if the condition of `self` fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
@@ -155,19 +155,19 @@ impl Guard {
         };
         let attribute = format!("{prefix}_id");
         let id = record[&attribute].as_str();
-        let id = id.context("another program has stored a mark that is not a string")?;
-        let still_marked = Self {
+        let id = id.with_context(|| format!("another program has changed {attribute}"))?;
+        let if_marked = Self {
             expression: format!("{attribute} = :id"),
             values: expression_values(&[(":id", id)]),
             ..self
         };
-        Ok(Some((record, still_marked)))
+        Ok(Some((record, if_marked)))
     }
 
     /// Deletes the record. Returns false if the condition fails because the record has changed.
-    /// Returns true if there is no record, because an earlier attempt of the SDK may have deleted it.
+    /// Returns true if there is no record: an earlier attempt by the SDK may have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
-        let deleted = deployment
+        let sent = deployment
             .client
             .delete_item()
             .table_name(deployment.tables.name(self.table))
@@ -177,13 +177,13 @@ impl Guard {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
-        if let Err(error) = &deleted
+        if let Err(error) = &sent
             && let Some(DeleteItemError::ConditionalCheckFailedException(failure)) =
                 error.as_service_error()
         {
             return Ok(failure.item().is_none_or(HashMap::is_empty));
         }
-        deleted.explain(self.failure("delete", deployment))?;
+        sent.explain(self.failure_message("delete", deployment))?;
         Ok(true)
     }
 
@@ -194,9 +194,9 @@ impl Guard {
         (!values.is_empty()).then_some(values)
     }
 
-    fn failure(&self, verb: &str, deployment: &Deployment) -> String {
+    fn failure_message(&self, verb: &str, deployment: &Deployment) -> String {
         let table = deployment.tables.name(self.table);
-        format!("cannot {verb} {} in {table}", self.name)
+        format!("cannot {verb} {} in {table}", self.display_key)
     }
 }
 
@@ -208,7 +208,7 @@ fn expression_values(values: Values<'_>) -> Item {
     attributes.collect()
 }
 
-/// Whether an attribute is a part of the mark of a removal or an erasure.
+/// Whether an attribute with this name belongs to a mark.
 pub(crate) fn is_mark(name: &str) -> bool {
     name.starts_with("removing_") || name.starts_with("erasing_")
 }
@@ -231,24 +231,24 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Deletes the records that reads find, until they find nothing, and then the marked record.
-/// Returns how many records this run found and deleted. A concurrent run may count the same records.
+/// Deletes the records that `new_readers` find, until they find none, and then the marked record.
+/// Returns how many records this run found and deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    marked: &Guard,
-    new_reads: impl Fn() -> Vec<Read>,
+    if_marked: &Guard,
+    new_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
         let mut found = 0;
-        for mut read in new_reads() {
-            while let Some(items) = read.next(deployment).await? {
+        for mut reader in new_readers() {
+            while let Some(items) = reader.next(deployment).await? {
                 found += items.len();
                 for items in items.chunks(MAX_ACTIONS - 1) {
-                    if !delete_items(deployment, marked, &read, items).await? {
+                    if !delete_items(deployment, if_marked, &reader, items).await? {
                         return Ok(deleted);
                     }
                     deleted += items.len();
@@ -259,24 +259,24 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    // If the record has lost its mark, another run has deleted it, and it was created again since.
-    marked.delete(deployment).await?;
+    // A record without this mark is a new one: another run has deleted the marked record.
+    if_marked.delete(deployment).await?;
     Ok(deleted)
 }
 
-/// Deletes items in a transaction that checks the mark of a record. Returns false if it has changed.
+/// Deletes items in a transaction that checks a record's mark. Returns false if the mark is gone.
 async fn delete_items(
     deployment: &Deployment,
-    marked: &Guard,
-    read: &Read,
+    if_marked: &Guard,
+    reader: &Reader,
     items: &[Item],
 ) -> Result<bool> {
-    let table = deployment.tables.name(read.table);
-    let mut actions = vec![marked.check_action(deployment)?];
+    let table = deployment.tables.name(reader.table);
+    let mut actions = vec![if_marked.check_action(deployment)?];
     for item in items {
         let delete = Delete::builder()
             .table_name(table)
-            .set_key(Some(read.key_item_of(item)))
+            .set_key(Some(reader.key_item_of(item)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

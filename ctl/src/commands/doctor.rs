@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, also writes a few records, the same in every run.
+//! `doctor`: checks a deployment. With an API key, also writes a few records, always the same.
 
 mod api;
 mod stack;
@@ -27,7 +27,7 @@ use crate::{
     deployment::Deployment,
     errors::{self, RequestResultExt as _},
     output::print_records,
-    read::{Read, Scope, get},
+    read::{Reader, Scope, get},
     session::Session,
     text::{counted, humanize},
     usage::UsageError,
@@ -108,7 +108,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut url = options.url;
     if let (None, Some(endpoint)) = (&url, &deployment.local_endpoint) {
-        url = Some(local_api(endpoint)?);
+        url = Some(local_api_url(endpoint)?);
     }
     eprintln!("checking {}", deployment.name);
     let mut checks = Vec::new();
@@ -125,13 +125,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         checks.push(Check::new("Function", function));
         match stack.describe().await {
             Ok(description) => {
-                url = url.or_else(|| stack::output(&description, "ApiUrl"));
+                url = url.or_else(|| stack::output_value(&description, "ApiUrl"));
                 let protection = stack::check_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
-                // Skipped if this fails, as for the keys: the identity may lack the permission.
+                // Skipped if this fails, because the identity may lack the permission.
                 let recipients = stack::check_recipients(stack, &description).await;
                 let recipients = recipients.unwrap_or_else(Outcome::Skipped);
-                checks.push(Check::new("Recipients of alarms", recipients));
+                checks.push(Check::new("Alarm recipients", recipients));
             }
             Err(error) => checks.push(Check::new("Stack", Outcome::Failed(error))),
         }
@@ -157,19 +157,18 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     if key.is_none() {
         eprintln!(
-            "the writes of the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
+            "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    let keys = check_keys(deployment).await;
-    let keys = keys.unwrap_or_else(Outcome::Skipped);
+    let keys = check_keys(deployment)
+        .await
+        .unwrap_or_else(Outcome::Skipped);
     checks.push(Check::new("API keys", keys));
     report(checks, options.strict, session)
 }
 
-/// Prints a row per check.
-///
-/// # Errors
-/// The first failure. With `strict`, also a skipped check or, as [`OnlyWarnings`], a warning.
+/// Prints a row per check. Returns the first failure. With `strict`, a skipped check is a failure
+/// too, and warnings alone are [`OnlyWarnings`].
 fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut failures = Vec::new();
@@ -185,7 +184,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
         match outcome {
             Outcome::Failed(error) => failures.push(error.context(name)),
             Outcome::Skipped(error) if strict => {
-                failures.push(error.context("was skipped").context(name));
+                failures.push(error.context("skipped").context(name));
             }
             Outcome::Warning(_) => has_warnings = true,
             Outcome::Ok(_) | Outcome::Skipped(_) => {}
@@ -214,7 +213,7 @@ fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
 /// Checks that each operation writes to the organization of an API key.
 async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
     let id = ApiKey::parse(key).map(|key| key.id);
-    let id = id.context("the API key is malformed: use what `keys create` printed")?;
+    let id = id.context("the API key is malformed: use the one that `keys create` printed")?;
     let record = get(deployment, Table::KEYS, &[id]).await?;
     let record = record.with_context(|| format!("there is no key {id}"))?;
     let org = string_attribute(&record, "org_id");
@@ -228,25 +227,25 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
 
 /// The URL of the local API, if DynamoDB is at its default URL.
 /// Fails otherwise: the API at the default URL may use a different DynamoDB.
-fn local_api(endpoint: &str) -> Result<String, UsageError> {
+fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
     if endpoint.trim_end_matches('/') == local::DYNAMODB_URL {
         return Ok(local::API_URL.to_owned());
     }
     Err(UsageError::new(format!(
-        "the URL of the API is unknown, because DynamoDB is at {endpoint}: pass it with --url. `cargo serve` prints it after `listening on`"
+        "the URL of the API is unknown, because DynamoDB is not at its default URL but at {endpoint}: pass it with --url. `cargo serve` prints it after `listening on`"
     )))
 }
 
-/// Warns about the API keys of enabled organizations that expire soon and have no replacement. Leaves
-/// out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to expire.
-/// Fails if the keys cannot be read.
+/// Warns about API keys that expire soon, have no replacement, and belong to an enabled
+/// organization. Leaves out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to
+/// expire. Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
-    let keys = Read::new(Table::KEYS, Scope::All).run(deployment).await?;
+    let keys = Reader::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records.into_iter().map(to_output) {
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
-        // A rotation sets this attribute together with the earlier expiry.
+        // A rotation sets this attribute when it lets the old key expire.
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= EXPIRY_NOTICE.as_secs()
             || is_replaced
@@ -310,28 +309,28 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
 }
 
 /// How a table differs from its declaration.
-fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> {
+fn differences(declared: &Declaration, actual: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
-    let status = table.table_status().map_or("unknown", TableStatus::as_str);
+    let status = actual.table_status().map_or("unknown", TableStatus::as_str);
     if status != "ACTIVE" {
         differences.push(format!("its status is {status}"));
     }
-    if table.key_schema() != declared.key_schema {
+    if actual.key_schema() != declared.key_schema {
         differences.push("its primary key differs from the template".to_owned());
     }
-    let types = table.attribute_definitions();
+    let types = actual.attribute_definitions();
     let mut declared_types = declared.attribute_definitions.iter();
     if declared_types.any(|declared_type| !types.contains(declared_type)) {
         differences.push("the type of a key attribute differs from the template".to_owned());
     }
-    let billing = table.billing_mode_summary();
+    let billing = actual.billing_mode_summary();
     let billing_mode = billing.and_then(|billing| billing.billing_mode.as_ref());
     if billing_mode != Some(&BillingMode::PayPerRequest) {
         differences.push("its billing mode is not PAY_PER_REQUEST".to_owned());
     }
     for declared_index in &declared.global_secondary_indexes {
         let name = declared_index.index_name();
-        let mut indexes = table.global_secondary_indexes().iter();
+        let mut indexes = actual.global_secondary_indexes().iter();
         let has_index = indexes.any(|index| {
             index.index_name() == Some(name)
                 && index.key_schema() == declared_index.key_schema()
@@ -343,7 +342,7 @@ fn differences(declared: &Declaration, table: &TableDescription) -> Vec<String> 
             ));
         }
     }
-    let stream = table.stream_specification();
+    let stream = actual.stream_specification();
     let declared_stream = declared.stream_specification.as_ref();
     if stream.and_then(StreamSpecification::stream_view_type)
         != declared_stream.and_then(StreamSpecification::stream_view_type)

@@ -1,5 +1,5 @@
-//! `edit`: corrects the name or the description of a record. Its id stays, and so do the members of
-//! a team. The update has the condition that the record has not been written since it was read.
+//! `edit`: corrects the name or the description of a record. Its id does not change, and a team
+//! keeps its members. The update fails if the record has been written since it was read.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
     deployment::Deployment,
     output::print_record,
-    read::{Read, Scope},
+    read::{Reader, Scope},
     session::{Operator, Session},
     text::escape,
     usage::parse_identifier,
@@ -29,7 +29,7 @@ Examples:
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Change the name or the description of a team. Its id and its members stay
+    /// Correct the name or the description of a team. Its id and its members do not change
     #[command(after_help = EXAMPLES)]
     Team {
         #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         change: ChangeOptions,
     },
-    /// Change the name or the description of a data store. Its id stays
+    /// Correct the name or the description of a data store. Its id does not change
     #[command(after_help = EXAMPLES)]
     DataStore {
         #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         change: ChangeOptions,
     },
-    /// Change the project name of a logging instance
+    /// Correct the project name of a logging instance
     #[command(after_help = EXAMPLES)]
     LoggingInstance {
         #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     },
 }
 
-/// The options that change the name and the description. Teams and data stores have the same rules.
+/// The new name and description. The rules for teams apply to data stores too.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct ChangeOptions {
@@ -75,17 +75,17 @@ pub(crate) struct ChangeOptions {
 struct Edit {
     target: Target,
     /// The attributes to change, with their new values.
-    values: Vec<(&'static str, NewValue)>,
+    changes: Vec<(&'static str, NewValue)>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (target, options) = match command {
+    let (target, given) = match command {
         Command::Team {
             project,
             team,
             change,
         } => (
-            Target::team(&project.partition(), &team),
+            Target::team(&project.key(), &team),
             vec![
                 ("team_name", change.name),
                 ("team_description", change.description),
@@ -106,11 +106,11 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             vec![("project_name", Some(project_name))],
         ),
     };
-    let mut values = Vec::new();
-    for (attribute, new) in options {
-        values.extend(new.map(|new| (attribute, new)));
+    let mut changes = Vec::new();
+    for (attribute, new) in given {
+        changes.extend(new.map(|new| (attribute, new)));
     }
-    Edit { target, values }.run(session).await
+    Edit { target, changes }.run(session).await
 }
 
 impl Edit {
@@ -124,9 +124,9 @@ impl Edit {
             record.get("removing_id").is_none(),
             "{display_name} is being removed"
         );
-        self.values
+        self.changes
             .retain(|(attribute, new)| string_attribute(&record, attribute) != new.text);
-        let (edited, done) = if self.values.is_empty() {
+        let (edited, result) = if self.changes.is_empty() {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
@@ -134,7 +134,7 @@ impl Edit {
             let edited = self.update(deployment, operator, &record).await?;
             (edited, "was changed")
         };
-        session.say(&format!("{display_name} {done}"));
+        session.say(&format!("{display_name} {result}"));
         print_record(&edited, &escape(self.target.id()), session.json)
     }
 
@@ -142,41 +142,41 @@ impl Edit {
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
         // Only names have a derived id.
-        let mut values = self.values.iter();
-        let Some((attribute, name)) = values.find(|(_, new)| new.derived_id.is_some()) else {
+        let mut changes = self.changes.iter();
+        let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());
         };
-        let read = Read::new(*table, Scope::partition(&key[0]));
-        for record in &read.run(deployment).await?.records {
+        let reader = Reader::new(*table, Scope::partition(&key[0]));
+        for record in &reader.run(deployment).await?.records {
             let id = string_attribute(record, table.primary_key_names[1]);
             let has_name = string_attribute(record, attribute) == name.text;
             if id != self.target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {
                 bail!(
-                    "the record {id} has this name, or the id that is derived from it: choose a different name"
+                    "the record {id} already has this name, or the id derived from this name: choose a different name"
                 );
             }
         }
         Ok(())
     }
 
-    /// Describes the changes, and which responses clients then get.
+    /// Describes the changes, and how they affect create requests.
     fn describe(&self, record: &Value) -> String {
         let mut changes = Vec::new();
-        let mut creates = String::new();
-        for (attribute, new) in &self.values {
+        let mut new_id_warning = String::new();
+        for (attribute, new) in &self.changes {
             let (old, text) = (string_attribute(record, attribute), &new.text);
             changes.push(format!("{attribute} changes from \"{old}\" to \"{text}\""));
             if let Some(id) = &new.derived_id
                 && id != self.target.id()
             {
-                creates = format!(
-                    " A create request with the new name creates a different record, with the id {id}."
+                new_id_warning = format!(
+                    " A create request with the new name will create a different record, with the id {id}."
                 );
             }
         }
         let (target, changes) = (&self.target.display_name, changes.join(", and "));
         format!(
-            "{target}: {changes}. A client that then repeats its create request with the old values gets a 409.{creates}"
+            "{target}: {changes}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
         )
     }
 
@@ -195,7 +195,7 @@ impl Edit {
             (":by", &*operator.name),
             (":run", &*operator.run_id),
         ];
-        for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.values) {
+        for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }

@@ -1,5 +1,5 @@
-//! `env`: prints the names of the tables as environment variables, to run the function locally. Leaves
-//! out the function's other variables.
+//! `env`: prints the names of the tables as environment variables, to run the function locally.
+//! Leaves out the variables that configure the function itself.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         ]);
     }
     eprintln!(
-        "not included, because they are settings of the function and not of the tables: \
+        "not included, because they configure the function and do not name tables: \
         ANONYMOUS_OPERATIONS (default: denied), KEY_CACHE_SECONDS (default: 60)"
     );
     let lines: Vec<_> = variables

@@ -9,8 +9,11 @@ mod stored;
 
 use anyhow::Result;
 
-pub use self::{create::NewKey, stored::insert};
-pub(crate) use self::{list::expires_within, stored::to_output};
+pub use self::{
+    arguments::Expiry,
+    create::{NewKey, Options as KeyOptions},
+};
+pub(crate) use self::{create::generate, list::expires_within, stored::to_output};
 
 use crate::session::Session;
 
@@ -45,7 +48,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,
         Command::List(options) => list::run(options, session).await,
-        Command::Check(keys) => list::check(&keys, session).await,
+        Command::Check(arguments) => list::check(&arguments, session).await,
         Command::Rotate(options) => rotate::run(options, session).await,
         Command::Revoke(options) => revoke::run(options, session).await,
     }

@@ -9,7 +9,7 @@ use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
     output::print_page,
-    read::{Page, PageOptions, Read, Scope, get, scope_from_index, team_keys_of_user},
+    read::{Page, PageOptions, Reader, Scope, get, scope_from_index, team_keys_of_user},
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -31,13 +31,13 @@ pub(crate) struct Options {
     /// Only records of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only records of this project (teams, members)
+    /// Only records of this project, for teams and members
     #[arg(long, requires = "org", value_parser = parse_identifier)]
     project: Option<String>,
-    /// Only records of this team (members)
+    /// Only records of this team, for members
     #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
-    /// Only memberships of this user (members). Cannot be combined with --limit
+    /// Only memberships of this user, for members. Cannot be combined with --limit
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
@@ -52,17 +52,15 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         return Err(UsageError::new("only members can be filtered by --user").into());
     }
     if !ids.is_empty() {
-        let prefix = ids.join("#");
-        options
-            .page
-            .check_cursor(table.primary_key_names[0], &prefix)?;
+        let attribute = table.primary_key_names[0];
+        options.page.check_cursor(attribute, &ids.join("#"))?;
     }
     let deployment = session.deployment().await?;
     let page = match (&options.user, &org) {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
-            let read = Read::new(table, scope(deployment, table, &ids).await?);
-            read.page(options.page).run(deployment).await?
+            let reader = Reader::new(table, scope(deployment, table, &ids).await?);
+            reader.page(options.page).run(deployment).await?
         }
     };
     if page.records.is_empty() {
@@ -75,7 +73,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_page(&page, &columns, session)
 }
 
-/// The memberships of a user. Reads each one, because the index can still have deleted ones.
+/// The memberships of a user. Reads each one, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
     let mut records = Vec::new();
     for team_key in team_keys_of_user(deployment, org, user).await? {
@@ -88,10 +86,10 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<P
     })
 }
 
-/// The ids in `--org`, `--project` and `--team`. Fails if the kind cannot be filtered by one of them.
-fn checked_ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
+/// The ids given with `--org`, `--project` and `--team`. Fails if one does not apply to the kind.
+fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
     // Each option requires the one before it, so the number of ids says which were given.
-    let ids: Vec<_> = options.into_iter().flatten().collect();
+    let ids: Vec<_> = ids.into_iter().flatten().collect();
     if ids.len() > table.partition_options.len() {
         let options = table.partition_options.join(", --");
         let message = format!("{} can only be filtered by --{options}", table.kind);
@@ -100,7 +98,7 @@ fn checked_ids(table: Table, options: [Option<String>; 3]) -> Result<Vec<String>
     Ok(ids)
 }
 
-/// The scope that ids select. If they are a part of a partition key, finds the partitions in an index.
+/// The scope that ids select. If they are only the start of a partition key, uses an index.
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,

@@ -17,7 +17,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     output::{print_page, print_records},
-    read::{PageOptions, Read, Scope, reads_by_index},
+    read::{PageOptions, Reader, Scope, readers_by_index},
     session::Session,
     text::counted,
     usage::{ORG_HELP, parse_identifier},
@@ -42,8 +42,8 @@ pub(crate) enum Command {
     List(PageOptions),
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
-    /// Counting reads all of its records, and the API keys of all organizations. Teams that were
-    /// created in the last seconds may be missing. Teams that are being removed are counted.
+    /// To count the records, the command reads them all, and the API keys of all organizations.
+    /// Includes teams that are being removed. Can miss teams created in the last few seconds.
     #[command(after_help = "Example:\n  workspacectl orgs show globex --json")]
     Show {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Disable {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
-        /// Exit as soon as the organization is disabled, while caches still let requests succeed
+        /// Exit at once, although requests can still succeed until the function's caches expire
         #[arg(long)]
         no_wait: bool,
         #[command(flatten)]
@@ -66,9 +66,9 @@ pub(crate) enum Command {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
     },
-    /// Write all records of an organization to a file, as JSON Lines
+    /// Write all records of an organization to standard output or a file, as JSON Lines
     ///
-    /// Teams that were created in the last seconds may be missing. The export of `orgs erase`
+    /// Teams that were created in the last few seconds may be missing. The export of `orgs erase`
     /// always has all records.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export {
@@ -99,16 +99,15 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(options) => create::run(options, session).await,
         Command::List(options) => {
-            let read = Read::new(Table::ORGANIZATIONS, Scope::All).page(options);
-            let mut page = read.run(session.deployment().await?).await?;
+            let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(options);
+            let mut page = reader.run(session.deployment().await?).await?;
             let organizations = page.records.into_iter().map(Organization);
             page.records = organizations.map(Organization::into_output).collect();
             print_page(&page, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
-            let organization = Organization::require(deployment, &org).await?;
-            let mut organization = organization.into_output();
+            let mut organization = Organization::require(deployment, &org).await?.into_output();
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
             print_records(&[organization], &COLUMNS, session)?;
@@ -126,14 +125,14 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         Command::Enable { org } => state::run(&org, State::Enabled, None, session).await,
         Command::Export { org, out } => {
             let mut export = if out == Path::new("-") {
-                Export::to_stdout()
+                Export::stdout()
             } else {
                 Export::create(&out)?
             };
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;
-            let reads = reads_by_index(deployment, &org).await?;
-            let count = export.write_all(deployment, reads).await?;
+            let readers = readers_by_index(deployment, &org).await?;
+            let count = export.write_all(deployment, readers).await?;
             export.persist()?;
             session.say(&format!("exported {} of {org}", counted(count, "record")));
             Ok(())
@@ -145,10 +144,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for read in reads_by_index(deployment, org).await? {
-        let table = read.table;
+    for reader in readers_by_index(deployment, org).await? {
+        let table = reader.table;
         if table != Table::ORGANIZATIONS {
-            counts[table.kind] = json!(read.count(deployment).await?);
+            counts[table.kind] = json!(reader.count(deployment).await?);
         }
     }
     Ok(counts)

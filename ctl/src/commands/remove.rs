@@ -31,8 +31,8 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Write the records to this new file before they are deleted. `restore` copies them back. The
-    /// file is called FILE.partial until it is complete
+    /// Export the records to this new file before deleting them. `restore` can copy them
+    /// back. The file is called FILE.partial until it is complete
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
     #[command(subcommand)]
@@ -55,7 +55,7 @@ pub(crate) enum Command {
         /// Remove the user from all teams of the organization, after a confirmation
         #[arg(long, conflicts_with_all = ["project", "team"])]
         all_teams: bool,
-        /// The user's id, as in the request that added it
+        /// The user's id, as in the request that added the user
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         user: String,
     },
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Model {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
-        /// The type of the model, as in the path that added it
+        /// The type of the model, as in the path of the request that added it
         #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
         model_type: String,
         /// The `modelid` of the model
@@ -118,7 +118,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         } => {
             teams.sort();
             teams.dedup();
-            return team::run(&project.partition(), &teams, wait, export, session).await;
+            return team::run(&project, &teams, wait, export, session).await;
         }
         Command::Member {
             org,
@@ -152,7 +152,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    // Without a confirmation, because this affects a single record that the arguments name.
+    // Without a confirmation, because the arguments name the only record that is removed. `edit`
+    // asks, because only its question says which responses clients will get.
     let (deployment, operator) = session.deployment_and_operator().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
@@ -176,7 +177,7 @@ fn print_removed(
 /// The sentence that says whether the removal can be undone.
 fn undo_sentence(export: Option<&Export>) -> &'static str {
     match export {
-        Some(_) => "`restore` can copy them back from the export.",
+        Some(_) => "`restore` can copy the records back from the export.",
         None => "This cannot be undone.",
     }
 }

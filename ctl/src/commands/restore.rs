@@ -2,7 +2,7 @@
 //!
 //! 1. Read the source once. Check every record in the scope. If one is invalid, write nothing.
 //! 2. Copy organizations first, and teams before their members. Each write has the condition that
-//!    there is no record with the primary key.
+//!    no record has the same primary key.
 
 mod copy;
 mod source;
@@ -44,7 +44,7 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
-    /// Only records of this kind. Required if --from is a table. In a file, each line names its kind
+    /// Only records of this kind. Required if --from is a table. Lines of a file name their kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     to: Option<Table>,
     /// Only records of this organization. Tables, and files with several organizations, need this
@@ -86,7 +86,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     source.check_one_org(from, scope)?;
     if source.keys_without_hash > 0 {
         let keys = counted(source.keys_without_hash, "key");
-        eprintln!("{keys} left out, because exports lack the hashes of keys: create new keys");
+        eprintln!(
+            "note: {keys} left out, because exports lack the hashes of keys: create new keys"
+        );
     }
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no records that match the options");
@@ -94,7 +96,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let mut records = source.records.values();
     if records.any(|(table, _)| *table == Table::KEYS) {
         eprintln!(
-            "note: copied keys that were revoked after the backup are accepted again: revoke them again"
+            "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again"
         );
     }
     let restore = Restore {

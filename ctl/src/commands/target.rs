@@ -1,4 +1,4 @@
-//! A record that an operator names to edit or remove it.
+//! The record that `edit` or `remove` works on, and the arguments that name it.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -12,8 +12,8 @@ use crate::{
     write::Guard,
 };
 
-/// The attributes that identify the last write of a record. The last three are absent until the
-/// record is changed or restored.
+/// The attributes that identify the latest write of a record. Those after the first two are absent
+/// until it is changed or restored.
 const LAST_WRITE_ATTRIBUTES: [&str; 5] = [
     "created_at",
     "request_id",
@@ -33,8 +33,8 @@ pub(crate) struct ProjectArgs {
 }
 
 impl ProjectArgs {
-    /// The partition key of the project's teams.
-    pub(super) fn partition(&self) -> String {
+    /// The partition key of the project's teams: `<organization>#<project>`.
+    pub(super) fn key(&self) -> String {
         format!("{}#{}", self.org, self.project)
     }
 
@@ -78,12 +78,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// A team. The partition key is `<organization>#<project>`.
-    pub fn team(partition_key: &str, id: &str) -> Self {
+    /// A team. The key of its project is `<organization>#<project>`.
+    pub fn team(project_key: &str, id: &str) -> Self {
         Self {
             table: Table::TEAMS,
             display_name: format!("the team {id}"),
-            key: [partition_key.to_owned(), id.to_owned()],
+            key: [project_key.to_owned(), id.to_owned()],
         }
     }
 

@@ -78,13 +78,13 @@ fn a_local_service_passes_every_check() {
     find(&checks, &format!("API {}", server.url));
     let notes = String::from_utf8(output.stderr).unwrap();
     let dynamodb = &server.dynamodb_url;
-    let reads_only = "the writes of the API were not checked: to check them, pass an API key";
+    let reads_only =
+        "note: writes through the API were not checked: to check them, pass an API key";
     let expected = format!("checking local DynamoDB at {dynamodb}\n{reads_only}");
     assert!(notes.starts_with(&expected), "{notes}");
 
     // The API at the default URL belongs to a different service.
-    let error =
-        format!("because DynamoDB is at {dynamodb}: pass it with --url. `cargo serve` prints it");
+    let error = format!("but at {dynamodb}: pass it with --url. `cargo serve` prints it");
     assert_usage_error(&server.output("doctor"), &error);
 }
 
@@ -98,11 +98,11 @@ fn any_different_response_of_the_api_is_a_failure_that_says_what_to_check() {
     #[rustfmt::skip] // keeps a table short
     let cases = [
         (401, "x-request-id", unauthenticated(none), "responds as if no API key was sent"),
-        (401, "x-other", unauthenticated(unknown), "responds with 401, but not as this"),
+        (401, "x-other", unauthenticated(unknown), "responds with 401, but the response is not from"),
         (500, "x-request-id", json!({ "code": "internal" }), "responds with 500, for example"),
         (503, "x-request-id", json!({ "code": "unavailable" }), "responds with 503, because"),
         (500, "x-other", json!({}), "responds with 500, but the response is not from"),
-        (204, "x-request-id", Value::Null, "responds with 204, but not as this"),
+        (204, "x-request-id", Value::Null, "responds with 204, but the response is not from"),
     ];
     let mut urls = vec![(unused_url(), "cannot connect")];
     for (status, header, body, detail) in cases {
@@ -148,11 +148,11 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
         ("Termination protection", "warning", "off: run", |network| {
             network.stack.has_termination_protection = false;
         }),
-        ("Recipients", "warning", "none, because", |network| {
+        ("Alarm recipients", "warning", "none, because", |network| {
             network.stack.outputs.remove("AlarmTopicArn");
         }),
         (
-            "Recipients",
+            "Alarm recipients",
             "warning",
             "no subscription is confirmed",
             |network| {
@@ -248,14 +248,12 @@ fn a_key_that_cannot_be_used_is_named_and_never_printed() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(text).unwrap()
     };
-    assert!(run().contains("the API key is malformed: use what"));
+    assert!(run().contains("the API key is malformed: use the one"));
     let unknown = unique_key();
     fs::write(&file, format!("{unknown}\n")).unwrap();
     let text = run();
-    assert!(
-        text.contains(&format!("there is no key {}", key_id(&unknown))),
-        "{text}"
-    );
+    let error = format!("there is no key {}", key_id(&unknown));
+    assert!(text.contains(&error), "{text}");
     assert!(!text.contains(&unknown), "{text}");
 }
 
@@ -268,7 +266,7 @@ fn a_check_that_was_skipped_is_a_failure_with_strict() {
         let output = on_stack(&url, "doctor --strict").output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
-        assert!(error.contains(": was skipped: "), "{error}");
+        assert!(error.contains(": skipped: "), "{error}");
         assert!(error.contains("hint: Your AWS identity lacks"), "{error}");
     }
 }

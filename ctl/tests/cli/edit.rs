@@ -31,7 +31,7 @@ fn a_renamed_team_keeps_its_id_and_members_and_its_old_name_gets_a_409() {
     for part in [
         "the team research-team: team_name changes from \"Research Team\" to \"Manuals\", and ",
         "team_description changes from \"Reads papers\" to \"Rewritten\".",
-        "with the old values gets a 409. A create request with the new name creates a different record, with the id manuals.",
+        "with the old values will get a 409. A create request with the new name will create a different record, with the id manuals.",
         "the team research-team was changed\n",
     ] {
         assert!(message.contains(part), "{part}: {message}");
@@ -54,7 +54,7 @@ fn a_renamed_team_keeps_its_id_and_members_and_its_old_name_gets_a_409() {
     server.run(&format!("{rename} --yes"));
     let back =
         server.output("edit team --org acme --project apollo manuals --name Research-Team --yes");
-    assert_fails(&back, "the record research-team has this name, or the id");
+    assert_fails(&back, "research-team already has this name, or the id");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn no_key_changes_if_a_different_key_is_mistyped_or_cannot_be_changed() {
         assert_usage_error(&output, error);
         assert!(!text(&output.stderr).contains(mistyped), "{output:?}");
         let unknown = run(&format!("{key}\nunknownKey12\n"));
-        let error = "there is no key unknownKey12: list them with";
+        let error = "there is no key unknownKey12: see";
         assert_fails(&unknown, error);
         assert_usage_error(&run("\n"), "standard input contains no key");
 
@@ -315,7 +315,7 @@ fn a_rotation_says_until_when_the_old_key_is_valid() {
         let output = server.output(&format!("keys rotate {id} --overlap {seconds}s"));
         let error = text(&output.stderr);
         let end = check(&server, id)["expires_at"].clone();
-        let message = format!("the key {id} is valid until {}", end.as_str().unwrap());
+        let message = format!("the old key {id} is valid until {}", end.as_str().unwrap());
         assert!(error.contains(&message), "{error}");
         let rotated = humantime::parse_rfc3339(end.as_str().unwrap()).unwrap() - overlap;
         assert!(rotated.elapsed().unwrap().as_secs() < 60, "{error}");

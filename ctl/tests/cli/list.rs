@@ -138,7 +138,7 @@ fn a_page_continues_after_a_team_that_was_deleted_since_the_previous_page() {
 
     assert_eq!(second["records"][0]["team_id"], "ops");
     let foreign = network.output(&format!("{list} globex --after {cursor}"));
-    assert_usage_error(&foreign, "the cursor belongs to a different list");
+    assert_usage_error(&foreign, "the cursor is from a list with different options");
     let keys = network.output(&format!("keys list --limit 1 --org acme --after {cursor}"));
-    assert_usage_error(&keys, "the cursor belongs to a different list");
+    assert_usage_error(&keys, "the cursor is from a list with different options");
 }

@@ -35,7 +35,7 @@ fn an_organization_is_registered_only_once() {
         "globex is already registered: choose a different id",
     );
     let invalid = server.output("orgs create .");
-    assert_usage_error(&invalid, "use 1 to 128 characters of A-Z a-z 0-9");
+    assert_usage_error(&invalid, "use 1 to 128 of the characters A-Z a-z 0-9");
     let if_absent = "orgs create globex --if-absent";
     assert_eq!(server.run(if_absent), "globex\n");
     assert_eq!(server.json(if_absent)["created"], false);
@@ -57,7 +57,7 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     let output = server.output("orgs disable acme --wait 0 --json");
 
     let message = String::from_utf8_lossy(&output.stderr);
-    for limit in ["within 60 seconds", "within 90 seconds"] {
+    for limit in ["at most 60 seconds", "at most 90 seconds"] {
         assert!(message.contains(limit), "{message}");
     }
     let disabled: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -109,11 +109,10 @@ fn a_missing_organization_is_not_created() {
         "keys list --org nope",
         "keys revoke --all --org nope --yes",
         "list teams --org nope",
+        "keys create --org nope",
     ] {
         assert_fails(&network.output(line), "there is no organization nope");
     }
-    let create = network.output("keys create --org nope");
-    assert_fails(&create, "the organization nope is not registered");
     assert!(network.dynamodb.records(Table::ORGANIZATIONS).is_empty());
 }
 

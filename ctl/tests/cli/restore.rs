@@ -302,8 +302,8 @@ fn an_invalid_line_stops_the_command_and_is_named() {
     check_team("created_at", json!("now"), "its created_at is \"now\"");
     check_team("\u{1b}[31m", json!(1), r"its attribute \u{1b}[31m is not");
     check(&good[..good.len() - 9], "line 2 of");
-    check(&good[..good.len() - 9], "is not complete JSON");
-    check(r#"{"table":"nothing","record":{}}"#, "has no known table");
+    check(&good[..good.len() - 9], "is not valid JSON");
+    check(r#"{"table":"nothing","record":{}}"#, "a known kind");
     check(r#"{"table":"teams"}"#, "has no record");
     let other = good.replace("2099", "2098");
     check(
@@ -346,7 +346,7 @@ fn keys_are_restored_from_a_table_unless_they_were_revoked() {
     // The demo key is the same, and the revoked one differs.
     assert_eq!((restored.code, restored.counts), (1, [1, 1, 1, 0]));
     let errors = restored.errors;
-    let warning = "copied keys that were revoked after the backup are accepted again";
+    let warning = "copying a key that was revoked after the backup makes it valid again";
     assert!(errors.contains(warning), "{errors}");
     assert_eq!(restored.lines[0]["reason"], "revoked_at, revoked_by");
     assert_eq!([use_key(&lost), use_key(&kept)], [204, 401]);

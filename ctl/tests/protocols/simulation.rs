@@ -204,9 +204,9 @@ impl World {
     /// The wait of a run of a command.
     fn wait(&self, is_rerun: bool) -> Wait {
         match self.weakness {
-            Some(Weakness::NoWaitInRerun) if is_rerun => Wait { wait: 0 },
+            Some(Weakness::NoWaitInRerun) if is_rerun => Wait { seconds: 0 },
             _ => Wait {
-                wait: SAFE_WAIT.as_secs(),
+                seconds: SAFE_WAIT.as_secs(),
             },
         }
     }

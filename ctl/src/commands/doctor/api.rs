@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
-use crate::{commands::keys::NewKey, deployment::build_connector, text::humanize};
+use crate::{commands::keys, deployment::build_connector, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -39,7 +39,7 @@ struct Response {
 impl Api {
     /// `retry_time` is the time for the retries of all requests together.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
-        // All requests share the connector, because one for HTTPS parses the root certificates.
+        // All requests share the connector, because creating one parses the root certificates.
         let connector = if url.starts_with("https:") {
             build_connector(None)
         } else {
@@ -57,7 +57,7 @@ impl Api {
     /// organizations. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
     /// counts these requests, and fires when they stop.
     pub(super) async fn check_reads(&self) -> Result<String> {
-        let key = NewKey::generate("doctor", "", None, None)?.key;
+        let key = keys::generate()?;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post(path, &key, &json!({})).await?;
@@ -101,11 +101,11 @@ impl Api {
                     "no response within {time}: check the URL and the network"
                 ))
             });
-            let failed = match &response {
+            let is_retryable = match &response {
                 Ok(response) => response.status == 429 || response.status >= 500,
                 Err(_) => true,
             };
-            if !failed || Instant::now() + wait > self.retry_until {
+            if !is_retryable || Instant::now() + wait > self.retry_until {
                 return response;
             }
             sleep(wait).await;
@@ -167,13 +167,15 @@ impl Response {
             None if *status >= 500 => anyhow!(
                 "responds with {status}, but the response is not from the function: check whether the function is throttled, crashes or times out"
             ),
-            None => anyhow!("responds with {status}, but not as this service does: check the URL"),
+            None => anyhow!(
+                "responds with {status}, but the response is not from this service: check the URL"
+            ),
         }
     }
 }
 
-/// A valid request for an operation: the table to which it writes, its path and its body. It is
-/// only valid after the requests for all earlier operations in [`Operation::ALL`].
+/// A sample request for an operation: the table to which it writes, its path and its body. It is
+/// valid only after the requests for all earlier operations in [`Operation::ALL`].
 #[rustfmt::skip] // one line per operation
 fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
     let project = format!("project/{org}/doctor");

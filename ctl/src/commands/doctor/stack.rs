@@ -1,14 +1,14 @@
 //! The checks of a stack: its function, its termination protection and its alarms.
 
 use anyhow::{Result, ensure};
-use aws_sdk_cloudformation::types::Stack as Description;
+use aws_sdk_cloudformation::types::Stack as CfnStack;
 use workspace_management::store::{Table, TableNames};
 
 use super::Outcome;
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
 /// The value of an output, if the stack has this output.
-pub(super) fn output(description: &Description, key: &str) -> Option<String> {
+pub(super) fn output_value(description: &CfnStack, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;
     output.output_value.clone()
@@ -19,7 +19,7 @@ pub(super) fn output(description: &Description, key: &str) -> Option<String> {
 pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.config)
         .get_function_configuration()
-        .function_name(stack.resource("Function")?)
+        .function_name(stack.physical_id("Function")?)
         .send()
         .await
         .explain("cannot read the configuration of the function")?;
@@ -44,7 +44,7 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
 }
 
 /// Checks that the stack cannot be deleted by mistake.
-pub(super) fn check_protection(description: &Description) -> Outcome {
+pub(super) fn check_protection(description: &CfnStack) -> Outcome {
     let name = description.stack_name().unwrap_or_default();
     match description.enable_termination_protection() {
         Some(true) => Outcome::Ok("on".to_owned()),
@@ -56,8 +56,8 @@ pub(super) fn check_protection(description: &Description) -> Outcome {
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-pub(super) async fn check_recipients(stack: &Stack, description: &Description) -> Result<Outcome> {
-    let Some(topic) = output(description, "AlarmTopicArn") else {
+pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> Result<Outcome> {
+    let Some(topic) = output_value(description, "AlarmTopicArn") else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
         return Ok(Outcome::Warning(detail.to_owned()));

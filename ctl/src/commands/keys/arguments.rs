@@ -11,7 +11,7 @@ use workspace_management::api_key::ApiKey;
 
 use crate::usage::UsageError;
 
-/// The maximum overlap, in which a replaced key stays valid: 30 days.
+/// The maximum overlap, during which a replaced key stays valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
 
 /// The time from the Unix epoch to the end of the year 9999, the last year in RFC 3339.
@@ -19,54 +19,58 @@ const END_OF_TIME: Duration = Duration::from_secs(253_402_300_800);
 
 /// When a key expires.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Expiry {
+pub enum Expiry {
+    /// Never.
     Never,
+    /// This long after the key is created.
     After(Duration),
+    /// At this time.
     At(SystemTime),
 }
 
 impl Expiry {
     /// When a key created now expires. `None` means never.
     /// Fails if the time is in the past, or after the year 9999.
-    pub(crate) fn time(self, now: SystemTime) -> Result<Option<SystemTime>, UsageError> {
+    pub(super) fn resolve(self, now: SystemTime) -> Result<Option<SystemTime>, &'static str> {
         let at = match self {
             Self::Never => return Ok(None),
             Self::After(duration) => now.checked_add(duration),
             Self::At(time) => Some(time),
         };
         let Some(at) = at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_TIME) else {
-            let message = "the key would expire after the year 9999: use a shorter duration";
-            return Err(UsageError::new(message));
+            return Err("the key would expire after the year 9999: use a shorter duration");
         };
         if at <= now {
-            let message = "the key would be expired already: give a time in the future";
-            return Err(UsageError::new(message));
+            return Err("the key would be expired already: give a time in the future");
         }
         Ok(Some(at))
     }
 }
 
-/// Parses `never`, a duration such as `90d`, or a date or time such as `2027-01-31`.
-pub(crate) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
-    if text == "never" {
-        return Ok(Expiry::Never);
-    }
-    if let Ok(duration) = parse_duration(text) {
-        return Ok(Expiry::After(duration));
-    }
-    // A date means the start of the day, in UTC.
-    let start_of_day = format!("{text}T00:00:00Z");
-    humantime::parse_rfc3339(text)
-        .or_else(|_| humantime::parse_rfc3339(&start_of_day))
-        .map(Expiry::At)
-        .map_err(|_| "give a duration such as 90d or 12h, a date such as 2027-01-31, or `never`")
+/// Parses `never`, a duration such as `90d`, or a date or time such as `2027-01-31`, which must be
+/// in the future.
+pub(super) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
+    const ADVICE: &str =
+        "give a duration such as 90d or 12h, a date such as 2027-01-31, or `never`";
+    let expiry = if text == "never" {
+        Expiry::Never
+    } else if let Ok(duration) = parse_duration(text) {
+        Expiry::After(duration)
+    } else {
+        // A date means the start of the day, in UTC.
+        let time = humantime::parse_rfc3339(text)
+            .or_else(|_| humantime::parse_rfc3339(&format!("{text}T00:00:00Z")));
+        Expiry::At(time.map_err(|_| ADVICE)?)
+    };
+    expiry.resolve(SystemTime::now())?;
+    Ok(expiry)
 }
 
 /// Parses a duration such as `12h`. Rejects minutes and months, because `m` could mean either.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     match humantime::parse_duration(text) {
         Ok(duration) if !text.contains(['m', 'M']) => Ok(duration),
-        _ => Err("give a duration such as 12h, 90d or 4w"),
+        _ => Err("give a duration such as 12h, 90d or 4w, without minutes and months"),
     }
 }
 
@@ -143,7 +147,7 @@ fn key_id(text: &str) -> Result<String, UsageError> {
     let message = if text.starts_with("wsk_") {
         "the API key is incomplete or mistyped: copy all of it, or give its id from `keys list`"
     } else {
-        "give an API key, or its id from `keys list`, which has 12 letters and digits"
+        "give an API key, or its id of 12 letters and digits from `keys list`"
     };
     Err(UsageError::new(message))
 }

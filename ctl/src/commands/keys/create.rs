@@ -21,11 +21,12 @@ use super::{
     stored::{self, StoredKey},
 };
 use crate::{
+    commands::orgs::organization::Organization,
     deployment::Deployment,
     output::print,
     session::{Operator, Session},
     text::{escape, escape_json, humanize},
-    usage::parse_identifier,
+    usage::{UsageError, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -35,30 +36,30 @@ Examples:
   workspacectl keys create --org globex --expires 2027-01-31
   KEY=$(workspacectl keys create --org globex)";
 
+/// The options of `keys create`, which say what the new key allows.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// The organization, which must be registered
+pub struct Options {
+    /// The id of the organization, which must be enabled
     #[arg(long, value_parser = parse_identifier)]
-    org: String,
+    pub org: String,
     /// A label that `keys list` shows
     #[arg(long, default_value = "", value_parser = parse_label)]
-    label: String,
+    pub label: String,
     /// When the key expires: a duration such as 90d or 12h, a date such as 2027-01-31, or `never`
     #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = parse_expiry)]
-    expires: Expiry,
+    pub expires: Expiry,
     /// The operations that the key may call, separated by commas [default: all]
     #[arg(long, value_name = "OPERATIONS", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(Operation::ALL.iter().map(|it| it.name())))]
-    allow: Option<Vec<String>>,
+    pub allow: Option<Vec<String>>,
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let expiry = options.expires.time(SystemTime::now())?;
     check_can_print()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    let mut new = NewKey::generate(&options.org, &options.label, options.allow, expiry)?;
-    stored::insert(deployment, &mut new, None, &operator).await?;
-    new.print(deployment, &operator, session.json).await
+    let new = NewKey::issue(deployment, &operator, options, None).await?;
+    new.print_or_revoke(deployment, &operator, session.json)
+        .await
 }
 
 /// Checks that a key can be printed, before one is created.
@@ -77,51 +78,66 @@ pub(crate) fn check_can_print() -> Result<()> {
     Ok(())
 }
 
-/// A new key.
+/// Generates a random key.
+/// Fails if the operating system provides no random numbers.
+pub(crate) fn generate() -> Result<String> {
+    let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
+    getrandom::fill(&mut id)?;
+    getrandom::fill(secret.as_flattened_mut())?;
+    Ok(ApiKey::encode(id, secret))
+}
+
+/// A new key, which is stored.
 pub struct NewKey {
-    /// The key itself. It is not stored, so it is lost if it is not printed.
+    /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
     pub key: String,
-    pub(crate) record: StoredKey,
+    pub(super) record: StoredKey,
 }
 
 impl NewKey {
-    /// Generates a key of an organization. `operations` is `None` for a key for all operations.
+    /// Generates a key, and stores its record for the current registration of the organization. If
+    /// the new key replaces an old one, also stores the new id in the record of the old key. Fails
+    /// if DynamoDB cannot be reached, or one of these conditions does not hold:
     ///
-    /// # Errors
-    /// If the operating system provides no random numbers.
-    pub fn generate(
-        org: &str,
-        label: &str,
-        operations: Option<Vec<String>>,
-        expires_at: Option<SystemTime>,
+    /// - The organization is enabled, and its registration has not changed.
+    /// - The old key belongs to the same registration, is not revoked, and has not been replaced
+    ///   since.
+    pub async fn issue(
+        deployment: &Deployment,
+        operator: &Operator,
+        options: Options,
+        old: Option<&StoredKey>,
     ) -> Result<Self> {
-        let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
-        getrandom::fill(&mut id)
-            .and_then(|()| getrandom::fill(secret.as_flattened_mut()))
-            .context("the operating system provides no random numbers")?;
-        let key = ApiKey::encode(id, secret);
+        let org = &options.org;
+        let organization = Organization::require(deployment, org).await?;
+        let registration_id = organization.registration_id();
+        let registration_id = registration_id.with_context(|| {
+            format!("the record of {org} has no request_id, which keys need: add one with a random value")
+        })?;
+        let key = generate()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
-        // `stored::insert` sets the registration of the organization, the operator and the run.
-        let mut base = key_record(parsed, org, "", label, &timestamp(now));
-        base.operations = operations;
-        base.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
-        // Rounded, because `expires_at` was computed from a slightly earlier time.
-        let valid_for = expires_at.and_then(|at| at.duration_since(now).ok());
+        let end = options.expires.resolve(now).map_err(UsageError::new)?;
+        let label = &options.label;
+        let mut base = key_record(parsed, org, registration_id, label, &timestamp(now));
+        base.operations = options.allow;
+        base.expires_at = end.map(|end| humantime::format_rfc3339_seconds(end).to_string());
+        let valid_for = end.and_then(|end| end.duration_since(now).ok());
         let record = StoredKey {
             base,
             last_four: Some(key[key.len() - 4..].to_owned()),
-            created_by: None,
-            request_id: None,
-            issued_for: valid_for.map(|time| (time + Duration::from_millis(500)).as_secs()),
-            replaces: None,
+            created_by: Some(operator.name.clone()),
+            request_id: Some(operator.run_id.clone()),
+            issued_for: valid_for.map(|time| time.as_secs()),
+            replaces: old.map(|old| old.base.key_id.clone()),
             replaced_by: None,
         };
+        stored::insert(deployment, &record, registration_id, old).await?;
         Ok(Self { key, record })
     }
 
     /// Prints the key. If it cannot be printed, revokes it, because then it is lost.
-    pub(super) async fn print(
+    pub(super) async fn print_or_revoke(
         &self,
         deployment: &Deployment,
         operator: &Operator,
@@ -140,7 +156,7 @@ impl NewKey {
             let id = &self.record.base.key_id;
             let revoked = stored::revoke(deployment, id, operator).await;
             revoked.with_context(|| {
-                format!("cannot print the key: run `workspacectl keys revoke {id}`")
+                format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;
             bail!("cannot print the key, so it was revoked: {error}");
         }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     commands::orgs::organization::{Organization, State},
     output::{print_page, print_records},
-    read::{PageOptions, Read, Scope},
+    read::{PageOptions, Reader, Scope},
     session::Session,
     usage::parse_identifier,
 };
@@ -39,10 +39,11 @@ pub(crate) struct Options {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only active keys that expire within this time, such as 14d. Pages can then be shorter
+    /// Only active keys that expire within this period, such as 14d. With --limit, fewer
+    /// than COUNT keys can then be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state. Pages can then be shorter
+    /// Only keys in this state. With --limit, fewer than COUNT keys can then be printed
     #[arg(long, value_parser = ["active", "expired", "revoked", "malformed"])]
     state: Option<String>,
     #[command(flatten)]
@@ -54,13 +55,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         options.page.check_cursor("org_id", org)?;
     }
     let deployment = session.deployment().await?;
-    let read = match &options.org {
+    let reader = match &options.org {
         Some(org) => {
-            Read::new(Table::KEYS, Scope::partition(org)).index("by_organization", "org_id")
+            Reader::new(Table::KEYS, Scope::partition(org)).index("by_organization", "org_id")
         }
-        None => Read::new(Table::KEYS, Scope::All),
+        None => Reader::new(Table::KEYS, Scope::All),
     };
-    let mut page = read.page(options.page).run(deployment).await?;
+    let mut page = reader.page(options.page).run(deployment).await?;
     if page.records.is_empty()
         && let Some(org) = &options.org
     {
@@ -70,16 +71,16 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if let Some(state) = options.state {
         page.records.retain(|key| key["state"] == *state);
     }
-    if let Some(time) = options.expiring {
+    if let Some(period) = options.expiring {
         let now = SystemTime::now();
-        page.records.retain(|key| expires_within(key, time, now));
+        page.records.retain(|key| expires_within(key, period, now));
     }
     print_page(&page, &COLUMNS, session)
 }
 
-/// Shows keys, and names their organizations that are not enabled. Does not check the secrets.
-pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
-    let ids = key_ids(&keys.keys)?;
+/// Shows keys, and says which of their organizations are not enabled. Does not check the secrets.
+pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> {
+    let ids = key_ids(&arguments.keys)?;
     let deployment = session.deployment().await?;
     let keys = find_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_output).collect();
@@ -101,11 +102,11 @@ pub(crate) async fn check(keys: &KeyArgs, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Whether a key is active and expires within a time. `key` is a record from [`to_output`].
-pub(crate) fn expires_within(key: &Value, time: Duration, now: SystemTime) -> bool {
+/// Whether a key is active and expires within a period. `key` is a record from [`to_output`].
+pub(crate) fn expires_within(key: &Value, period: Duration, now: SystemTime) -> bool {
     let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(key, "expires_at")) else {
         return false;
     };
     let time_left = expires_at.duration_since(now);
-    key["state"] == "active" && time_left.is_ok_and(|time_left| time_left <= time)
+    key["state"] == "active" && time_left.is_ok_and(|time_left| time_left <= period)
 }

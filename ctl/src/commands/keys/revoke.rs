@@ -10,7 +10,7 @@ use crate::{
     commands::orgs::organization::{Organization, State},
     deployment::Deployment,
     output::{print, print_records},
-    read::{Read, Scope},
+    read::{Reader, Scope},
     session::{Operator, Session},
     text::{counted, escape_json, humanize},
     usage::parse_identifier,
@@ -31,10 +31,10 @@ pub(crate) struct Options {
         conflicts_with = "all"
     )]
     keys: Vec<String>,
-    /// Revoke all keys of --org
+    /// Revoke all keys of the organization in --org
     #[arg(long, requires = "org")]
     all: bool,
-    /// The organization, with --all
+    /// The organization whose keys --all revokes
     #[arg(long, requires = "all", value_parser = parse_identifier)]
     org: Option<String>,
 }
@@ -60,25 +60,25 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Revokes the keys that one read of the whole table finds. If the organization is disabled, these
-/// are all of its keys, because no new ones can be created.
+/// Revokes the keys of an organization that one read of the whole table finds. If the organization
+/// is disabled, these are all of its keys, because no new ones can be created.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == State::Enabled {
         eprintln!(
-            "note: {org} is enabled, so this command can miss a key that is created at the same time: run `workspacectl orgs disable {org}` first"
+            "note: {org} is enabled, so this command can miss a key that is created at the same time: to prevent this, run `workspacectl orgs disable {org}` first"
         );
     }
     // Reads the whole table, because the index can lack a new key.
-    let read = Read::new(Table::KEYS, Scope::organization(Table::KEYS, org));
-    let mut keys = read.run(deployment).await?.records;
+    let reader = Reader::new(Table::KEYS, Scope::organization(Table::KEYS, org));
+    let mut keys = reader.run(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");
-    let what = format!("{count} of {org} will be revoked, which cannot be undone.");
-    session.confirm(&what, org)?;
+    let text = format!("{count} of {org} will be revoked, which cannot be undone.");
+    session.confirm(&text, org)?;
     let revoked = revoke(deployment, &operator, keys, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
     print_records(&revoked, &columns, session)
@@ -100,7 +100,7 @@ async fn revoke(
     let count = counted(revoked.len(), "key");
     let cache_time = humanize(MAX_CACHE_TIME);
     session.say(&format!(
-        "revoked {count}: for up to {cache_time}, the function can accept them from its cache"
+        "revoked {count}. The function can accept a key from its cache for up to {cache_time}"
     ));
     Ok(revoked)
 }

@@ -11,7 +11,7 @@ use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
 
 use super::{
     arguments::{Expiry, KeyArgs, key_ids, parse_expiry, parse_overlap},
-    create::{NewKey, check_can_print},
+    create::{self, NewKey, check_can_print},
     stored::{self, StoredKey},
 };
 use crate::{
@@ -31,39 +31,36 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    keys: KeyArgs,
+    arguments: KeyArgs,
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: the lifetime of the old
-    /// key from now or, if it is unknown, when the old key expires]
+    /// When the new key expires: a duration, a date, or `never` [default: after as long as the old
+    /// key was issued for or, if that is unknown, when the old key expires]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let ids = key_ids(&options.keys.keys)?;
-    // Rejects an invalid --expires before any request.
-    if let Some(expires) = options.expires {
-        expires.time(SystemTime::now())?;
-    }
+    let ids = key_ids(&options.arguments.keys)?;
     check_can_print()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
     for record in stored::find_all(deployment, &ids).await? {
-        let key = stored::parse(&record)?;
+        let key: StoredKey = serde_json::from_value(record.clone())
+            .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
         if !key.base.is_valid_at(SystemTime::now()) {
             let id = &key.base.key_id;
             bail!(
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
         }
-        match refusal(deployment, &key).await? {
-            Some(refusal) => refusals.push(refusal),
+        match refusal_reason(deployment, &key).await? {
+            Some(reason) => refusals.push(reason),
             None => keys.push(key),
         }
     }
-    // Refusals are reported at the end, so that a run after an interruption replaces the other keys.
+    // Refusals come last, so that a run after an interruption replaces the keys that are left.
     for key in &keys {
         rotate(deployment, &operator, key, &options, session.json).await?;
     }
@@ -71,8 +68,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Why a key cannot be replaced: it was replaced before, and its replacement is not revoked.
-async fn refusal(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
+/// Why a key cannot be replaced: its earlier replacement is not revoked. `None` if it can.
+async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
     let Some(new_id) = &key.replaced_by else {
         return Ok(None);
     };
@@ -99,19 +96,25 @@ async fn rotate(
         Some(expires) => expires,
         None => default_expiry(old)?,
     };
-    let expires_at = expires.time(SystemTime::now())?;
-    let (operations, label) = (old.base.operations.clone(), &old.base.label);
-    let mut new = NewKey::generate(&old.base.org_id, label, operations, expires_at)?;
-    new.record.replaces = Some(id.clone());
-    let inserted = stored::insert(deployment, &mut new, Some(old), operator).await;
-    inserted.with_context(|| format!("cannot replace the key {id}"))?;
-    new.print(deployment, operator, json).await?;
-    let expired = expire(deployment, operator, old, &new, options.overlap).await;
-    expired.context("both keys stay valid until you revoke one with `workspacectl keys revoke`")
+    let new_options = create::Options {
+        org: old.base.org_id.clone(),
+        label: old.base.label.clone(),
+        expires,
+        allow: old.base.operations.clone(),
+    };
+    let issued = NewKey::issue(deployment, operator, new_options, Some(old)).await;
+    let new = issued.with_context(|| format!("cannot replace the key {id}"))?;
+    new.print_or_revoke(deployment, operator, json).await?;
+    let scheduled = schedule_expiry(deployment, operator, old, &new, options.overlap).await;
+    scheduled.with_context(|| {
+        format!(
+            "both keys are valid: when clients use the new key, run `workspacectl keys revoke {id}`"
+        )
+    })
 }
 
 /// Lets a replaced key expire at the end of the overlap, unless it expires earlier.
-async fn expire(
+async fn schedule_expiry(
     deployment: &Deployment,
     operator: &Operator,
     old: &StoredKey,
@@ -136,14 +139,14 @@ async fn expire(
     let updated = if_replaced.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
-        "the key {id} is valid until {}: the function can accept it from its cache for up to {} longer",
+        "the old key {id} is valid until {}. The function can accept it from its cache for up to {} longer",
         escape(&expires_at),
         humanize(MAX_CACHE_TIME)
     );
     Ok(())
 }
 
-/// The expiry of the new key without `--expires`: after the lifetime of the old key, if it has one.
+/// The expiry of the new key without `--expires`: after the old key's lifetime, if it is known.
 fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = key.issued_for {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
@@ -151,7 +154,7 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     match &key.base.expires_at {
         // The key was not replaced, so no rotation has set this time.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // If the key has a time, an earlier rotation has set it.
+        // If the key has an expiry, an earlier rotation has set it.
         _ => Ok(Expiry::Never),
     }
 }

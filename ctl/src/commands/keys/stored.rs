@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,7 +12,6 @@ use workspace_management::{
 };
 use workspace_records::item::to_json;
 
-use super::create::NewKey;
 use crate::{
     commands::orgs::organization::{Organization, State},
     deployment::Deployment,
@@ -30,8 +29,8 @@ pub struct StoredKey {
     pub(super) last_four: Option<String>,
     pub(super) created_by: Option<String>,
     pub(super) request_id: Option<String>,
-    /// The lifetime that was chosen for the key, in seconds. `None` if it was issued without an expiry,
-    /// or by another program. If a rotation lets the key expire earlier, this does not change.
+    /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
+    /// if the key was issued without an expiry, or by another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
@@ -47,7 +46,7 @@ pub(crate) fn to_output(mut record: Value) -> Value {
     let state = match serde_json::from_value::<KeyRecord>(record.clone()) {
         Ok(key) if key.revoked_at.is_some() => "revoked",
         Ok(key) if !key.is_valid_at(SystemTime::now()) => "expired",
-        // The function rejects a key without a registration of its organization.
+        // Without a registration, the key is malformed: the function rejects it.
         Ok(key) if key.registration_id.is_some() => "active",
         _ => "malformed",
     };
@@ -68,56 +67,37 @@ pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
     Ok(keys)
 }
 
-/// Stores a new key for the current registration of its organization. If the new key replaces an
-/// old one, stores its id in the record of the old key.
-///
-/// # Errors
-/// If DynamoDB cannot be reached, or one of these conditions does not hold:
-///
-/// - The organization is enabled, and its registration has not changed.
-/// - The old key belongs to the same registration, is not revoked, and was not replaced since.
-pub async fn insert(
+/// Stores the record of a new key if the conditions of [`super::NewKey::issue`] hold.
+pub(super) async fn insert(
     deployment: &Deployment,
-    new: &mut NewKey,
-    replaced: Option<&StoredKey>,
-    operator: &Operator,
+    new: &StoredKey,
+    registration_id: &str,
+    old: Option<&StoredKey>,
 ) -> Result<()> {
-    let org = new.record.base.org_id.clone();
-    let Some(organization) = Organization::find(deployment, &org).await? else {
-        bail!("the organization {org} is not registered: run `workspacectl orgs create` first")
-    };
-    let Some(registration_id) = organization.registration_id() else {
-        bail!(
-            "the record of the organization {org} has no request_id, which keys need: add this attribute, with a random value"
-        )
-    };
-    new.record.base.registration_id = Some(registration_id.to_owned());
-    new.record.created_by = Some(operator.name.clone());
-    new.record.request_id = Some(operator.run_id.clone());
-    let id = &new.record.base.key_id;
+    let (org, id) = (&new.base.org_id, &new.base.key_id);
     let registration = [(":registration", registration_id)];
-    let if_enabled = Guard::new(Table::ORGANIZATIONS, &[&org]).and(
+    let if_enabled = Guard::new(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
     );
     let put = Put::builder()
         .table_name(deployment.tables.name(Table::KEYS))
-        .set_item(Some(serde_dynamo::to_item(&new.record)?))
+        .set_item(Some(serde_dynamo::to_item(new)?))
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
         if_enabled.check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
-    if let Some(old) = replaced {
+    if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_valid = Guard::new(Table::KEYS, &[&old.base.key_id])
+        let if_replaceable = Guard::new(Table::KEYS, &[&old.base.key_id])
             .and(condition, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
-        actions.push(if_valid.update_action(deployment, replace, &[(":new", id)])?);
+        actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
     let failed = transact(deployment, actions, format!("cannot store the key {id}")).await?;
     let Some(failed) = failed.into_iter().next() else {
@@ -128,19 +108,19 @@ pub async fn insert(
         0 => match Organization(to_json(failed.existing)).state() {
             // Not disabled, so the registration is different, or there is no record.
             State::Enabled => bail!(
-                "the organization {org} was erased or registered again at the same time: run the command again"
+                "the organization {org} was erased or registered again since this command began: run it again"
             ),
             state => bail!("no key can be created, because {org} is {}", state.word()),
         },
         1 => bail!("a key with the same id exists: run the command again"),
         _ => bail!(
-            "another command has revoked or replaced the old key, or the old key belongs to an earlier registration of {org}"
+            "another command has revoked or replaced the old key, or it belongs to an earlier registration of {org}: see `workspacectl keys check`"
         ),
     }
 }
 
-/// Revokes a key, and returns its record. If it is already revoked, the time and the operator stay.
-/// Fails if there is no such key, or DynamoDB cannot be reached.
+/// Revokes a key, and returns its record. If it is already revoked, keeps the time and the
+/// operator. Fails if there is no such key, or DynamoDB cannot be reached.
 pub(super) async fn revoke(
     deployment: &Deployment,
     id: &str,
@@ -155,13 +135,6 @@ pub(super) async fn revoke(
     revoked.ok_or_else(|| no_such_key(id))
 }
 
-/// Parses the record of a key.
-/// Fails if an attribute is missing or has a different type.
-pub(super) fn parse(record: &Value) -> Result<StoredKey> {
-    let key = serde_json::from_value(record.clone());
-    key.with_context(|| format!("the record of the key {} is malformed", record["key_id"]))
-}
-
 fn no_such_key(id: &str) -> anyhow::Error {
-    anyhow!("there is no key {id}: list them with `workspacectl keys list`")
+    anyhow!("there is no key {id}: see `workspacectl keys list`")
 }

@@ -24,13 +24,13 @@ use crate::{
     text::humanize, usage::parse_identifier,
 };
 
-/// How much the clocks of operators may be wrong. `restore` allows for this difference.
+/// How far an operator's clock may be off. `restore` allows for this difference.
 pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The id, as in the paths of the API: 1 to 128 characters of A-Z a-z 0-9 . _ ~ : @ -, not `.`
-    /// or `..`, and not beginning with `wsk_`
+    /// The id, as in the paths of the API: 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : @, but
+    /// not `.` or `..` alone, nor `wsk_` at the start
     #[arg(value_parser = parse_identifier)]
     org: String,
     /// Also succeed if the organization is registered already. Its record does not change
@@ -41,7 +41,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    check_clock(&org, deployment).await?;
+    check_clock(deployment, &org).await?;
     let new = json!({
         "org_id": org,
         "created_at": timestamp(SystemTime::now()),
@@ -67,9 +67,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_record(&record, &org, session.json)
 }
 
-/// Compares the clock of this machine with the `Date` header of a response from DynamoDB.
-/// Fails if they differ too much, because `restore` compares times. Passes without the header.
-async fn check_clock(org: &str, deployment: &Deployment) -> Result<()> {
+/// Compares this machine's clock with the `Date` header of any response from DynamoDB. Fails if
+/// they differ too much, because `restore` compares times. Passes if there is no header.
+async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
     let name = deployment.tables.name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();
     deployment

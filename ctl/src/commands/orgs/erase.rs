@@ -2,9 +2,9 @@
 //! interruption, and by several operators at the same time. The steps:
 //!
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
-//! 2. Wait, in every run, until the last writes of functions have ended.
-//! 3. Export, so that the export contains these last writes. If a different run has finished, the
-//!    export of that run is the complete one.
+//! 2. Wait, in every run, until the function's last writes have ended.
+//! 3. Export, if `--export` was given: only now, so that the export contains these last writes. If
+//!    another run has finished, the export of that run is the complete one.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -19,7 +19,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     output::print_record,
-    read::reads_by_scan,
+    read::readers_by_scan,
     session::{Operator, Session},
     text::counted,
     usage::parse_identifier,
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// The id of the organization, which must be disabled
     #[arg(value_parser = parse_identifier)]
     org: String,
-    /// Export the records to this new file before they are deleted
+    /// Export the records to this new file before deleting them. `restore` can copy them back
     #[arg(long, value_name = "FILE", required_unless_present = "without_export")]
     export: Option<PathBuf>,
     /// Delete the records without an export
@@ -61,13 +61,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Some(_) => "`restore` can copy them back from the export, except for API keys.",
         None => "This cannot be undone.",
     };
-    let what = format!("all records of the organization {org} will be deleted. {undo}");
-    session.confirm(&what, org)?;
+    let text = format!("all records of the organization {org} will be deleted. {undo}");
+    session.confirm(&text, org)?;
     let count = erase(deployment, &operator, org, &organization, *wait, export).await;
-    let count = count.with_context(|| format!("this run did not erase the organization {org}"))?;
-    let copies = path.map_or("exports".into(), |path| path.to_string_lossy());
+    let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
+    let exports = path.map_or("exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
-        "the organization {org} was erased ({}). Backups, logs and {copies} still contain its data",
+        "the organization {org} was erased ({}). Backups, logs and {exports} still contain its data",
         counted(count, "record")
     ));
     let erased = json!({
@@ -79,10 +79,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Erases an organization that has not changed since it was read. Returns the number of records
 /// that this run deleted. Counts the organization's own record, even if another run deleted it.
-///
-/// # Errors
-/// If the organization has changed since it was read, the export cannot be written, or DynamoDB
-/// cannot be reached.
+/// Fails if the organization has changed since it was read, the export cannot be written, or
+/// DynamoDB cannot be reached.
 pub async fn erase(
     deployment: &Deployment,
     operator: &Operator,
@@ -95,12 +93,12 @@ pub async fn erase(
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
     let mark = guard.mark(deployment, operator, "erasing").await?;
-    let Some((record, marked)) = mark else {
+    let Some((record, if_marked)) = mark else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        let count = export.write_all(deployment, reads_by_scan(org)).await?;
+        let count = export.write_all(deployment, readers_by_scan(org)).await?;
         let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(
@@ -110,12 +108,12 @@ pub async fn erase(
         export.persist()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
-    let other_records = || {
-        let mut reads = reads_by_scan(org);
-        reads.retain(|read| read.table != Table::ORGANIZATIONS);
-        reads
+    // All but the organization's own record, which is deleted last.
+    let new_readers = || {
+        let mut readers = readers_by_scan(org);
+        readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
+        readers
     };
-    let deleted = delete_all(deployment, &marked, other_records).await?;
-    // The organization's own record is not in `deleted`.
+    let deleted = delete_all(deployment, &if_marked, new_readers).await?;
     Ok(deleted + 1)
 }

@@ -40,13 +40,11 @@ impl Organization {
     }
 
     /// Reads the record of an organization, which must be registered.
-    ///
-    /// # Errors
-    /// If it is not registered, or DynamoDB cannot be reached.
+    /// Fails if it is not registered, or DynamoDB cannot be reached.
     pub async fn require(deployment: &Deployment, org: &str) -> Result<Self> {
         let organization = Self::find(deployment, org).await?;
         organization.with_context(|| {
-            format!("there is no organization {org}: list them with `workspacectl orgs list`")
+            format!("there is no organization {org}: see `workspacectl orgs list`")
         })
     }
 

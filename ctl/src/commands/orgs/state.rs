@@ -1,7 +1,7 @@
-//! `orgs disable` and `orgs enable`. Each command sends a single conditional update, and the condition
-//! stops a delayed retry from undoing a later command. `enable` requires the `disabled_at` that it has
-//! read. Enabled organizations have none, so `disable` requires the `enabled_at` that it has read: its
-//! retry must fail if another operator has enabled the organization since.
+//! `orgs disable` and `orgs enable`. Each sends a single conditional update, and the condition
+//! stops a delayed retry from undoing a later command. `enable` requires the `disabled_at` that it
+//! has read. An enabled organization has none, so `disable` requires the `enabled_at` that it has
+//! read: its retry must fail if another operator has enabled the organization since.
 
 use std::time::SystemTime;
 
@@ -38,23 +38,21 @@ pub(super) async fn run(
     if wanted == State::Disabled {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
-            "the function rejects new requests within {cache} seconds, and its last writes end within {last_write} seconds"
+            "the function rejects every new request after at most {cache} seconds, and its last writes end after at most {last_write} seconds"
         );
     }
     if let Some(wait) = wait {
         wait.run(deployment).await;
         if wait.is_safe() {
-            session.say(&format!("no operation can succeed for {org} now"));
+            session.say(&format!("from now on, every operation for {org} fails"));
         }
     }
     print_record(&organization, org, session.json)
 }
 
-/// Enables or disables an organization, and returns its record for output.
-///
-/// # Errors
-/// If there is no such organization, it is to be enabled while it is being erased, another operator
-/// changes it at the same time, or DynamoDB cannot be reached.
+/// Enables or disables an organization, and returns its record for output. Fails if there is no
+/// such organization, it is being erased and `wanted` is `Enabled`, another operator changes it at
+/// the same time, or DynamoDB cannot be reached.
 pub async fn change(
     deployment: &Deployment,
     operator: &Operator,
@@ -86,7 +84,7 @@ pub async fn change(
     let organization = Organization::require(deployment, org).await?;
     if organization.state() != wanted {
         bail!(
-            "another operator has changed the organization {org} at the same time: agree with them, then run the command again"
+            "another operator changed the organization {org} at the same time: check with them, then run the command again"
         );
     }
     Ok(organization.into_output())

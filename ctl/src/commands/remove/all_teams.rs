@@ -1,11 +1,11 @@
 //! `remove member --all-teams`: removes a user from all teams of an organization.
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
-//! read consistently, and deleted on the condition that it has not been written since. The index is read
-//! at least twice, until it shows no membership that exists.
+//! read consistently, and deleted on the condition that it has not been written since. The index is
+//! read at least twice, until none of the memberships that it lists still exists.
 //!
-//! The command removes each membership that exists when it begins, if the index lags by at most the
-//! pause between two reads. A membership that is added while the command runs can stay.
+//! Every membership that exists at the start is removed, if the index lags by at most the pause
+//! between two reads. A membership that is added while the command runs can remain.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::{
     text::counted,
 };
 
-/// The maximum number of reads of the index. If each finds teams, a client keeps adding the user.
+/// The maximum number of reads of the index. If all of them find teams, clients keep adding some.
 const MAX_READS: u32 = 3;
 
-/// The pause between two reads, in which the index catches up. It usually needs less than a second.
+/// The pause between two reads. The index usually needs less than a second to catch up.
 pub const PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(
@@ -43,21 +43,20 @@ pub(super) async fn run(
     let found = if teams.is_empty() { "none" } else { &teams };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
-    let what = format!("{user} will be removed from all teams of {org} (found: {found}). {undo}");
-    session.confirm(&what, user)?;
+    let text =
+        format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
+    session.confirm(&text, user)?;
     let removed = remove(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
-    let count = counted(removed.len(), "team");
-    session.say(&format!("{user} was removed from {count} of {org}"));
+    let teams = counted(removed.len(), "team");
+    session.say(&format!("{user} was removed from {teams} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &operator, session)
 }
 
-/// Removes the memberships of a user in an organization. Returns their teams.
-///
-/// # Errors
-/// If the last read of the index still shows a membership, a membership changes at the same time,
-/// the export cannot be written, or DynamoDB cannot be reached.
+/// Removes the memberships of a user in an organization. Returns the keys of the teams. Fails if
+/// the last read of the index still shows a membership, a membership changes at the same time, the
+/// export cannot be written, or DynamoDB cannot be reached.
 pub async fn remove(
     deployment: &Deployment,
     org: &str,
@@ -65,11 +64,11 @@ pub async fn remove(
     mut export: Option<&mut Export>,
 ) -> Result<BTreeSet<String>> {
     let mut removed = BTreeSet::new();
-    for read in 0..MAX_READS {
-        if read > 0 {
+    for earlier_reads in 0..MAX_READS {
+        if earlier_reads > 0 {
             sleep(PAUSE).await;
         }
-        let mut is_found = false;
+        let mut found_any = false;
         for team_key in team_keys_of_user(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
@@ -78,14 +77,16 @@ pub async fn remove(
             };
             let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
             if removed_record.is_some() {
-                is_found = true;
+                found_any = true;
                 removed.insert(team_key);
             }
         }
         // The index may have lacked a membership at the first read.
-        if !is_found && read > 0 {
+        if !found_any && earlier_reads > 0 {
             return Ok(removed);
         }
     }
-    bail!("{user} keeps being added to teams: run the command again when clients have stopped")
+    bail!(
+        "{user} keeps being added to teams: run the command again once clients have stopped adding the user"
+    )
 }

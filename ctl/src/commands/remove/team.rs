@@ -1,10 +1,10 @@
 //! `remove team`: removes teams of a project in these steps, which `ctl/tests/protocols` checks:
 //!
-//! 1. Mark each confirmed team: store a random id in its record. When the function has read the mark,
-//!    it adds no users to the team, and does not create the team again.
-//! 2. Wait, once for all teams, until every copy in the function's caches from before the marks has
-//!    expired, and the last writes have ended.
-//! 3. Export all teams and their members, if `--export` was given.
+//! 1. Mark each confirmed team: store a random id in its record. Once the function has read the
+//!    mark, it adds no users to the team, and does not create the team again.
+//! 2. Wait, once for all teams, until everything that the function cached before the marks has
+//!    expired, and the function's last writes have ended.
+//! 3. Export the marked teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
 //! 5. Delete each team, if it still has the mark.
 //!
@@ -18,10 +18,10 @@ use workspace_records::item::string_attribute;
 
 use super::{print_removed, undo_sentence};
 use crate::{
-    commands::target::Target,
+    commands::target::{ProjectArgs, Target},
     deployment::Deployment,
     export::Export,
-    read::{Read, Scope},
+    read::{Reader, Scope},
     session::{Operator, Session},
     text::counted,
     wait::Wait,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 pub(super) async fn run(
-    partition_key: &str,
+    project: &ProjectArgs,
     ids: &[String],
     wait: Wait,
     export: Option<Export>,
@@ -37,61 +37,65 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
+    let project_key = project.key();
     let mut found = Vec::new();
-    let mut names = Vec::new();
+    let mut descriptions = Vec::new();
     let mut failures = Vec::new();
     for id in ids {
-        let team = Target::team(partition_key, id);
+        let team = Target::team(&project_key, id);
         match team.read(deployment).await? {
             Some(record) => {
-                let [name, created_at] =
-                    ["team_name", "created_at"].map(|name| string_attribute(&record, name));
-                names.push(format!("{id} (\"{name}\", created at {created_at})"));
+                let [name, created_at] = ["team_name", "created_at"]
+                    .map(|attribute| string_attribute(&record, attribute));
+                descriptions.push(format!("{id} (\"{name}\", created at {created_at})"));
                 found.push((team, record));
             }
             None => failures.push(format!("the team {id} does not exist in this project")),
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));
-    let (names, undo) = (names.join(", "), undo_sentence(export.as_ref()));
-    let what = format!("{names} of {partition_key} will be removed with their members. {undo}");
+    let ProjectArgs { org, project } = project;
+    let text = format!(
+        "{} of the project {project} of {org} will be removed with all members: {}. {}",
+        counted(found.len(), "team"),
+        descriptions.join(", "),
+        undo_sentence(export.as_ref())
+    );
     let word = match &found[..] {
         [(team, _)] => team.id(),
-        _ => partition_key,
+        _ => project,
     };
-    session.confirm(&what, word)?;
+    session.confirm(&text, word)?;
     let member_counts = remove(deployment, &operator, &found, wait, export).await?;
     let mut printed = Ok(());
-    for ((team, _), members) in found.iter().zip(member_counts) {
-        let Some(members) = members else {
+    for ((team, _), member_count) in found.iter().zip(member_counts) {
+        let Some(member_count) = member_count else {
             failures.push(team.changed_message());
             continue;
         };
         let id = team.id();
-        let count = counted(members, "member");
-        session.say(&format!("{} was removed with {count}", team.display_name));
-        let removed = json!({ "project": partition_key, "team_id": id, "members": members });
+        let members = counted(member_count, "member");
+        session.say(&format!("{} was removed with {members}", team.display_name));
+        let removed = json!({ "project": project_key, "team_id": id, "members": member_count });
         printed = printed.and(print_removed(removed, id, &operator, session));
     }
-    // Before `printed`: `crate::run` takes a closed pipe for success.
+    // Failures first, because `crate::run` takes a closed pipe for success.
     ensure!(failures.is_empty(), failures.join("; "));
     printed
 }
 
 /// Removes teams that were read. Returns for each team how many members this run deleted, or `None`
-/// if the team has been removed or created again since. An edit does not stop the removal.
-///
-/// # Errors
-/// If the export cannot be written, or DynamoDB cannot be reached. A later run can continue.
+/// if the team has been removed or created again since it was read. An edit does not stop it. Fails
+/// if the export cannot be written, or DynamoDB cannot be reached: a later run can then continue.
 pub async fn remove(
     deployment: &Deployment,
     operator: &Operator,
-    found: &[(Target, Value)],
+    teams: &[(Target, Value)],
     wait: Wait,
     export: Option<Export>,
 ) -> Result<Vec<Option<usize>>> {
     let mut marks = Vec::new();
-    for (team, record) in found {
+    for (team, record) in teams {
         let guard = team
             .guard()
             .and_unchanged(record, &["created_at", "request_id"]);
@@ -111,19 +115,19 @@ pub async fn remove(
         }
         export.persist()?;
     }
-    let mut removed = Vec::new();
+    let mut member_counts = Vec::new();
     for (team, mark) in marks {
-        removed.push(match mark {
-            Some((_, marked)) => {
-                Some(delete_all(deployment, &marked, || vec![members_of(team)]).await?)
+        member_counts.push(match mark {
+            Some((_, if_marked)) => {
+                Some(delete_all(deployment, &if_marked, || vec![members_of(team)]).await?)
             }
             None => None,
         });
     }
-    Ok(removed)
+    Ok(member_counts)
 }
 
 /// The read of the members of a team.
-fn members_of(team: &Target) -> Read {
-    Read::new(Table::TEAM_MEMBERS, Scope::partition(&team.key.join("#")))
+fn members_of(team: &Target) -> Reader {
+    Reader::new(Table::TEAM_MEMBERS, Scope::partition(&team.key.join("#")))
 }

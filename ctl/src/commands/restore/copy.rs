@@ -26,9 +26,9 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`]: a record that
-/// was checked just before a mark is thus stored before the removal or erasure begins to delete.
-const MAX_TIME: Duration = Duration::from_secs(15);
+/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`], so that a
+/// record that was checked just before a mark is stored before the removal or erasure deletes.
+const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
@@ -44,7 +44,7 @@ enum Outcome {
     Copied,
     /// The record exists with the same content.
     Exists,
-    /// The existing record has different values of these attributes, and stays.
+    /// The existing record has different values of these attributes, and is kept.
     Differs(String),
     /// The record was not copied, for this reason.
     Skipped(&'static str),
@@ -79,21 +79,25 @@ impl Restore<'_> {
         if differ + skipped > 0 {
             let records = counted(differ + skipped, "record");
             bail!(
-                "not everything is as in the source: {records} differ or were skipped, see standard output"
+                "the restore is not complete: {records} skipped or different, listed on standard output"
             );
         }
         Ok(())
     }
 
-    /// Copies the records table by table, because a record needs its organization and team. Counts the
-    /// records by the words of their outcomes.
+    /// Copies the records table by table, because a record needs its organization and team. Counts
+    /// the records by the words of their outcomes.
     async fn copy_all(&self, counts: &mut HashMap<&str, usize>) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
-            let records = self.source.records.values().filter(|(of, _)| of == table);
+            let records = self
+                .source
+                .records
+                .values()
+                .filter(|(its_table, _)| its_table == table);
             let copies = stream::iter(records).map(async |(_, record)| {
-                let timed = timeout(MAX_TIME, self.copy(*table, record)).await;
-                let copied = timed.map_err(|_| anyhow!("DynamoDB does not respond in time"));
+                let timed = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
+                let copied = timed.map_err(|_| anyhow!("DynamoDB did not respond in time"));
                 let outcome = copied.flatten().with_context(|| {
                     format!("{} {}", table.kind, primary_key(*table, record).join(" "))
                 })?;
@@ -102,7 +106,7 @@ impl Restore<'_> {
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
                 *counts.entry(outcome.word()).or_default() += 1;
-                self.print(*table, record, outcome)?;
+                self.print_outcome(*table, record, outcome)?;
             }
         }
         Ok(())
@@ -110,7 +114,7 @@ impl Restore<'_> {
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.
     async fn copy(&self, table: Table, record: &Value) -> Result<Outcome> {
-        if let Some(reason) = self.objection(table, record).await? {
+        if let Some(reason) = self.skip_reason(table, record).await? {
             return Ok(Outcome::Skipped(reason));
         }
         let key = primary_key(table, record);
@@ -140,12 +144,12 @@ impl Restore<'_> {
         Ok(existing.filter(is_other))
     }
 
-    /// Why a record must not be stored, or `None`. Its organization and team must exist, must not be
-    /// marked, and must not be new ones that reuse the id:
+    /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
+    /// be marked, and must not be new ones that reuse the id:
     ///
-    /// - If they are in the source, the existing ones must have the same `request_id`.
-    /// - Otherwise, the record must not be older than the existing ones.
-    async fn objection(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
+    /// - If they are in the source, the stored ones must have the same `request_id`.
+    /// - Otherwise, the record must not be older than the stored ones.
+    async fn skip_reason(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
         let mut parents = Vec::new();
@@ -157,22 +161,22 @@ impl Restore<'_> {
             parents.push((Table::TEAMS, key));
         }
         for (parent_table, key) in parents {
-            let Some(existing) = self.parent(parent_table, &key).await? else {
+            let Some(parent) = self.parent(parent_table, &key).await? else {
                 return Ok(Some(if parent_table == Table::TEAMS {
                     "its team does not exist"
                 } else {
                     "its organization is not registered"
                 }));
             };
-            if existing.get("removing_id").is_some() {
+            if parent.get("removing_id").is_some() {
                 return Ok(Some("its team is being removed"));
             }
-            if existing.get("erasing_id").is_some() {
+            if parent.get("erasing_id").is_some() {
                 return Ok(Some("its organization is being erased"));
             }
             let belongs = match self.source.request_ids.get(&key) {
-                Some(request_id) => string_attribute(&existing, "request_id") == request_id,
-                None => !is_older(record, &existing),
+                Some(request_id) => string_attribute(&parent, "request_id") == request_id,
+                None => !is_older(record, &parent),
             };
             if !belongs {
                 return Ok(Some(
@@ -194,7 +198,7 @@ impl Restore<'_> {
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
-    fn print(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
+    fn print_outcome(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
         let word = outcome.word();
         let detail = match outcome {
             Outcome::Differs(attributes) => Some(attributes),
@@ -233,11 +237,11 @@ fn compare(record: &Value, existing: &Value) -> Outcome {
     Outcome::Differs(Vec::from_iter(different).join(", "))
 }
 
-/// Whether a record is older than the existing organization or team: it belonged to an earlier one.
-fn is_older(record: &Value, existing: &Value) -> bool {
-    let times = [record, existing].map(|record| string_attribute(record, "created_at"));
+/// Whether a record is older than its organization or team, and so belongs to an earlier one.
+fn is_older(record: &Value, parent: &Value) -> bool {
+    let times = [record, parent].map(|record| string_attribute(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {
-        [Ok(record), Ok(existing)] => record + MAX_CLOCK_DIFFERENCE < existing,
+        [Ok(record), Ok(parent)] => record + MAX_CLOCK_DIFFERENCE < parent,
         _ => false,
     }
 }

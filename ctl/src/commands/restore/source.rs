@@ -1,7 +1,7 @@
 //! Reads the source of a restore: an export, or a table.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::File,
     io::{BufRead as _, BufReader},
     path::Path,
@@ -19,23 +19,23 @@ use super::RestoreScope;
 use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
-    usage::{UsageError, table_of},
+    usage::{UsageError, table_of_kind},
     write::is_mark,
 };
 
 /// The content of a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records in the scope, without marks, by their kind and primary key.
+    /// The valid records in the scope, by kind and primary key. Their marks are removed.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
-    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key. The
-    /// keys `[org]` and `[org#project, team]` cannot be equal.
+    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key.
+    /// The keys `[org]` and `[org#project, team]` cannot be equal.
     pub(super) request_ids: HashMap<Vec<String>, String>,
     /// The number of API keys in the scope that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens the file with this name. `None` if there is no such file, so the name is that of a table.
+/// Opens the file with this name. `None` if there is no such file: the name is that of a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
 pub(super) fn open(name: &str, scope: &RestoreScope) -> Result<Option<File>> {
     if Path::new(name).is_file() {
@@ -63,10 +63,11 @@ impl Source {
                 continue;
             }
             let mut line: Value = serde_json::from_str(&line).map_err(|_| {
-                anyhow!("{place} is not complete JSON: use a file that --export or `orgs export` has written")
+                anyhow!("{place} is not valid JSON: use a file that --export or `orgs export` has written")
             })?;
-            let table = table_of(string_attribute(&line, "table"));
-            let table = table.with_context(|| format!("{place} has no known table"))?;
+            let table = table_of_kind(string_attribute(&line, "table"));
+            let table =
+                table.with_context(|| format!("{place} does not name a known kind in `table`"))?;
             let record = line["record"].take();
             ensure!(
                 record.is_object(),
@@ -111,7 +112,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Adds a valid record in the scope. Keeps every `request_id` of an organization or a team.
+    /// Adds a record if it is in the scope. Fails if it is invalid. Keeps the `request_id` of every
+    /// organization and team.
     fn add(
         &mut self,
         place: &str,
@@ -144,22 +146,20 @@ impl Source {
         Ok(())
     }
 
-    /// Checks that the records belong to one organization, unless an option chooses organizations.
+    /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
     pub(super) fn check_one_org(&self, from: &str, scope: &RestoreScope) -> Result<(), UsageError> {
-        if scope.org.is_some() || scope.all_orgs {
+        let records = self.records.values();
+        let orgs: BTreeSet<_> = records
+            .map(|(_, it)| string_attribute(it, "org_id"))
+            .collect();
+        if orgs.len() < 2 || scope.org.is_some() || scope.all_orgs {
             return Ok(());
         }
-        let mut seen = None;
-        for (_, record) in self.records.values() {
-            let org = string_attribute(record, "org_id");
-            let first = *seen.get_or_insert(org);
-            if org != first {
-                return Err(UsageError::new(format!(
-                    "{from} has records of {first} and {org}: choose one with --org, or use --all-orgs"
-                )));
-            }
-        }
-        Ok(())
+        let orgs: Vec<_> = orgs.into_iter().take(2).collect();
+        Err(UsageError::new(format!(
+            "{from} has records of {}: choose one with --org, or use --all-orgs",
+            orgs.join(" and ")
+        )))
     }
 }
 

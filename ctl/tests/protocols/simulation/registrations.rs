@@ -9,7 +9,7 @@ use test_support::fixtures;
 use tokio::time::{sleep, timeout};
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspacectl::commands::{
-    keys::{NewKey, insert},
+    keys::{Expiry, KeyOptions, NewKey},
     orgs::{erase::erase, organization::Organization},
 };
 
@@ -19,13 +19,22 @@ use super::{
     pause,
 };
 
+/// A key for all operations that does not expire.
+fn key_options() -> KeyOptions {
+    KeyOptions {
+        org: "acme".to_owned(),
+        label: String::new(),
+        expires: Expiry::Never,
+        allow: None,
+    }
+}
+
 /// Issues keys. The operator's machine sleeps during some of the commands.
 pub(super) async fn issue_keys(world: Arc<World>, mut rng: Rng) {
     while world.is_running() {
         let deployment = world.deployment(&mut rng);
-        let mut new = NewKey::generate("acme", "late", None, None).expect("a key");
         let operator = operator(9);
-        let mut command = pin!(insert(&deployment, &mut new, None, &operator));
+        let mut command = pin!(NewKey::issue(&deployment, &operator, key_options(), None));
         let awake = Duration::from_millis(rng.u64(0..1000));
         if timeout(awake, &mut command).await.is_err() {
             pause(&mut rng, 0..160).await;
@@ -59,9 +68,8 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     organization["request_id"] = json!("second");
     let registration = organization["request_id"].clone();
     world.tables.put(Table::ORGANIZATIONS, organization);
-    let mut new = NewKey::generate("acme", "new", None, None).expect("a key");
-    let issued = insert(&deployment, &mut new, None, &operator(1)).await;
-    issued.expect("a key of the second registration");
+    let new = NewKey::issue(&deployment, &operator(1), key_options(), None).await;
+    let new = new.expect("a key of the second registration");
     let new_client = spawn_client(&new.key, &mut rng);
     pause(&mut rng, 60..120).await;
     let attempts = world.finish([new_client]).await;

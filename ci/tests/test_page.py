@@ -62,6 +62,12 @@ def open_page(page, operation="", url=""):
     expect(page.locator("#following")).to_have_text("Live")
 
 
+def choose(page, link):
+    """Opens an operation. Its sample replaces what is in the form, so the test must wait for it."""
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(link.inner_text())
+
+
 def fill(page, body=None, **parameters):
     for name, value in parameters.items():
         if name == "API key":
@@ -118,16 +124,15 @@ def test_the_operations_succeed_from_top_to_bottom(page, serve, scheme):
     links = page.locator("#operations a").all()
     assert {link.get_attribute("href")[2:] for link in links} == OPERATIONS
     for link in links:
-        link.click()
-        expect(page.get_by_role("heading", level=1)).to_have_text(link.inner_text())
+        choose(page, link)
         send(page, "204 stored")
         expect(page.locator("#kinds li.new").first).to_be_visible()
         for part in ["#title", "#fields", "#body", "#send", "#received dl", "#kinds li >> nth=0"]:
             assert is_in_view(page, page.locator(part)), f"{link.inner_text()}: {part}"
     for link in links:
-        link.click()
+        choose(page, link)
         send(page, "204 already exists")
-    page.locator("#operations a[href$=create_team]").click()
+    choose(page, page.locator("#operations a[href$=create_team]"))
     send(page, "204 stored", json.dumps(team("Design", "Draws the interface"), indent=2))
     for folder in {SCREENSHOTS, Path(os.environ.get("PICTURES", SCREENSHOTS))}:
         page.screenshot(path=folder / f"page-{scheme}.png")

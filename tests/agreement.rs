@@ -181,9 +181,10 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
         let mut key = table.primary_key_names.iter();
         line.starts_with("| [`")
             && line.contains(&format!("| `{id}` |"))
+            && line.ends_with(&format!("| `{}` |", table.kind))
             && key.all(|attribute| line.contains(&format!("`{attribute}`")))
     });
-    let piece = format!("docs/records.md: a row of {id} with its primary key");
+    let piece = format!("docs/records.md: a row of {id} with its primary key and kind");
     missing.unless(has_row, piece);
 }
 

@@ -3,7 +3,7 @@
 //! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the primary key of the
 //! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
 //! everything before it. With it, the function rejects mistyped keys without reading DynamoDB, and
-//! scanners recognize published keys.
+//! secret scanners recognize leaked keys.
 
 use std::time::SystemTime;
 
@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{operations::Operation, store::null_as_restriction};
+use crate::{operations::Operation, store::null_as_strictest};
 
-pub(crate) const KEY_PREFIX: &str = "wsk_";
-// An id has 64 random bits, which need 11 digits: the first digit is 0. Issued keys have 12 digits.
+/// The first characters of every key.
+pub const KEY_PREFIX: &str = "wsk_";
+// The ids of issued keys have 12 digits. 64 random bits need only 11, so the first digit is 0.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -103,7 +104,7 @@ pub struct KeyRecord {
     pub org_id: String,
     /// The id of the registration that the key was issued for: the `request_id` in the
     /// organization's record at that time. The key is accepted only while that record has this
-    /// value. `None` never is.
+    /// value. With `None`, it is never accepted.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -113,17 +114,17 @@ pub struct KeyRecord {
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
     /// The names of the operations that the key may call. `None` means every operation.
-    #[serde(default, deserialize_with = "null_as_restriction")]
+    #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     /// When the key was issued (RFC 3339).
     pub created_at: String,
     /// When the key expires (RFC 3339). `None` means never.
-    #[serde(default, deserialize_with = "null_as_restriction")]
+    #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// When the key was revoked (RFC 3339). `None` means that the key was not revoked.
-    #[serde(default, deserialize_with = "null_as_restriction")]
+    #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }

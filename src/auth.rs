@@ -75,7 +75,7 @@ impl<'a> Caller<'a> {
 
     /// Whether this same request stored the record with these audit attributes: an earlier attempt
     /// of the SDK succeeded, but its response was lost.
-    pub(crate) fn wrote(&self, existing: &Audit) -> bool {
+    pub(crate) fn wrote_in_this_request(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
 

@@ -5,6 +5,8 @@ use std::error::Error as StdError;
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 
+use crate::operations::parameter;
+
 mod violation;
 
 pub(crate) use violation::{Rule, Violation};
@@ -32,7 +34,7 @@ pub(crate) enum Error {
     MalformedEvent,
     #[error(
         "The path parameter `{parameter}` must be 1 to {max_length} characters of A-Z a-z 0-9 . _ ~ : @ -. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
-        if *.parameter == "team_id" { SOURCE_OF_TEAM_IDS } else { "" }
+        if *.parameter == parameter::TEAM_ID { SOURCE_OF_TEAM_IDS } else { "" }
     )]
     MalformedPath {
         parameter: &'static str,
@@ -135,12 +137,12 @@ pub(crate) struct ErrorReport<'a> {
     /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
-    /// Why the API key is not accepted. `none` if no key was sent. Only for the log.
+    /// Why the API key is not accepted. The string `"none"` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
     #[serde(skip)]
-    pub(crate) logged_reason: Option<&'a str>,
+    pub(crate) log_only_reason: Option<&'a str>,
 }
 
 impl<'a> ErrorReport<'a> {
@@ -183,8 +185,8 @@ impl<'a> ErrorReport<'a> {
         self
     }
 
-    fn logged_reason(mut self, reason: &'a str) -> Self {
-        self.logged_reason = Some(reason);
+    fn log_only_reason(mut self, reason: &'a str) -> Self {
+        self.log_only_reason = Some(reason);
         self
     }
 }
@@ -201,15 +203,15 @@ impl Error {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
             Self::MalformedPath { parameter, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").parameter(parameter),
-            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").logged_reason(reason),
+            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").log_only_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
             Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
             Self::OtherOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
+            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").log_only_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
             // 60 s: by default, `workspacectl` deletes a team 90 s after the removal begins, and
             // some of this time has usually passed.

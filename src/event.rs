@@ -1,4 +1,5 @@
-//! Parses events: HTTP requests as payload 2.0 (HTTP APIs, function URLs) or 1.0 (REST APIs).
+//! Parses events: HTTP requests in payload format 2.0 (HTTP APIs, function URLs) or 1.0 (REST
+//! APIs).
 //!
 //! `lambda_http` would panic on some events, and keep only the last of two `Authorization` headers.
 
@@ -100,7 +101,8 @@ impl Event {
             .split('/')
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
             .collect();
-        // A path that begins with `api/v1` does not begin with the stage, even if it is `api`.
+        // A path that begins with `api/v1` has no stage before it, even if the stage is named
+        // `api`.
         let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
         let stage = self.request_context.stage.as_deref();
         if !starts_at_api && segments.first().map(AsRef::as_ref) == stage {

@@ -33,9 +33,9 @@
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
 //!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled, and that the
-//!    key may call `create_team`. An organization can be erased and registered again, and its
-//!    earlier keys must not work then. So a key has the id of the registration for which it was
-//!    issued, and `auth` compares this id. The result is a `Caller`.
+//!    key may call `create_team`. The operator can erase an organization and register it again, and
+//!    its earlier keys must not work then. So each registration has an id, a key stores the id of
+//!    the one that it was issued for, and `auth` compares the two. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
@@ -44,7 +44,7 @@
 //!    a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// Public items are for `main.rs`, the operator's tool, `cargo serve` (in `local/`) and tests.
+// Public items are for `main.rs`, `workspacectl` (the operator's tool), `local/` and tests.
 pub mod api_key;
 pub mod auth;
 mod body;

@@ -57,8 +57,10 @@ impl RequestLog<'_> {
                     status,
                     code = report.map(|report| report.code),
                     reason =
-                        report.and_then(|report| report.conflict_reason.or(report.logged_reason)),
+                        report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
+                    // Operators query these names: `organization` is the caller's, and `org_id` is
+                    // in the path.
                     organization = self.caller_org_id,
                     key_id = self.key_id,
                     credential = report.and_then(|report| report.key_rejection),

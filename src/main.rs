@@ -23,8 +23,8 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let client_config = config.dynamodb.connect().await?;
-    let store = Store::new(client_config, config.tables, config.cache_time);
+    let sdk_config = config.dynamodb.connect().await?;
+    let store = Store::new(sdk_config, config.tables, config.cache_time);
     let service = &Service::new(store, config.anonymous_access);
     // Never returns an error: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {

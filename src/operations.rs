@@ -45,7 +45,7 @@ impl Operation {
         }
     }
 
-    /// Whether the API key is optional in the contract. `ANONYMOUS_OPERATIONS` can be stricter.
+    /// Whether the API key is optional in the contract. `AnonymousAccess` can be stricter.
     pub const fn allows_anonymous(self) -> bool {
         matches!(self, Self::AddModels | Self::CreateDataStore)
     }

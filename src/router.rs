@@ -101,7 +101,7 @@ pub(crate) async fn dispatch<'a>(
     }
     let caller = &authorize(store, anonymous_access, request, operation, org_id, log).await?;
     let body = &request.body;
-    // `..` skips `org_id`: operations use the organization of the caller, which is authorized.
+    // `..` skips `org_id`: operations use `caller.org_id`, which `authorize` has checked.
     match route {
         Route::AddModels { model_type, .. } => {
             let input: AddModelsInput = body::parse(body)?;

@@ -67,7 +67,7 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                // Before the path is matched, so that the log has the key's id for any path.
+                // Set before the path is matched, so that the log has the key's id for any path.
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
@@ -100,7 +100,8 @@ async fn run_within(
 }
 
 /// The time that is left for a request: the time until Lambda's deadline, minus the margin for the
-/// response. `cargo lambda watch` sends deadlines in the past: then [`TIMEOUT`], minus the margin.
+/// response. `cargo lambda watch` sends past deadlines: [`TIMEOUT`] then replaces the remaining
+/// time.
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)

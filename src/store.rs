@@ -31,7 +31,7 @@ use std::{
 
 use aws_sdk_dynamodb::{
     Client,
-    config::Builder,
+    config::Builder as ConfigBuilder,
     types::{AttributeValue, KeysAndAttributes},
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -83,7 +83,7 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
 /// Reads an attribute that restricts. If it is missing, `#[serde(default)]` makes it `None`: there
 /// is no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A key
 /// then counts as revoked or expired or may call no operation, and a team counts as being removed.
-pub(crate) fn null_as_restriction<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(crate) fn null_as_strictest<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
@@ -142,7 +142,7 @@ pub struct Store {
 impl Store {
     /// Creates a store. `config` has a region and credentials, and the store adds timeouts and
     /// retries. `cache_time` is how long API keys and teams are cached: at most [`MAX_CACHE_TIME`].
-    pub fn new(config: Builder, tables: TableNames, cache_time: Duration) -> Self {
+    pub fn new(config: ConfigBuilder, tables: TableNames, cache_time: Duration) -> Self {
         Self {
             client: Client::from_conf(retry::with_retries(config).build()),
             tables,
@@ -244,6 +244,7 @@ impl Store {
         let mut wait = FIRST_WAIT;
         loop {
             let batch = self.client.batch_get_item();
+            // `retry` converts the error.
             let response = batch.set_request_items(Some(unprocessed)).send().await?;
             found.extend(response.responses.unwrap_or_default());
             unprocessed = response.unprocessed_keys.unwrap_or_default();

@@ -162,8 +162,8 @@ impl Description {
     }
 }
 
-/// The number of a model, which the client chooses: the contract's `id`. An integer between -(2^53
-/// - 1) and 2^53 - 1, the range in which all JSON libraries are exact (RFC 8259, section 6).
+/// The number of a model, which the client chooses: the contract's `id`. Its absolute
+/// value is less than 2^53, the range in which all JSON libraries are exact (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelNumber(i64);
 

@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 
-use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region, SharedHttpClient};
+use aws_sdk_dynamodb::config::{
+    BehaviorVersion, Builder as ConfigBuilder, Credentials, Region, SharedHttpClient,
+};
 use aws_smithy_http_client::{Builder as HttpClientBuilder, tls::TrustStore};
 use workspace_management::store::{TableNames, client::https_connector};
 
@@ -13,7 +15,7 @@ pub const DYNAMODB_URL: &str = "http://127.0.0.1:8000";
 pub const API_URL: &str = "http://127.0.0.1:3000";
 
 /// An SDK configuration for a local DynamoDB, which accepts any region and credentials.
-pub fn sdk_config(endpoint: &str) -> Builder {
+pub fn sdk_config(endpoint: &str) -> ConfigBuilder {
     // Without TLS, the client does not have to parse the system's root certificates.
     let http_client: SharedHttpClient = if endpoint.starts_with("https:") {
         HttpClientBuilder::new().build_with_connector_fn(|settings, _| {
@@ -23,7 +25,7 @@ pub fn sdk_config(endpoint: &str) -> Builder {
     } else {
         HttpClientBuilder::new().build_http()
     };
-    Builder::new()
+    ConfigBuilder::new()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))

@@ -24,15 +24,16 @@ pub(crate) struct AddModelsInput {
 #[deserr(error = Violations)]
 pub(crate) struct SelectedModel {
     /// The number that the client chooses for the model.
-    id: ModelNumber,
+    #[deserr(rename = "id")]
+    number: ModelNumber,
     /// The name of the model, such as `gpt-4o`.
     #[deserr(rename = "modelid")]
-    model_id: ModelName,
+    name: ModelName,
 }
 
 impl Keyed for SelectedModel {
     fn key(&self) -> &str {
-        self.model_id.as_str()
+        self.name.as_str()
     }
 }
 
@@ -72,10 +73,10 @@ pub(crate) async fn add_models(
     for selected in input.models.iter() {
         records.push(Model {
             org_id: &caller.org_id,
-            sort_key: format!("{}#{}", model_type.as_str(), selected.model_id.as_str()),
+            sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
             model_type,
-            model_id: &selected.model_id,
-            id: selected.id,
+            model_id: &selected.name,
+            id: selected.number,
             audit: caller.audit(),
         });
     }
@@ -87,7 +88,7 @@ pub(crate) async fn add_models(
         {
             detail += &format!(" {number}");
         }
-        let index = input.models.sent_index(failed.index);
+        let index = input.models.index_in_body(failed.index);
         let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
         violations.push(Violation::new(Rule::Conflict, detail).at(pointer));
     }

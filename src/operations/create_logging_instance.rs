@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
-        is_new = caller.wrote(&existing.audit);
+        is_new = caller.wrote_in_this_request(&existing.audit);
     }
     Ok(Success::Stored { id: None, is_new })
 }

@@ -9,7 +9,7 @@ use crate::{
     body::Violations,
     error::{Error, Result},
     operations::Success,
-    store::{Store, Table, null_as_restriction, teams_partition_key},
+    store::{Store, Table, null_as_strictest, teams_partition_key},
     text::escape,
     values::{Description, Identifier, NameWithId},
 };
@@ -37,7 +37,7 @@ struct Team {
     team_name: String,
     team_description: String,
     /// Set by `workspacectl` while it removes the team: the id of that removal.
-    #[serde(skip_serializing, deserialize_with = "null_as_restriction")]
+    #[serde(skip_serializing, deserialize_with = "null_as_strictest")]
     removing_id: Option<String>,
     #[serde(flatten)]
     audit: Audit,
@@ -81,7 +81,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.wrote(&existing.audit);
+        is_new = caller.wrote_in_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Stored { id, is_new })

@@ -1,4 +1,4 @@
-//! `POST /api/v1/bot/playground/{id}/voice`: sets the voice of a bot on the playground.
+//! `POST /api/v1/bot/playground/{id}/voice`: sets the voice of a bot.
 
 use deserr::Deserr;
 use serde::Serialize;

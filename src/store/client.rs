@@ -10,7 +10,7 @@ use aws_config::{
     BehaviorVersion, Region, default_provider::credentials::DefaultCredentialsChain,
     provider_config::ProviderConfig,
 };
-use aws_sdk_dynamodb::config::{Builder, Credentials, http::HttpRequest};
+use aws_sdk_dynamodb::config::{Builder as ConfigBuilder, Credentials, http::HttpRequest};
 use aws_smithy_http_client::{
     Connector,
     proxy::ProxyConfig,
@@ -53,14 +53,14 @@ impl ClientConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect(self) -> Result<Builder, BoxError> {
+    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times, and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // With FIPS, dual-stack or a different partition, the host name is different. Then the
-        // first request connects.
+        // With FIPS, dual-stack or a different partition than these two, the host name can differ.
+        // Then the first request connects.
         let has_default_endpoint =
             is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {
@@ -69,7 +69,7 @@ impl ClientConfig {
             let url = format!("https://dynamodb.{}.amazonaws.com", self.region);
             preconnect(&connector, &url).await;
         }
-        let mut config = Builder::new()
+        let mut config = ConfigBuilder::new()
             .behavior_version(BehaviorVersion::latest())
             .http_client(http_client.clone())
             .region(self.region.clone());

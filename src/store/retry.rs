@@ -4,7 +4,7 @@ use std::{error::Error as StdError, time::Duration};
 
 use aws_sdk_dynamodb::{
     config::{
-        Builder, StalledStreamProtectionConfig,
+        Builder as ConfigBuilder, StalledStreamProtectionConfig,
         interceptors::InterceptorContext,
         retry::{ClassifyRetry, RetryAction, RetryConfig},
         timeout::TimeoutConfig,
@@ -59,7 +59,7 @@ const TRANSIENT_REASONS: [&str; 3] = [
 pub(super) const CONDITION_FAILED: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
-pub(super) fn with_retries(config: Builder) -> Builder {
+pub(super) fn with_retries(config: ConfigBuilder) -> ConfigBuilder {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT);
     let retries = RetryConfig::standard()
         .with_max_attempts(MAX_ATTEMPTS)
@@ -95,7 +95,7 @@ impl ClassifyRetry for AdditionalRetries {
     }
 
     fn name(&self) -> &'static str {
-        "writes that lost to a transaction, and responses that are not HTTP"
+        "additional DynamoDB retries"
     }
 }
 
@@ -143,7 +143,8 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // `E` is any operation's error. Only a transaction's has cancellation reasons.
+                // `E` is any operation's error. Only a transaction's error has cancellation
+                // reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();

@@ -34,8 +34,8 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// Where an entry of this list occurs first in the sent array.
-    pub(crate) fn sent_index(&self, unique_index: usize) -> usize {
+    /// The index in the client's array at which an entry of this list first occurs.
+    pub(crate) fn index_in_body(&self, unique_index: usize) -> usize {
         self.entries[unique_index].0
     }
 }

@@ -65,7 +65,8 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // With a stack, the endpoint leads to AWS. Without one, it is taken for a local DynamoDB.
+        // A stack is on AWS, with any endpoint. Without a stack, an endpoint means a local
+        // DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),

@@ -63,7 +63,7 @@ where
 
 /// Adds [`Self::explain`] to the result of a request.
 pub(crate) trait RequestResultExt<T> {
-    /// Turns the error into a [`RequestError`], and adds `what` failed, such as `cannot read X`.
+    /// Turns the error into a [`RequestError`], and says what failed, such as `cannot read X`.
     fn explain(self, what: impl Into<String>) -> Result<T>;
 }
 

@@ -17,7 +17,7 @@ use crate::{
     deployment::Deployment, read::Reader, text::escape_json, usage::UsageError, write::is_mark,
 };
 
-/// An export that is being written. Only its owner can read a file: it can have personal data.
+/// An export that is being written. Only the file's owner can read it: it may hold personal data.
 pub struct Export {
     /// The path of the complete file.
     path: PathBuf,
@@ -107,8 +107,7 @@ impl Export {
         Ok(())
     }
 
-    /// The error if a write fails. Does not contain the `io::Error` itself: `crate::run` would take
-    /// a closed pipe for success, although the export is incomplete.
+    /// The error if a write fails.
     fn write_error(&self, error: &io::Error) -> anyhow::Error {
         anyhow!("cannot write {}: {error}", self.path.display())
     }

@@ -3,9 +3,12 @@
 //!
 //! - "The function" is the Lambda function.
 //! - A "mark" is three attributes that `remove team` and `orgs erase` add to a team or organization
-//!   before they delete anything. Once its caches have expired, the function writes nothing to it.
-//! - A "registration" is one `orgs create` of an id. The `request_id` in the organization's record
-//!   identifies it. API keys store it as `org_request_id`, and stop working when it is replaced.
+//!   before they delete anything. When its caches have expired, the function respects the mark.
+//! - A "registration" is one `orgs create` of an id, which can be erased and created again. The
+//!   `request_id` in the organization's record identifies the registration. API keys store this id
+//!   as `org_request_id`, and the function rejects them once it has changed.
+//! - A "run" is one execution of a command. The records that it writes store its id as `request_id`
+//!   or, if they existed before, as `updated_request_id` or `restored_request_id`.
 
 pub mod commands;
 pub mod deployment;
@@ -28,6 +31,7 @@ use std::{
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
+use workspace_management::api_key::KEY_PREFIX;
 
 use crate::{
     commands::{
@@ -126,11 +130,9 @@ pub async fn run() -> ExitCode {
     }
     let error = match run_command(command, &session).await {
         Ok(()) => return ExitCode::SUCCESS,
-        // A reader that closes the pipe, such as `head`, has read all that it needs.
-        Err(error) if output::is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
-    report(&error, &session);
+    report_error(&error, &session);
     if error.is::<UsageError>() {
         ExitCode::from(2)
     } else if error.is::<OnlyWarnings>() {
@@ -143,7 +145,7 @@ pub async fn run() -> ExitCode {
 /// Prints the help that the operator asked for, or what is wrong with the arguments. clap repeats
 /// invalid arguments, which must not happen if an argument is an API key.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
-    let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains("wsk_"));
+    let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains(KEY_PREFIX));
     if error.use_stderr() && has_key {
         eprintln!(
             "error: invalid arguments (not shown, because one of them may be an API key): see --help"
@@ -166,7 +168,7 @@ fn start_log() {
 }
 
 /// Prints an error, and what to do about it. If a request has failed, names the deployment.
-fn report(error: &anyhow::Error, session: &Session) {
+fn report_error(error: &anyhow::Error, session: &Session) {
     let mut text = errors::describe(error, session.verbose);
     let mut is_local = false;
     if let Some(deployment) = session.known_deployment.get()

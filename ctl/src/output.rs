@@ -5,7 +5,7 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use comfy_table::{ContentArrangement, Row, Table, presets::NOTHING};
 use console::Term;
 use serde_json::{Value, json};
@@ -16,17 +16,19 @@ use crate::{
     text::{escape, escape_json, humanize},
 };
 
-/// Prints text and a line break, and flushes them.
+/// Prints text and a line break. Ignores that the reader has closed the pipe, as `head` does.
 pub(crate) fn print(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
+    match print_or_fail(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed.context("cannot write to standard output"),
+    }
 }
 
-/// Whether a command failed because the reader of its output closed the pipe, as `head` does.
-pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+/// Prints text and a line break. Fails if the reader has closed the pipe.
+pub(crate) fn print_or_fail(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
 }
 
 fn print_json(value: &Value) -> Result<()> {
@@ -63,7 +65,7 @@ pub(crate) fn print_records(records: &[Value], columns: &[&str], session: &Sessi
     let now = (!session.utc).then(SystemTime::now);
     let terminal = Term::stdout().size_checked();
     let width = terminal.map(|(_height, width)| width);
-    print(table(records, columns, now, width).trim_fmt().as_str())
+    print(&table(records, columns, now, width).trim_fmt())
 }
 
 /// A table of records. Times are relative to `now`, or as stored if `now` is `None`.

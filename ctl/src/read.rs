@@ -59,7 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The names of the options whose values form the partition key.
+        // `partition_options`: the options whose values, joined by `#`, form the partition key.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -111,8 +111,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options: `attribute`, the partition key,
-    /// must be `prefix`, or begin with `prefix` and `#`.
+    /// Fails if the cursor is from a list with different options. In the cursor, the value of
+    /// `attribute`, the partition key, must be `prefix` or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -160,7 +160,7 @@ impl Reader {
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
         self.limit = options.limit;
         self.after = options.after;
-        // Continues in the partition of the cursor, or with the next if that partition is gone.
+        // Skips the partitions before the cursor's. If that one is gone, begins with the next.
         if let Scope::Partitions(values) = &mut self.scope
             && let Some(after) = &self.after
             && let Some(Ok(partition)) =
@@ -182,18 +182,12 @@ impl Reader {
             && let Some(batch) = self.next(deployment).await?
         {
             if let Some(limit) = &mut self.limit {
-                // If a request asks for exactly the rest, DynamoDB returns the last key.
                 *limit -= i32::try_from(batch.len())?;
             }
             items.extend(batch);
         }
-        let mut cursor = None;
-        if !self.is_finished() {
-            // If the last request ended a partition, DynamoDB has returned no key.
-            let key_of_last_item = || items.last().map(|item| self.key_item_of(item));
-            let key = self.after.clone().or_else(key_of_last_item);
-            cursor = key.map(encode_cursor).transpose()?;
-        }
+        // A page that ends because of its limit has a key to continue after.
+        let cursor = self.after.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
             records.sort_by_cached_key(|record| primary_key(self.table, record));
@@ -205,8 +199,8 @@ impl Reader {
         })
     }
 
-    /// The primary key of an item, as DynamoDB expects it.
-    pub(crate) fn key_item_of(&self, item: &Item) -> Item {
+    /// Only the key attributes of an item, for requests that name the item.
+    pub(crate) fn key_attributes_of(&self, item: &Item) -> Item {
         let mut key = item.clone();
         key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
         key

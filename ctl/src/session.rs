@@ -64,7 +64,7 @@ impl Session {
     }
 
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
-    /// then asks the operator to type `word`. Escapes both.
+    /// the operator must then type `word`. Escapes all three.
     pub(crate) fn confirm(&self, text: &str, word: &str) -> Result<()> {
         if self.yes {
             self.say(text);
@@ -91,12 +91,12 @@ impl Session {
     }
 }
 
-/// Who runs a command, and in which run. The records that the command writes store both.
+/// Who runs a command, and the id of the run. The records that the command writes store both.
 #[derive(Debug, Clone)]
 pub struct Operator {
     /// The ARN of the AWS identity or, if the tables are not on AWS, `user@host`.
     pub name: String,
-    /// A random id of this run, which records store as `request_id` or `updated_request_id`.
+    /// A random id of the run.
     pub run_id: String,
 }
 

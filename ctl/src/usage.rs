@@ -22,11 +22,11 @@ pub(crate) const ORG_HELP: &str = "The id of the organization";
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     let id = Identifier::parse(text).map(|_| text.to_owned());
     id.ok_or(
-        "use 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : @, but not `.` or `..` alone, nor `wsk_` at the start",
+        "use 1 to 128 ASCII letters, digits and characters of `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start",
     )
 }
 
-/// A parser that accepts the kinds of these tables, such as `teams`.
+/// A parser of the kinds of records that these tables store, such as `teams`.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

@@ -23,16 +23,16 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 /// The option for commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
-    /// How long to wait for the function's caches to expire and its last writes to finish. Less
-    /// than the default is safe only if no client sends requests, even to a local service: a late
-    /// write can remain after a deletion, or reach a new organization with the same id
+    /// How long to wait for the function's caches to expire and its last writes to finish. A
+    /// shorter wait is safe only if no client sends requests, also to a local service: otherwise, a
+    /// late write can survive a deletion, or reach a new organization with the same id
     #[arg(long = "wait", value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub seconds: u64,
 }
 
 impl Wait {
     /// Waits, and shows for how long and why: a progress bar on a terminal, otherwise a line.
-    /// Call this once the mark is stored, even if an earlier run stored it: the time in the mark is
+    /// Call this after storing the mark, even if an earlier run stored it: the time in the mark is
     /// from a different clock, so it does not say how much of the wait has passed.
     pub(crate) async fn run(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {

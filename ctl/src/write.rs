@@ -28,7 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The primary key of a record, and the condition for writing it.
+/// The primary key of a record, and the condition for writing it. Variables are named after the
+/// condition, such as `if_marked`.
 pub(crate) struct Guard {
     table: Table,
     key: Item,
@@ -42,7 +43,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// Requires only that the record exists, because an update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // The last attribute of the key. `project`, the first in the key of a team, is reserved.
+        // Not the first attribute: that of teams, `project`, is a reserved word in DynamoDB.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
@@ -148,8 +149,8 @@ impl Guard {
             {prefix}_at = if_not_exists({prefix}_at, :at), \
             {prefix}_by = if_not_exists({prefix}_by, :by)"
         );
-        let (id, now) = (random_id()?, timestamp(SystemTime::now()));
-        let values = [(":id", &*id), (":at", &*now), (":by", &*operator.name)];
+        let (new_id, now) = (random_id()?, timestamp(SystemTime::now()));
+        let values = [(":id", &*new_id), (":at", &*now), (":by", &*operator.name)];
         let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };
@@ -231,7 +232,7 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Deletes the records that `new_readers` find, until they find none, and then the marked record.
+/// Deletes what readers from `new_readers` find, until they find nothing, then the marked record.
 /// Returns how many records this run found and deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
@@ -259,7 +260,7 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    // A record without this mark is a new one: another run has deleted the marked record.
+    // Ignores a failed condition: another run has deleted the record, and a new one has no mark.
     if_marked.delete(deployment).await?;
     Ok(deleted)
 }
@@ -276,7 +277,7 @@ async fn delete_items(
     for item in items {
         let delete = Delete::builder()
             .table_name(table)
-            .set_key(Some(reader.key_item_of(item)))
+            .set_key(Some(reader.key_attributes_of(item)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

@@ -44,7 +44,8 @@ Examples:
 const KEY_VARIABLE: &str = "WORKSPACECTL_DOCTOR_KEY";
 
 /// `doctor` warns about keys that expire within this time.
-const EXPIRY_NOTICE: Duration = Duration::from_secs(14 * 86_400);
+const EXPIRY_NOTICE: Duration = Duration::from_secs(NOTICE_DAYS * 86_400);
+const NOTICE_DAYS: u64 = 14;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -72,11 +73,11 @@ pub(crate) struct OnlyWarnings;
 
 struct Check {
     name: String,
-    outcome: Outcome,
+    status: Status,
 }
 
-/// The outcome of a check: what to show, or an error.
-enum Outcome {
+/// The status of a check: what to show, or an error.
+enum Status {
     Ok(String),
     Warning(String),
     /// The check was not possible.
@@ -84,7 +85,7 @@ enum Outcome {
     Failed(Error),
 }
 
-impl From<Result<String>> for Outcome {
+impl From<Result<String>> for Status {
     fn from(result: Result<String>) -> Self {
         match result {
             Ok(detail) => Self::Ok(detail),
@@ -94,10 +95,10 @@ impl From<Result<String>> for Outcome {
 }
 
 impl Check {
-    fn new(name: impl Into<String>, outcome: impl Into<Outcome>) -> Self {
+    fn new(name: impl Into<String>, status: impl Into<Status>) -> Self {
         Self {
             name: name.into(),
-            outcome: outcome.into(),
+            status: status.into(),
         }
     }
 }
@@ -130,10 +131,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
                 checks.push(Check::new("Termination protection", protection));
                 // Skipped if this fails, because the identity may lack the permission.
                 let recipients = stack::check_recipients(stack, &description).await;
-                let recipients = recipients.unwrap_or_else(Outcome::Skipped);
+                let recipients = recipients.unwrap_or_else(Status::Skipped);
                 checks.push(Check::new("Alarm recipients", recipients));
             }
-            Err(error) => checks.push(Check::new("Stack", Outcome::Failed(error))),
+            Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
     }
     if let Some(url) = url {
@@ -144,25 +145,23 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         if let Some(key) = &key {
             match check_writes(&api, key, deployment).await {
                 Ok(writes) => checks.extend(writes),
-                Err(error) => checks.push(Check::new("API writes", Outcome::Failed(error))),
+                Err(error) => checks.push(Check::new("API writes", Status::Failed(error))),
             }
         }
     } else {
         let error = anyhow!("its URL is unknown: pass it with --url");
-        let outcome = match deployment.stack {
-            Some(_) => Outcome::Failed(error),
-            None => Outcome::Skipped(error),
+        let status = match deployment.stack {
+            Some(_) => Status::Failed(error),
+            None => Status::Skipped(error),
         };
-        checks.push(Check::new("API", outcome));
+        checks.push(Check::new("API", status));
     }
     if key.is_none() {
         eprintln!(
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    let keys = check_keys(deployment)
-        .await
-        .unwrap_or_else(Outcome::Skipped);
+    let keys = check_keys(deployment).await.unwrap_or_else(Status::Skipped);
     checks.push(Check::new("API keys", keys));
     report(checks, options.strict, session)
 }
@@ -173,21 +172,21 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut failures = Vec::new();
     let mut has_warnings = false;
-    for Check { name, outcome } in checks {
-        let (status, detail) = match &outcome {
-            Outcome::Ok(detail) => ("ok", detail.clone()),
-            Outcome::Warning(detail) => ("warning", detail.clone()),
-            Outcome::Skipped(error) => ("skipped", errors::describe(error, false)),
-            Outcome::Failed(error) => ("failed", errors::describe(error, false)),
+    for Check { name, status } in checks {
+        let (word, detail) = match &status {
+            Status::Ok(detail) => ("ok", detail.clone()),
+            Status::Warning(detail) => ("warning", detail.clone()),
+            Status::Skipped(error) => ("skipped", errors::describe(error, false)),
+            Status::Failed(error) => ("failed", errors::describe(error, false)),
         };
-        rows.push(json!({ "status": status, "check": name, "detail": detail }));
-        match outcome {
-            Outcome::Failed(error) => failures.push(error.context(name)),
-            Outcome::Skipped(error) if strict => {
+        rows.push(json!({ "status": word, "check": name, "detail": detail }));
+        match status {
+            Status::Failed(error) => failures.push(error.context(name)),
+            Status::Skipped(error) if strict => {
                 failures.push(error.context("skipped").context(name));
             }
-            Outcome::Warning(_) => has_warnings = true,
-            Outcome::Ok(_) | Outcome::Skipped(_) => {}
+            Status::Warning(_) => has_warnings = true,
+            Status::Ok(_) | Status::Skipped(_) => {}
         }
     }
     let printed = print_records(&rows, &["status", "check", "detail"], session);
@@ -195,7 +194,6 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
         None if strict && has_warnings => Err(OnlyWarnings.into()),
-        // After the failures: `crate::run` takes a closed pipe for success.
         None => printed,
     }
 }
@@ -239,11 +237,12 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
 /// Warns about API keys that expire soon, have no replacement, and belong to an enabled
 /// organization. Leaves out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to
 /// expire. Fails if the keys cannot be read.
-async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
+async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let keys = Reader::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records.into_iter().map(to_output) {
+        // In seconds. Absent if the key was issued without an expiry, or by another program.
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
         let is_replaced = !key["replaced_at"].is_null();
@@ -265,9 +264,9 @@ async fn check_keys(deployment: &Deployment) -> Result<Outcome> {
     }
     let time = humanize(EXPIRY_NOTICE);
     Ok(match count {
-        0 => Outcome::Ok(format!("none expires within {time} without a replacement")),
-        _ => Outcome::Warning(format!(
-            "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring 14d`"
+        0 => Status::Ok(format!("none expires within {time} without a replacement")),
+        _ => Status::Warning(format!(
+            "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`"
         )),
     })
 }

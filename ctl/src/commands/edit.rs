@@ -195,6 +195,7 @@ impl Edit {
             (":by", &*operator.name),
             (":run", &*operator.run_id),
         ];
+        // There are at most two changes.
         for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));

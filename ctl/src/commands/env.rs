@@ -33,8 +33,8 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         ]);
     }
     eprintln!(
-        "not included, because they configure the function and do not name tables: \
-        ANONYMOUS_OPERATIONS (default: denied), KEY_CACHE_SECONDS (default: 60)"
+        "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS (default: 60) are not included, \
+        because they configure the function and do not name tables"
     );
     let lines: Vec<_> = variables
         .iter()

@@ -31,13 +31,13 @@ pub(crate) struct Options {
     /// Only records of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only records of this project, for teams and members
+    /// Only teams or members of this project
     #[arg(long, requires = "org", value_parser = parse_identifier)]
     project: Option<String>,
-    /// Only records of this team, for members
+    /// Only members of this team
     #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
-    /// Only memberships of this user, for members. Cannot be combined with --limit
+    /// Only memberships of this user. Cannot be combined with --limit
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]

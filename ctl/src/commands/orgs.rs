@@ -42,8 +42,8 @@ pub(crate) enum Command {
     List(PageOptions),
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
-    /// To count the records, the command reads them all, and the API keys of all organizations.
-    /// Includes teams that are being removed. Can miss teams created in the last few seconds.
+    /// To count the records, the command reads them all, and the API keys of all organizations. The
+    /// counts include teams that are being removed, and can miss teams of the last few seconds.
     #[command(after_help = "Example:\n  workspacectl orgs show globex --json")]
     Show {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
@@ -54,8 +54,9 @@ pub(crate) enum Command {
     Disable {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
-        /// Exit at once, although requests can still succeed until the function's caches expire
-        #[arg(long)]
+        /// Exit at once, like --wait 0 but without a warning. Requests can still succeed for a
+        /// while
+        #[arg(long, conflicts_with = "seconds")]
         no_wait: bool,
         #[command(flatten)]
         wait: Wait,

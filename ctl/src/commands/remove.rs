@@ -152,8 +152,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    // Without a confirmation, because the arguments name the only record that is removed. `edit`
-    // asks, because only its question says which responses clients will get.
+    // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
+    // must warn how the API will answer create requests.
     let (deployment, operator) = session.deployment_and_operator().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;

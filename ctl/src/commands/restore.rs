@@ -44,7 +44,7 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
-    /// Only records of this kind. Required if --from is a table. Lines of a file name their kind
+    /// Only records of this kind. Required if --from is a table. In a file, each line has its kind
     #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     to: Option<Table>,
     /// Only records of this organization. Tables, and files with several organizations, need this
@@ -63,7 +63,7 @@ struct RestoreScope {
 }
 
 impl RestoreScope {
-    /// Whether a record is in the scope.
+    /// Whether a record is in the scope. An attribute that the record lacks counts as empty.
     fn contains(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));

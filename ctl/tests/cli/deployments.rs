@@ -97,7 +97,7 @@ fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot
     let output = server.output("env");
 
     let notes = text(&output.stderr);
-    let expected = "and do not name tables: ANONYMOUS_OPERATIONS (default: denied)";
+    let expected = "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS";
     assert!(notes.contains(expected), "{notes}");
     let local = [
         (DYNAMODB, &*server.dynamodb_url),

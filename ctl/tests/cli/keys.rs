@@ -300,6 +300,15 @@ fn a_key_can_be_rotated_again_after_its_replacement_is_revoked() {
         // The overlap is a day.
         let is_unchanged = replaced["expires_at"] == old["expires_at"];
         assert_eq!(is_unchanged, expires == "1h", "{replaced}");
+        // A different program has issued the key, so it is unknown who set its expiry.
+        let second_id = second["key_id"].as_str().unwrap();
+        server.run(&format!("keys revoke {second_id}"));
+        let (item, foreign) = (
+            json!({ "key_id": { "S": id } }),
+            "REMOVE issued_for, last_four",
+        );
+        server.update_item("KeysTable", item, foreign, json!(null));
+        assert_fails(&server.output(&rotate), "pass --expires");
     }
     assert_eq!(server.count("KeysTable"), 1 + 3 * 3);
     assert_eq!(server.count("DataStoresTable"), 1);

@@ -53,8 +53,8 @@ impl Api {
     }
 
     /// Checks that the function rejects a well-formed API key that does not exist. The key is
-    /// random, so it is in no cache, and the function must read the tables of keys and
-    /// organizations. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
+    /// random, so it is in no cache, and the function reads the tables of keys and organizations in
+    /// one request. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
     /// counts these requests, and fires when they stop.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = keys::generate()?;

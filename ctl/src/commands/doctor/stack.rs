@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as CfnStack;
 use workspace_management::store::{Table, TableNames};
 
-use super::Outcome;
+use super::Status;
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
 /// The value of an output, if the stack has this output.
@@ -44,11 +44,11 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
 }
 
 /// Checks that the stack cannot be deleted by mistake.
-pub(super) fn check_protection(description: &CfnStack) -> Outcome {
+pub(super) fn check_protection(description: &CfnStack) -> Status {
     let name = description.stack_name().unwrap_or_default();
     match description.enable_termination_protection() {
-        Some(true) => Outcome::Ok("on".to_owned()),
-        _ => Outcome::Warning(format!(
+        Some(true) => Status::Ok("on".to_owned()),
+        _ => Status::Warning(format!(
             "off: run `aws cloudformation update-termination-protection \
             --enable-termination-protection --stack-name {name}`"
         )),
@@ -56,11 +56,11 @@ pub(super) fn check_protection(description: &CfnStack) -> Outcome {
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> Result<Outcome> {
+pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> Result<Status> {
     let Some(topic) = output_value(description, "AlarmTopicArn") else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
-        return Ok(Outcome::Warning(detail.to_owned()));
+        return Ok(Status::Warning(detail.to_owned()));
     };
     let mut subscriptions = aws_sdk_sns::Client::new(&stack.config)
         .list_subscriptions_by_topic()
@@ -78,9 +78,9 @@ pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> R
         }
     }
     Ok(match confirmed {
-        0 => Outcome::Warning(format!(
+        0 => Status::Warning(format!(
             "no subscription is confirmed ({unconfirmed} pending or deleted): open the link in the email from AWS, or subscribe to {topic}"
         )),
-        _ => Outcome::Ok(format!("{confirmed} confirmed")),
+        _ => Status::Ok(format!("{confirmed} confirmed")),
     })
 }

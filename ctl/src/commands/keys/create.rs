@@ -23,7 +23,7 @@ use super::{
 use crate::{
     commands::orgs::organization::Organization,
     deployment::Deployment,
-    output::print,
+    output::print_or_fail,
     session::{Operator, Session},
     text::{escape, escape_json, humanize},
     usage::{UsageError, parse_identifier},
@@ -81,6 +81,7 @@ pub(crate) fn check_can_print() -> Result<()> {
 /// Generates a random key.
 /// Fails if the operating system provides no random numbers.
 pub(crate) fn generate() -> Result<String> {
+    // `ApiKey::encode` takes the secret as two halves.
     let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
     getrandom::fill(&mut id)?;
     getrandom::fill(secret.as_flattened_mut())?;
@@ -101,7 +102,7 @@ impl NewKey {
     ///
     /// - The organization is enabled, and its registration has not changed.
     /// - The old key belongs to the same registration, is not revoked, and has not been replaced
-    ///   since.
+    ///   since it was read.
     pub async fn issue(
         deployment: &Deployment,
         operator: &Operator,
@@ -128,7 +129,7 @@ impl NewKey {
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(operator.name.clone()),
             request_id: Some(operator.run_id.clone()),
-            issued_for: valid_for.map(|time| time.as_secs()),
+            lifetime_seconds: valid_for.map(|time| time.as_secs()),
             replaces: old.map(|old| old.base.key_id.clone()),
             replaced_by: None,
         };
@@ -152,7 +153,7 @@ impl NewKey {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = print(&text) {
+        if let Err(error) = print_or_fail(&text) {
             let id = &self.record.base.key_id;
             let revoked = stored::revoke(deployment, id, operator).await;
             revoked.with_context(|| {
@@ -166,7 +167,7 @@ impl NewKey {
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let KeyRecord { key_id, org_id, .. } = &self.record.base;
-        let end = match (&self.record.base.expires_at, self.record.issued_for) {
+        let end = match (&self.record.base.expires_at, self.record.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")

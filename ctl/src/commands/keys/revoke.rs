@@ -50,7 +50,7 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(keys)?;
     let (deployment, operator) = session.deployment_and_operator().await?;
     let keys = stored::find_all(deployment, &ids).await?;
-    for key in revoke(deployment, &operator, keys, session).await? {
+    for key in revoke_keys(deployment, &operator, keys, session).await? {
         if session.json {
             print(&escape_json(&key.to_string()))?;
         } else {
@@ -60,8 +60,8 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Revokes the keys of an organization that one read of the whole table finds. If the organization
-/// is disabled, these are all of its keys, because no new ones can be created.
+/// Reads the whole table once, and revokes the keys of an organization. If the organization is
+/// disabled, this revokes all of its keys, because no new ones can be created.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
@@ -79,13 +79,13 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     let count = counted(keys.len(), "key");
     let text = format!("{count} of {org} will be revoked, which cannot be undone.");
     session.confirm(&text, org)?;
-    let revoked = revoke(deployment, &operator, keys, session).await?;
+    let revoked = revoke_keys(deployment, &operator, keys, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
     print_records(&revoked, &columns, session)
 }
 
 /// Revokes keys, and returns their records for output.
-async fn revoke(
+async fn revoke_keys(
     deployment: &Deployment,
     operator: &Operator,
     keys: Vec<Value>,

@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: after as long as the old
-    /// key was issued for or, if that is unknown, when the old key expires]
+    /// When the new key expires: a duration, a date, or `never` [default: after the lifetime that
+    /// the old key was given or, if that is unknown, when the old key expires]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Refusals come last, so that a run after an interruption replaces the keys that are left.
+    // Refusals are reported last, so that repeating an interrupted command replaces the other keys.
     for key in &keys {
         rotate(deployment, &operator, key, &options, session.json).await?;
     }
@@ -127,8 +127,8 @@ async fn schedule_expiry(
         Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
-    let by_new = [(":new", new.record.base.key_id.as_str())];
-    let if_replaced = Guard::new(Table::KEYS, &[id]).and("replaced_by = :new", &by_new);
+    let new_id = new.record.base.key_id.as_str();
+    let if_replaced = Guard::new(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
@@ -148,13 +148,14 @@ async fn schedule_expiry(
 
 /// The expiry of the new key without `--expires`: after the old key's lifetime, if it is known.
 fn default_expiry(key: &StoredKey) -> Result<Expiry> {
-    if let Some(seconds) = key.issued_for {
+    if let Some(seconds) = key.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.base.expires_at {
-        // The key was not replaced, so no rotation has set this time.
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // If the key has an expiry, an earlier rotation has set it.
+        // A key of a different program: this time is its own, or an earlier rotation has set it.
+        Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
+        // This tool issued the key without an expiry. If it has one, a rotation has set it.
         _ => Ok(Expiry::Never),
     }
 }

@@ -31,12 +31,12 @@ pub struct StoredKey {
     pub(super) request_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
     /// if the key was issued without an expiry, or by another program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) issued_for: Option<u64>,
+    #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
+    pub(super) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replaces: Option<String>,
-    /// The id of the key that replaces this key. The operator is in `replaced_by_operator`.
+    /// The id of the key that replaces this key. `replaced_by_operator` names the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) replaced_by: Option<String>,
 }
@@ -95,7 +95,7 @@ pub(super) async fn insert(
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let if_replaceable = Guard::new(Table::KEYS, &[&old.base.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]);
+            .and_unchanged(&json!(old), &["replaced_by"]); // as stored: `None` is absent
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -106,7 +106,7 @@ pub(super) async fn insert(
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
-            // Not disabled, so the registration is different, or there is no record.
+            // Also the state of an absent record. Otherwise, the registration has changed.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again since this command began: run it again"
             ),

@@ -29,8 +29,8 @@ pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The id, as in the paths of the API: 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : @, but
-    /// not `.` or `..` alone, nor `wsk_` at the start
+    /// The id, as in the paths of the API: 1 to 128 ASCII letters, digits and characters of
+    /// `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start
     #[arg(value_parser = parse_identifier)]
     org: String,
     /// Also succeed if the organization is registered already. Its record does not change
@@ -67,8 +67,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_record(&record, &org, session.json)
 }
 
-/// Compares this machine's clock with the `Date` header of any response from DynamoDB. Fails if
-/// they differ too much, because `restore` compares times. Passes if there is no header.
+/// Sends a request, and compares this machine's clock with the `Date` header of the response. Fails
+/// if they differ too much, because `restore` compares times. Passes if there is no header.
 async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
     let name = deployment.tables.name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();

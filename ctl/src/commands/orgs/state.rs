@@ -1,7 +1,7 @@
 //! `orgs disable` and `orgs enable`. Each sends a single conditional update, and the condition
-//! stops a delayed retry from undoing a later command. `enable` requires the `disabled_at` that it
-//! has read. An enabled organization has none, so `disable` requires the `enabled_at` that it has
-//! read: its retry must fail if another operator has enabled the organization since.
+//! stops a delayed retry from undoing a later command. `enable` requires that `disabled_at` has not
+//! changed since it was read. An enabled organization has no `disabled_at`, so `disable` also
+//! checks `enabled_at`: its retry must fail if another operator has enabled the organization since.
 
 use std::time::SystemTime;
 
@@ -71,7 +71,7 @@ pub async fn change(
     }
     let (expression, unchanged) = match wanted {
         State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
-        _ => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
+        State::Disabled | State::BeingErased => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
     };
     let guard = Guard::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])

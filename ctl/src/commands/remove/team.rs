@@ -67,7 +67,6 @@ pub(super) async fn run(
     };
     session.confirm(&text, word)?;
     let member_counts = remove(deployment, &operator, &found, wait, export).await?;
-    let mut printed = Ok(());
     for ((team, _), member_count) in found.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
             failures.push(team.changed_message());
@@ -77,16 +76,16 @@ pub(super) async fn run(
         let members = counted(member_count, "member");
         session.say(&format!("{} was removed with {members}", team.display_name));
         let removed = json!({ "project": project_key, "team_id": id, "members": member_count });
-        printed = printed.and(print_removed(removed, id, &operator, session));
+        print_removed(removed, id, &operator, session)?;
     }
-    // Failures first, because `crate::run` takes a closed pipe for success.
     ensure!(failures.is_empty(), failures.join("; "));
-    printed
+    Ok(())
 }
 
 /// Removes teams that were read. Returns for each team how many members this run deleted, or `None`
-/// if the team has been removed or created again since it was read. An edit does not stop it. Fails
-/// if the export cannot be written, or DynamoDB cannot be reached: a later run can then continue.
+/// if the team has been removed or created again since it was read. An edited team is removed too.
+/// Fails if the export cannot be written, or DynamoDB cannot be reached: a later run can then
+/// continue.
 pub async fn remove(
     deployment: &Deployment,
     operator: &Operator,
@@ -127,7 +126,7 @@ pub async fn remove(
     Ok(member_counts)
 }
 
-/// The read of the members of a team.
+/// A reader of the members of a team.
 fn members_of(team: &Target) -> Reader {
     Reader::new(Table::TEAM_MEMBERS, Scope::partition(&team.key.join("#")))
 }

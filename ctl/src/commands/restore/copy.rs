@@ -26,8 +26,8 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`], so that a
-/// record that was checked just before a mark is stored before the removal or erasure deletes.
+/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`]: if a record
+/// was checked before a mark was set, its copy ends before the removal or erasure deletes anything.
 const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A restore of records from a source that was checked.
@@ -67,7 +67,7 @@ impl Restore<'_> {
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn run(&self) -> Result<()> {
         let mut counts = HashMap::new();
-        // The counts are printed even if this fails.
+        // The counts by `Outcome::word`, which are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
         let [copied, exist, differ, skipped] = ["copied", "exists", "differs", "skipped"]
             .map(|word| counts.get(word).copied().unwrap_or_default());
@@ -220,8 +220,7 @@ impl Restore<'_> {
                 None => line,
             }
         };
-        // A restore that stops in the middle is a failure, even if the reader has closed the pipe.
-        print(&line).map_err(|error| anyhow!("cannot write to standard output: {error}"))
+        print(&line)
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) enum Command {
         org: String,
         /// Exit at once, like --wait 0 but without a warning. Requests can still succeed for a
         /// while
-        #[arg(long, conflicts_with = "seconds")]
+        #[arg(long)]
         no_wait: bool,
         #[command(flatten)]
         wait: Wait,

@@ -1,9 +1,9 @@
 //! `orgs`: organizations, which the API cannot create, disable or erase.
 
+pub mod change_state;
 mod create;
 pub mod erase;
 pub mod organization;
-pub mod state;
 
 use std::path::{Path, PathBuf};
 
@@ -121,9 +121,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Disable { org, no_wait, wait } => {
             let wait = if no_wait { None } else { Some(wait) };
-            state::run(&org, State::Disabled, wait, session).await
+            change_state::run(&org, State::Disabled, wait, session).await
         }
-        Command::Enable { org } => state::run(&org, State::Enabled, None, session).await,
+        Command::Enable { org } => change_state::run(&org, State::Enabled, None, session).await,
         Command::Export { org, out } => {
             let mut export = if out == Path::new("-") {
                 Export::stdout()

@@ -9,9 +9,9 @@ use tokio::time::{sleep, timeout};
 use workspace_management::store::Table;
 use workspacectl::{
     commands::orgs::{
+        change_state::change,
         erase::erase as erase_organization,
         organization::{Organization, State},
-        state::change,
     },
     deployment::Deployment,
     wait::SAFE_WAIT,

@@ -15,7 +15,7 @@ use crate::{operations::Operation, store::null_as_strictest};
 
 /// The first characters of every key.
 pub const KEY_PREFIX: &str = "wsk_";
-// The ids of issued keys have 12 digits. 64 random bits need only 11, so the first digit is 0.
+// In base-62 digits. `encode` gets 64 random bits, which need only 11, so its ids begin with 0.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -63,7 +63,7 @@ impl<'a> ApiKey<'a> {
 /// What the `Authorization` headers of a request contain.
 #[derive(Clone, Copy)]
 pub(crate) enum Credential<'a> {
-    /// No key: there is no header, or a client without a configured key sends an empty one.
+    /// No key: the header is absent, or empty because the client has no key configured.
     Missing,
     /// A well-formed key.
     Key(ApiKey<'a>),
@@ -95,16 +95,16 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// The record of an API key. `workspacectl` (the operator's tool) writes it, the function reads it.
+/// The record of an API key, which `workspacectl` writes and the function reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// The id of the key.
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The id of the registration that the key was issued for: the `request_id` in the
-    /// organization's record at that time. The key is accepted only while that record has this
-    /// value. With `None`, it is never accepted.
+    /// The registration that the key was issued for. Its id is the `request_id` of the
+    /// organization's record, hence the name of the attribute. The key is accepted only while the
+    /// two are equal. With `None`, it is never accepted.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -130,7 +130,7 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    /// Why `key`, which has the id of this record, is not accepted. `None` if it is accepted.
+    /// Why the secret, a revocation or the expiry rules out `key`, which has the id of this record.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();

@@ -42,7 +42,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// An authorized caller, and the organization and the time of its request.
+/// An authorized caller, the organization that the caller acts for, and the time of the request.
 ///
 /// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
 pub(crate) struct Caller<'a> {
@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this same request stored the record with these audit attributes: an earlier attempt
-    /// of the SDK succeeded, but its response was lost.
+    /// Whether this same request has stored the record with these audit attributes. This happens if
+    /// an earlier attempt of the SDK succeeded, but its response was lost.
     pub(crate) fn wrote_in_this_request(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -124,6 +124,7 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let now = request.received_at;
+    // Also reads the organization in the path, unless the key is cached.
     let Some(found) = store.find_key(key.id, path_org_id, now).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };

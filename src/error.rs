@@ -131,7 +131,7 @@ pub(crate) struct ErrorReport<'a> {
     /// The name of a malformed path parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
-    /// The values in the body that cause the error. `Problem` serializes them last.
+    /// The values in the body that cause the error. `response::Problem` serializes them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
     /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
@@ -228,7 +228,7 @@ impl Error {
         }
     }
 
-    /// The cause and the causes of the cause, in one line for the log. `None` if there is no cause.
+    /// The chain of causes, in one line for the log. `None` if the error has no cause.
     pub(crate) fn cause(&self) -> Option<String> {
         let mut cause = self.source()?;
         let mut chain = cause.to_string();

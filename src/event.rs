@@ -101,8 +101,8 @@ impl Event {
             .split('/')
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
             .collect();
-        // A path that begins with `api/v1` has no stage before it, even if the stage is named
-        // `api`.
+        // If the path begins with `api/v1`, its first segment is not the stage, even if the stage
+        // is named `api`.
         let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
         let stage = self.request_context.stage.as_deref();
         if !starts_at_api && segments.first().map(AsRef::as_ref) == stage {
@@ -130,9 +130,9 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) has this API's own value `return=headers-only`, in any
-    /// case. The response to a create operation then has headers with the id and whether the record
-    /// is new.
+    /// Whether a `Prefer` header (RFC 7240) has this API's own value `return=headers-only`, in
+    /// upper or lower case. The response to a create operation then has headers with the id and
+    /// whether the record is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));

@@ -31,11 +31,12 @@
 //!    the time for the request.
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
-//! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks the secret, the
-//!    revocation and the expiry, that the key is for `acme`, that `acme` is enabled, and that the
-//!    key may call `create_team`. The operator can erase an organization and register it again, and
-//!    its earlier keys must not work then. So each registration has an id, a key stores the id of
-//!    the one that it was issued for, and `auth` compares the two. The result is a `Caller`.
+//! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks that the secret
+//!    is right, that the key is neither revoked nor expired, that it is for `acme`, that `acme` is
+//!    enabled, and that the key may call `create_team`. The operator can erase an organization and
+//!    register it again, and its earlier keys must not work then. So each registration has an id,
+//!    and each key stores the id of its registration. `auth` compares this id with the id of the
+//!    current registration. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the

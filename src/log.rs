@@ -59,8 +59,8 @@ impl RequestLog<'_> {
                     reason =
                         report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
-                    // Operators query these names: `organization` is the caller's, and `org_id` is
-                    // in the path.
+                    // Do not rename fields, because operators query them. `organization` is the
+                    // caller's, and `org_id` is in the path.
                     organization = self.caller_org_id,
                     key_id = self.key_id,
                     credential = report.and_then(|report| report.key_rejection),

@@ -23,10 +23,10 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.connect().await?;
+    let sdk_config = config.dynamodb.connected_sdk_config().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_time);
     let service = &Service::new(store, config.anonymous_access);
-    // Never returns an error: a request that fails gets an error response.
+    // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         Ok::<_, Infallible>(service.handle(event, SystemTime::now()).await)
     }))

@@ -13,7 +13,7 @@ use crate::{
     operations::Success,
 };
 
-/// Builds the response to a request. HTTP APIs, function URLs and REST APIs can read it.
+/// Builds the response to a request, in a format for HTTP APIs, function URLs and REST APIs.
 pub(crate) fn build(
     event: &Event,
     outcome: &Result<Success>,

@@ -20,7 +20,7 @@ use crate::{
     values::{Identifier, ModelType, PathParameter},
 };
 
-/// An operation and its parsed path parameters.
+/// An [`Operation`], with its parsed path parameters.
 #[rustfmt::skip] // keeps each operation on one line
 enum Route {
     AddModels { org_id: Identifier, model_type: ModelType },

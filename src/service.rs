@@ -100,8 +100,8 @@ async fn run_within(
 }
 
 /// The time that is left for a request: the time until Lambda's deadline, minus the margin for the
-/// response. `cargo lambda watch` sends past deadlines: [`TIMEOUT`] then replaces the remaining
-/// time.
+/// response. `cargo lambda watch` sends deadlines that have already passed: [`TIMEOUT`] is then
+/// used instead.
 fn remaining_time(context: &Context, now: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)

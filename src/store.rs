@@ -5,7 +5,7 @@
 //!
 //! | record | cached if |
 //! |---|---|
-//! | API key | it is accepted, its organization is enabled, and the key is for its current registration |
+//! | API key | it is valid, and is for the current registration of an enabled organization |
 //! | team | it exists and is not being removed. Each API key has its own cached teams |
 //! | organization | never. It is read for anonymous callers, and with each key that is not cached |
 //!
@@ -14,9 +14,9 @@
 //! # Other programs
 //!
 //! Programs other than the function and `workspacectl` can write to the tables. In an attribute
-//! that restricts (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`), NULL
-//! counts as the strictest value, and a missing one restricts nothing. Other missing attributes are
-//! read as empty. Only `KeyRecord` has required attributes.
+//! that restricts access (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`),
+//! NULL counts as the strictest value, and a missing one restricts nothing. Other missing
+//! attributes are read as empty. Only `KeyRecord` has required attributes.
 //!
 //! # Retries
 //!
@@ -80,9 +80,10 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// Reads an attribute that restricts. If it is missing, `#[serde(default)]` makes it `None`: there
-/// is no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A key
-/// then counts as revoked or expired or may call no operation, and a team counts as being removed.
+/// Reads an attribute that restricts access. If it is missing, `#[serde(default)]` makes it `None`:
+/// there is no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A
+/// key then counts as revoked or expired or may call no operation, and a team counts as being
+/// removed.
 pub(crate) fn null_as_strictest<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     attribute: D,
 ) -> Result<Option<T>, D::Error> {
@@ -134,8 +135,8 @@ pub struct Store {
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
     /// The set of teams that exist and are not being removed, by `<key id>#<primary key of the
-    /// team>`. Each API key has its own teams, because the keys of an organization that was erased
-    /// and registered again must not find teams of its earlier registration.
+    /// team>`. Each API key has its own entries: if an organization is erased and registered again,
+    /// its new keys must not find teams of the earlier registration.
     teams: Cache<()>,
 }
 
@@ -244,7 +245,7 @@ impl Store {
         let mut wait = FIRST_WAIT;
         loop {
             let batch = self.client.batch_get_item();
-            // `retry` converts the error.
+            // `?` converts the error: see `retry.rs`.
             let response = batch.set_request_items(Some(unprocessed)).send().await?;
             found.extend(response.responses.unwrap_or_default());
             unprocessed = response.unprocessed_keys.unwrap_or_default();

@@ -4,8 +4,8 @@
 /// that only affects how other characters are shown.
 pub fn is_visible(c: char) -> bool {
     // the blank Braille pattern, and interlinear annotation characters
-    let is_blank = matches!(c, '\u{2800}' | '\u{fff9}'..='\u{fffb}');
-    !c.is_whitespace() && !c.is_control() && !is_default_ignorable(c) && !is_blank
+    let is_other_invisible = matches!(c, '\u{2800}' | '\u{fff9}'..='\u{fffb}');
+    !c.is_whitespace() && !c.is_control() && !is_default_ignorable(c) && !is_other_invisible
 }
 
 /// `Default_Ignorable_Code_Point` in DerivedCoreProperties.txt of Unicode 17.

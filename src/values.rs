@@ -38,8 +38,8 @@ impl<const MAX: usize> PathParameter<MAX> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
         let has_valid_length = (1..=MAX).contains(&segment.len());
         let is_dot_segment = segment == "." || segment == "..";
-        let is_valid = has_valid_length && !is_dot_segment && segment.bytes().all(is_allowed);
-        if is_valid && !segment.starts_with(KEY_PREFIX) {
+        let is_well_formed = has_valid_length && !is_dot_segment && segment.bytes().all(is_allowed);
+        if is_well_formed && !segment.starts_with(KEY_PREFIX) {
             return Some(Self(segment.to_owned()));
         }
         None
@@ -107,9 +107,9 @@ pub struct NewValue {
 /// The first violation, worded to follow the name of the value: `must not be empty`.
 pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
     let parsed = match name {
-        "team_name" | "data_store_name" => NameWithId::parse(text).map(|name| {
-            let (id, text) = name.into_id_and_name();
-            (text, Some(id))
+        "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
+            let (id, name) = parsed.into_id_and_name();
+            (name, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
         // `workspacectl edit` passes only the names above and those of descriptions.
@@ -145,7 +145,8 @@ impl Description {
 
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let text = trim(text).replace("\r\n", "\n");
-        let mut violations = Vec::from_iter(check_length(&text, Self::MAX));
+        let mut violations = Vec::new();
+        violations.extend(check_length(&text, Self::MAX));
         if text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)) {
             let detail = "must not contain control characters other than line breaks and tabs";
             violations.push(Violation::new(Rule::Pattern, detail));
@@ -173,7 +174,7 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` is exact from -MAX to MAX, and larger integers stay larger when they are rounded.
+        // `f64` is exact from -MAX to MAX, and rounding moves no other integer into this range.
         // As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,

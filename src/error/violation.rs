@@ -37,7 +37,7 @@ impl Violation {
     }
 }
 
-/// A rule, by its keyword in JSON Schema, so that clients can show messages of their own.
+/// A rule, named after its keyword in JSON Schema. Clients can show a message of their own for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Rule {

@@ -44,8 +44,10 @@ struct Model<'a> {
     #[serde(rename = "model")]
     sort_key: String,
     model_type: &'a ModelType,
-    model_id: &'a ModelName,
-    id: ModelNumber,
+    #[serde(rename = "model_id")]
+    name: &'a ModelName,
+    #[serde(rename = "id")]
+    number: ModelNumber,
     #[serde(flatten)]
     audit: &'a Audit,
 }
@@ -75,13 +77,14 @@ pub(crate) async fn add_models(
             org_id: &caller.org_id,
             sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
             model_type,
-            model_id: &selected.name,
-            id: selected.number,
+            name: &selected.name,
+            number: selected.number,
             audit: caller.audit(),
         });
     }
+    let failed_conditions = store.update(&ADD_MODEL, &records).await?;
     let mut violations = Vec::new();
-    for failed in store.update(&ADD_MODEL, &records).await? {
+    for failed in failed_conditions {
         let mut detail = "differs from the existing model's `id`".to_owned();
         if let Some(AttributeValue::N(number)) = failed.existing.get("id")
             && caller.sees_stored_values()

@@ -66,7 +66,7 @@ pub(crate) async fn add_team_users(
     input: AddTeamUsersInput,
 ) -> Result<Success> {
     let teams_key = teams_partition_key(&caller.org_id, project_id);
-    // Each API key has its own cached teams.
+    // `require_team` caches the teams of each caller separately.
     let caller_id = caller.identity.id();
     store
         .require_team(&teams_key, team_id, caller_id, caller.received_at)

@@ -40,8 +40,8 @@ pub struct ClientConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// Without credentials, as outside Lambda, the SDK uses its default chain (profile, web
-    /// identity or container) and refreshes credentials before they expire.
+    /// `None` outside Lambda. The SDK then uses its default chain (profile, web identity or
+    /// container), and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -53,14 +53,14 @@ impl ClientConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times, and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // With FIPS, dual-stack or a different partition than these two, the host name can differ.
-        // Then the first request connects.
+        // With FIPS, dual-stack or a partition other than public and GovCloud, the host name can
+        // differ. Then the first request connects.
         let has_default_endpoint =
             is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {

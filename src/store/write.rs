@@ -17,8 +17,9 @@ use crate::error::{Error, Result};
 /// How to update records: the expressions of an update, in DynamoDB's syntax.
 pub(crate) struct UpdateSpec {
     pub(crate) table: Table,
-    /// The update expression. `:x` is the value of the record's attribute `x`. It must use every
-    /// attribute that is not part of the primary key, because DynamoDB rejects unused values.
+    /// The update expression. `:x` is the value of the record's attribute `x`. The expression must
+    /// use every attribute that is not part of the primary key, because DynamoDB rejects unused
+    /// values.
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates a record whether it exists or not.
     pub(crate) condition: Option<&'static str>,

@@ -49,12 +49,12 @@ pub struct Deployment {
 impl Deployment {
     /// Finds the deployment to work on: the given stack, or else the tables named in the
     /// environment, in the variables that the function reads, or else the local service. Fails if
-    /// an endpoint URL in the environment is invalid, the stack cannot be read or lacks a table,
+    /// an endpoint URL in the environment is invalid, the stack is unreadable or incomplete,
     /// only some of the variables are set, or no region is configured. A local service needs no
     /// region.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
-        let endpoint = config::endpoint_url(&read_variable)
-            .map_err(|error| UsageError::new(error.to_string()))?;
+        let endpoint =
+            config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
         let is_named = |table: &Table| read_variable(table.variable).is_some();
         if stack.is_none() && !Table::ALL.iter().any(is_named) {
             let url = endpoint.as_deref().unwrap_or(local::DYNAMODB_URL);
@@ -65,7 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // A stack is on AWS, with any endpoint. Without a stack, an endpoint means a local
+        // A stack is on AWS even if an endpoint is set. Without a stack, an endpoint means a local
         // DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {

@@ -22,7 +22,7 @@ pub struct Export {
     /// The path of the complete file.
     path: PathBuf,
     out: BufWriter<Box<dyn Write + Send>>,
-    /// `None` for standard output.
+    /// The file behind `out`, to sync it. `None` for standard output.
     file: Option<File>,
     /// The path of the incomplete file, which is deleted if the command fails.
     incomplete: Option<TempPath>,
@@ -43,10 +43,10 @@ impl Export {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&incomplete) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let hint = ", or delete it if no other run is writing it";
+                let hint = ", or delete this one if no run is writing it";
                 return Err(already_exists(&incomplete, hint));
             }
-            opened => opened.with_context(|| format!("cannot write {}", incomplete.display()))?,
+            result => result.with_context(|| format!("cannot write {}", incomplete.display()))?,
         };
         Ok(Self {
             path: path.to_owned(),
@@ -101,8 +101,8 @@ impl Export {
             file.sync_all().map_err(|error| self.write_error(&error))?;
         }
         if let Some(incomplete) = self.incomplete.take() {
-            let kept = incomplete.persist_noclobber(&self.path);
-            kept.map_err(|failed| self.write_error(&failed.error))?;
+            let result = incomplete.persist_noclobber(&self.path);
+            result.map_err(|failed| self.write_error(&failed.error))?;
         }
         Ok(())
     }
@@ -116,5 +116,5 @@ impl Export {
 /// The error if a file that must be new exists.
 fn already_exists(path: &Path, hint: &str) -> anyhow::Error {
     let name = path.display();
-    UsageError::new(format!("{name} exists: choose a different file{hint}")).into()
+    UsageError(format!("{name} exists: choose a different file{hint}")).into()
 }

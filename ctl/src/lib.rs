@@ -3,10 +3,10 @@
 //!
 //! - "The function" is the Lambda function.
 //! - A "mark" is three attributes that `remove team` and `orgs erase` add to a team or organization
-//!   before they delete anything. When its caches have expired, the function respects the mark.
-//! - A "registration" is one `orgs create` of an id, which can be erased and created again. The
-//!   `request_id` in the organization's record identifies the registration. API keys store this id
-//!   as `org_request_id`, and the function rejects them once it has changed.
+//!   before they delete anything. Once its caches have expired, the function adds nothing there.
+//! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the `request_id` in the
+//!   organization's record. API keys store this id as `org_request_id`, and the function rejects
+//!   them once the organization has a different one.
 //! - A "run" is one execution of a command. The records that it writes store its id as `request_id`
 //!   or, if they existed before, as `updated_request_id` or `restored_request_id`.
 

@@ -16,7 +16,7 @@ use crate::{
     text::{escape, escape_json, humanize},
 };
 
-/// Prints text and a line break. Ignores that the reader has closed the pipe, as `head` does.
+/// Prints text and a line break. It is no error if a reader such as `head` has closed the pipe.
 pub(crate) fn print(text: &str) -> Result<()> {
     match print_or_fail(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -59,7 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // `partition_options`: the options whose values, joined by `#`, form the partition key.
+        // Whether the partition key is the id of the organization, and not `org#project` or others.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -79,7 +79,8 @@ pub(crate) struct Reader {
     sort_key_prefix: Option<(&'static str, String)>,
     /// How many more records may be read.
     limit: Option<i32>,
-    /// The key after which the next request continues. From an index, it includes the index's key.
+    /// The key after which the next request continues. When reading an index, it also has the
+    /// index's key.
     after: Option<Item>,
     /// Whether a scan has read the whole table.
     is_scanned: bool,
@@ -111,8 +112,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options. In the cursor, the value of
-    /// `attribute`, the partition key, must be `prefix` or begin with `prefix#`.
+    /// Fails if the cursor is from a list with different options. `attribute` is the partition key:
+    /// its value in the cursor must be `prefix`, or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -121,8 +122,9 @@ impl PageOptions {
             Some(Ok(value)) if value == prefix || value.starts_with(&format!("{prefix}#")) => {
                 Ok(())
             }
-            _ => Err(UsageError::new(
-                "the cursor is from a list with different options: repeat the options that printed it",
+            _ => Err(UsageError(
+                "the cursor is from a list with different options: repeat the options that printed it"
+                    .to_owned(),
             )),
         }
     }

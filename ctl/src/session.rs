@@ -60,7 +60,7 @@ impl Session {
             return Ok(());
         }
         let message = "this command needs confirmation: pass --yes, or run it in a terminal";
-        Err(UsageError::new(message))
+        Err(UsageError(message.to_owned()))
     }
 
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,

@@ -7,13 +7,7 @@ use workspace_management::{store::Table, values::Identifier};
 /// The message must never repeat an argument that may be an API key.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct UsageError(String);
-
-impl UsageError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
+pub(crate) struct UsageError(pub(crate) String);
 
 /// The help text of arguments that take the id of an organization.
 pub(crate) const ORG_HELP: &str = "The id of the organization";
@@ -22,7 +16,7 @@ pub(crate) const ORG_HELP: &str = "The id of the organization";
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     let id = Identifier::parse(text).map(|_| text.to_owned());
     id.ok_or(
-        "use 1 to 128 ASCII letters, digits and characters of `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start",
+        "use 1 to 128 characters: ASCII letters, digits and `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start",
     )
 }
 

@@ -28,8 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The primary key of a record, and the condition for writing it. Variables are named after the
-/// condition, such as `if_marked`.
+/// The primary key of a record, and the condition for writing it. A variable is named after the
+/// condition of its guard, such as `if_marked`.
 pub(crate) struct Guard {
     table: Table,
     key: Item,
@@ -43,7 +43,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// Requires only that the record exists, because an update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // Not the first attribute: that of teams, `project`, is a reserved word in DynamoDB.
+        // The last key attribute, because the first one of teams is `project`, a reserved word.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
@@ -115,7 +115,7 @@ impl Guard {
         expression: &str,
         values: Values<'_>,
     ) -> Result<Option<Value>> {
-        let sent = deployment
+        let result = deployment
             .client
             .update_item()
             .table_name(deployment.tables.name(self.table))
@@ -126,10 +126,10 @@ impl Guard {
             .return_values(ReturnValue::AllNew)
             .send()
             .await;
-        match sent {
+        match result {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
-            sent => {
-                let response = sent.explain(self.failure_message("update", deployment))?;
+            result => {
+                let response = result.explain(self.failure_message("update", deployment))?;
                 Ok(response.attributes.map(to_json))
             }
         }
@@ -168,7 +168,7 @@ impl Guard {
     /// Deletes the record. Returns false if the condition fails because the record has changed.
     /// Returns true if there is no record: an earlier attempt by the SDK may have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
-        let sent = deployment
+        let result = deployment
             .client
             .delete_item()
             .table_name(deployment.tables.name(self.table))
@@ -178,13 +178,13 @@ impl Guard {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
-        if let Err(error) = &sent
+        if let Err(error) = &result
             && let Some(DeleteItemError::ConditionalCheckFailedException(failure)) =
                 error.as_service_error()
         {
             return Ok(failure.item().is_none_or(HashMap::is_empty));
         }
-        sent.explain(self.failure_message("delete", deployment))?;
+        result.explain(self.failure_message("delete", deployment))?;
         Ok(true)
     }
 
@@ -222,17 +222,17 @@ pub(crate) async fn transact(
     what: String,
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.client.transact_write_items();
-    let sent = request.set_transact_items(Some(actions)).send().await;
-    let error = sent.as_ref().err().and_then(SdkError::as_service_error);
+    let result = request.set_transact_items(Some(actions)).send().await;
+    let error = result.as_ref().err().and_then(SdkError::as_service_error);
     let failed = error.map(failed_conditions).unwrap_or_default();
     if failed.is_empty() {
         // Success, or a failure for a different reason.
-        sent.explain(what)?;
+        result.explain(what)?;
     }
     Ok(failed)
 }
 
-/// Deletes what readers from `new_readers` find, until they find nothing, then the marked record.
+/// Deletes what new readers find, again until they find nothing. Then deletes the marked record.
 /// Returns how many records this run found and deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
@@ -260,7 +260,7 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    // Ignores a failed condition: another run has deleted the record, and a new one has no mark.
+    // Ignores a failed condition: another run has deleted the record, even if a new one exists.
     if_marked.delete(deployment).await?;
     Ok(deleted)
 }

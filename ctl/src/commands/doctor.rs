@@ -229,7 +229,7 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
     if endpoint.trim_end_matches('/') == local::DYNAMODB_URL {
         return Ok(local::API_URL.to_owned());
     }
-    Err(UsageError::new(format!(
+    Err(UsageError(format!(
         "the URL of the API is unknown, because DynamoDB is not at its default URL but at {endpoint}: pass it with --url. `cargo serve` prints it after `listening on`"
     )))
 }

@@ -79,7 +79,7 @@ struct Edit {
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (target, given) = match command {
+    let (target, options) = match command {
         Command::Team {
             project,
             team,
@@ -107,7 +107,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         ),
     };
     let mut changes = Vec::new();
-    for (attribute, new) in given {
+    for (attribute, new) in options {
         changes.extend(new.map(|new| (attribute, new)));
     }
     Edit { target, changes }.run(session).await
@@ -141,7 +141,7 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
-        // Only names have a derived id.
+        // Only names have one: the id that the API derives from the name of a new record.
         let mut changes = self.changes.iter();
         let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());

@@ -1,5 +1,6 @@
-//! `env`: prints the names of the tables as environment variables, to run the function locally.
-//! Leaves out the variables that configure the function itself.
+//! `env`: prints environment variables to run the function locally: the names of the tables and,
+//! for the local service, its DynamoDB. Leaves out the variables that configure the function
+//! itself.
 
 use anyhow::Result;
 use serde_json::Value;

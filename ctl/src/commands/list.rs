@@ -49,7 +49,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let org = options.org.clone();
     let ids = checked_ids(table, [options.org, options.project, options.team])?;
     if options.user.is_some() && table != Table::TEAM_MEMBERS {
-        return Err(UsageError::new("only members can be filtered by --user").into());
+        return Err(UsageError("only members can be filtered by --user".to_owned()).into());
     }
     if !ids.is_empty() {
         let attribute = table.primary_key_names[0];
@@ -93,7 +93,7 @@ fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, Us
     if ids.len() > table.partition_options.len() {
         let options = table.partition_options.join(", --");
         let message = format!("{} can only be filtered by --{options}", table.kind);
-        return Err(UsageError::new(message));
+        return Err(UsageError(message));
     }
     Ok(ids)
 }

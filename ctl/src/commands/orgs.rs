@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
-use self::organization::{Organization, State};
+use self::{change_state::Change, organization::Organization};
 use crate::{
     deployment::Deployment,
     export::Export,
@@ -43,7 +43,7 @@ pub(crate) enum Command {
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
     /// To count the records, the command reads them all, and the API keys of all organizations. The
-    /// counts include teams that are being removed, and can miss teams of the last few seconds.
+    /// counts include teams that are being removed, and can miss teams created seconds ago.
     #[command(after_help = "Example:\n  workspacectl orgs show globex --json")]
     Show {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
@@ -121,9 +121,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Disable { org, no_wait, wait } => {
             let wait = if no_wait { None } else { Some(wait) };
-            change_state::run(&org, State::Disabled, wait, session).await
+            change_state::run(&org, Change::Disable, wait, session).await
         }
-        Command::Enable { org } => change_state::run(&org, State::Enabled, None, session).await,
+        Command::Enable { org } => change_state::run(&org, Change::Enable, None, session).await,
         Command::Export { org, out } => {
             let mut export = if out == Path::new("-") {
                 Export::stdout()

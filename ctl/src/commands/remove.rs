@@ -153,7 +153,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::LoggingInstance(project) => project.logging_instance(),
     };
     // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
-    // must warn how the API will answer create requests.
+    // must warn of the API's answers to create requests.
     let (deployment, operator) = session.deployment_and_operator().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;

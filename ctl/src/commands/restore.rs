@@ -45,10 +45,10 @@ pub(crate) struct Options {
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
     /// Only records of this kind. Required if --from is a table. In a file, each line has its kind
-    #[arg(long, value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
-    to: Option<Table>,
-    /// Only records of this organization. Tables, and files with several organizations, need this
-    /// or --all-orgs
+    #[arg(long = "to", value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
+    kind: Option<Table>,
+    /// Only records of this organization. This or --all-orgs is required for a table, and for a
+    /// file with several organizations
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
     /// The records of all organizations
@@ -67,7 +67,7 @@ impl RestoreScope {
     fn contains(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
-        self.to.is_none_or(|wanted| wanted == table)
+        self.kind.is_none_or(|wanted| wanted == table)
             && self.org.as_ref().is_none_or(|wanted| wanted == org)
             && self.project.as_ref().is_none_or(|wanted| wanted == project)
             && self.team.as_ref().is_none_or(|wanted| wanted == team)
@@ -93,8 +93,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no records that match the options");
     }
-    let mut records = source.records.values();
-    if records.any(|(table, _)| *table == Table::KEYS) {
+    let mut tables = source.records.values().map(|(table, _)| *table);
+    if tables.any(|table| table == Table::KEYS) {
         eprintln!(
             "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again"
         );

@@ -24,7 +24,7 @@ fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
     let again = network.output(&format!("orgs erase acme --yes --wait 0 --export {file}"));
     assert_usage_error(
         &again,
-        "export.jsonl.partial exists: choose a different file, or delete it if no",
+        "export.jsonl.partial exists: choose a different file, or delete this one if no",
     );
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }

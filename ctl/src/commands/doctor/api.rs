@@ -148,12 +148,10 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What is wrong, and what to do next. `tables` are the tables that the request uses.
+    /// What the API does wrong, to follow the name of the check. `tables`: those that it used.
     fn failure(&self, tables: &str) -> anyhow::Error {
-        let Self {
-            status, request_id, ..
-        } = self;
-        let id = request_id.as_deref().unwrap_or_default();
+        let (status, id) = (self.status, self.request_id.as_deref());
+        let id = id.unwrap_or_default();
         match self.code() {
             Some("unavailable") => anyhow!(
                 "responds with 503, because the function cannot reach DynamoDB or is throttled by it: \
@@ -164,7 +162,7 @@ impl Response {
                 search the function's log for the request id {id}"
             ),
             Some(code) => anyhow!("responds with {status} {code}: {}", self.detail()),
-            None if *status >= 500 => anyhow!(
+            None if status >= 500 => anyhow!(
                 "responds with {status}, but the response is not from the function: check whether the function is throttled, crashes or times out"
             ),
             None => anyhow!(

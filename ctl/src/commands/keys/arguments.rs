@@ -126,13 +126,12 @@ fn read_key_ids() -> Result<Vec<String>> {
         if line.is_empty() {
             continue;
         }
-        let id = key_id(line).map_err(|error| {
-            UsageError::new(format!("line {number} of standard input: {error}"))
-        })?;
+        let id = key_id(line)
+            .map_err(|error| UsageError(format!("line {number} of standard input: {error}")))?;
         ids.push(id);
     }
     if ids.is_empty() {
-        return Err(UsageError::new("standard input contains no key").into());
+        return Err(UsageError("standard input contains no key".to_owned()).into());
     }
     Ok(ids)
 }
@@ -149,5 +148,5 @@ fn key_id(text: &str) -> Result<String, UsageError> {
     } else {
         "give an API key, or its id of 12 letters and digits from `keys list`"
     };
-    Err(UsageError::new(message))
+    Err(UsageError(message.to_owned()))
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use workspace_management::{
@@ -26,7 +26,7 @@ use crate::{
     output::print_or_fail,
     session::{Operator, Session},
     text::{escape, escape_json, humanize},
-    usage::{UsageError, parse_identifier},
+    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -118,18 +118,18 @@ impl NewKey {
         let key = generate()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
-        let end = options.expires.resolve(now).map_err(UsageError::new)?;
+        let end = options.expires.resolve(now).map_err(Error::msg)?;
         let label = &options.label;
         let mut base = key_record(parsed, org, registration_id, label, &timestamp(now));
         base.operations = options.allow;
         base.expires_at = end.map(|end| humantime::format_rfc3339_seconds(end).to_string());
-        let valid_for = end.and_then(|end| end.duration_since(now).ok());
+        let lifetime = end.and_then(|end| end.duration_since(now).ok());
         let record = StoredKey {
             base,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(operator.name.clone()),
             request_id: Some(operator.run_id.clone()),
-            lifetime_seconds: valid_for.map(|time| time.as_secs()),
+            lifetime_seconds: lifetime.map(|time| time.as_secs()),
             replaces: old.map(|old| old.base.key_id.clone()),
             replaced_by: None,
         };
@@ -155,8 +155,8 @@ impl NewKey {
         };
         if let Err(error) = print_or_fail(&text) {
             let id = &self.record.base.key_id;
-            let revoked = stored::revoke(deployment, id, operator).await;
-            revoked.with_context(|| {
+            let result = stored::revoke(deployment, id, operator).await;
+            result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;
             bail!("cannot print the key, so it was revoked: {error}");
@@ -167,7 +167,7 @@ impl NewKey {
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let KeyRecord { key_id, org_id, .. } = &self.record.base;
-        let end = match (&self.record.base.expires_at, self.record.lifetime_seconds) {
+        let validity = match (&self.record.base.expires_at, self.record.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
@@ -179,7 +179,7 @@ impl NewKey {
             None => "every operation".to_owned(),
         };
         format!(
-            "the key {key_id} of {org_id} {end} and may call {operations}. Store it now: it cannot be printed again"
+            "the key {key_id} of {org_id} {validity} and may call {operations}. Store it now: it cannot be printed again"
         )
     }
 }

@@ -60,8 +60,8 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Reads the whole table once, and revokes the keys of an organization. If the organization is
-/// disabled, this revokes all of its keys, because no new ones can be created.
+/// Reads the whole table once, and revokes the keys of an organization. Can miss a key that is
+/// created at the same time, unless the organization is disabled.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;

@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: after the lifetime that
-    /// the old key was given or, if that is unknown, when the old key expires]
+    /// When the new key expires: a duration, a date, or `never` [default: after the same
+    /// lifetime as the old key or, if that is unknown, when the old key expires]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -102,15 +102,11 @@ async fn rotate(
         expires,
         allow: old.base.operations.clone(),
     };
-    let issued = NewKey::issue(deployment, operator, new_options, Some(old)).await;
-    let new = issued.with_context(|| format!("cannot replace the key {id}"))?;
+    let result = NewKey::issue(deployment, operator, new_options, Some(old)).await;
+    let new = result.with_context(|| format!("cannot replace the key {id}"))?;
     new.print_or_revoke(deployment, operator, json).await?;
-    let scheduled = schedule_expiry(deployment, operator, old, &new, options.overlap).await;
-    scheduled.with_context(|| {
-        format!(
-            "both keys are valid: when clients use the new key, run `workspacectl keys revoke {id}`"
-        )
-    })
+    let result = schedule_expiry(deployment, operator, old, &new, options.overlap).await;
+    result.with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
 
 /// Lets a replaced key expire at the end of the overlap, unless it expires earlier.
@@ -153,7 +149,7 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     }
     match &key.base.expires_at {
         Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // A key of a different program: this time is its own, or an earlier rotation has set it.
+        // Without `last_four`, another program issued the key. A rotation may have set its expiry.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
         // This tool issued the key without an expiry. If it has one, a rotation has set it.
         _ => Ok(Expiry::Never),

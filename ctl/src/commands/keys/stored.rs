@@ -95,7 +95,7 @@ pub(super) async fn insert(
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let if_replaceable = Guard::new(Table::KEYS, &[&old.base.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // as stored: `None` is absent
+            .and_unchanged(&json!(old), &["replaced_by"]); // `json!` omits `None`, as the table does
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -106,7 +106,7 @@ pub(super) async fn insert(
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
-            // Also the state of an absent record. Otherwise, the registration has changed.
+            // The record is absent, which counts as enabled, or the registration has changed.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again since this command began: run it again"
             ),

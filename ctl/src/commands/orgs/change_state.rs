@@ -1,7 +1,6 @@
-//! `orgs disable` and `orgs enable`. Each sends a single conditional update, and the condition
-//! stops a delayed retry from undoing a later command. `enable` requires that `disabled_at` has not
-//! changed since it was read. An enabled organization has no `disabled_at`, so `disable` also
-//! checks `enabled_at`: its retry must fail if another operator has enabled the organization since.
+//! `orgs disable` and `orgs enable`. Each sends a single update, on the condition that neither
+//! `disabled_at` nor `enabled_at` has changed since they were read. So a delayed retry cannot undo
+//! a later command.
 
 use std::time::SystemTime;
 
@@ -23,19 +22,28 @@ const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
 
 const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
+/// What to do with an organization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Accept requests for it.
+    Enable,
+    /// Reject requests for it.
+    Disable,
+}
+
 /// Enables or disables an organization. If there is a `wait`, waits until no operation can succeed.
 pub(super) async fn run(
     org: &str,
-    wanted: State,
+    change: Change,
     wait: Option<Wait>,
     session: &Session,
 ) -> Result<()> {
     let (deployment, operator) = session.deployment_and_operator().await?;
     let now = SystemTime::now();
-    let organization = change(deployment, &operator, org, wanted, now).await?;
+    let organization = change_state(deployment, &operator, org, change, now).await?;
     let state = string_attribute(&organization, "state");
     session.say(&format!("the organization {org} is {state}"));
-    if wanted == State::Disabled {
+    if change == Change::Disable {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
             "the function rejects every new request after at most {cache} seconds, and its last writes end after at most {last_write} seconds"
@@ -51,31 +59,31 @@ pub(super) async fn run(
 }
 
 /// Enables or disables an organization, and returns its record for output. Fails if there is no
-/// such organization, it is being erased and `wanted` is `Enabled`, another operator changes it at
-/// the same time, or DynamoDB cannot be reached.
-pub async fn change(
+/// such organization, a change enables it although it is being erased, another operator changes it
+/// at the same time, or DynamoDB cannot be reached.
+pub async fn change_state(
     deployment: &Deployment,
     operator: &Operator,
     org: &str,
-    wanted: State,
+    change: Change,
     now: SystemTime,
 ) -> Result<Value> {
     let organization = Organization::require(deployment, org).await?;
     let state = organization.state();
-    if state == State::BeingErased && wanted == State::Enabled {
+    if state == State::BeingErased && change == Change::Enable {
         bail!("the organization {org} is being erased: it cannot be enabled again");
     }
+    let (wanted, expression) = match change {
+        Change::Enable => (State::Enabled, ENABLE),
+        Change::Disable => (State::Disabled, DISABLE),
+    };
     // An organization that is being erased is disabled already.
     if state == State::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
-    let (expression, unchanged) = match wanted {
-        State::Enabled => (ENABLE, ["disabled_at"].as_slice()),
-        State::Disabled | State::BeingErased => (DISABLE, ["disabled_at", "enabled_at"].as_slice()),
-    };
     let guard = Guard::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
-        .and_unchanged(&organization.0, unchanged);
+        .and_unchanged(&organization.0, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
     if let Some(updated) = guard.update(deployment, expression, &values).await? {
         return Ok(Organization(updated).into_output());

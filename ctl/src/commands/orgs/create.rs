@@ -29,7 +29,7 @@ pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The id, as in the paths of the API: 1 to 128 ASCII letters, digits and characters of
+    /// The id, as in the paths of the API: 1 to 128 characters: ASCII letters, digits and
     /// `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start
     #[arg(value_parser = parse_identifier)]
     org: String,
@@ -51,10 +51,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     // Never an update, because two customers who choose the same id must not share an organization.
     let (client, tables) = (&deployment.client, &deployment.tables);
     let item = serde_dynamo::to_item(&new)?;
-    let inserted = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
-    let existing = inserted.explain(format!("cannot register {org}"))?;
+    let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
+    let existing = result.explain(format!("cannot register {org}"))?;
     let organization = Organization(existing.map_or(new, to_json));
-    // Also true if a retry finds the record that an earlier attempt of this run has stored.
+    // A registration has the id of its run, so this is also true if a retry finds the record.
     let is_new = organization.registration_id() == Some(&operator.run_id);
     ensure!(
         is_new || if_absent,

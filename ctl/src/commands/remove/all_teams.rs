@@ -24,7 +24,8 @@ use crate::{
     text::counted,
 };
 
-/// The maximum number of reads of the index. If all of them find teams, clients keep adding some.
+/// The maximum number of reads of the index. If even the last finds a team, clients keep adding the
+/// user.
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads. The index usually needs less than a second to catch up.

@@ -2,7 +2,7 @@
 //!
 //! 1. Mark each confirmed team: store a random id in its record. Once the function has read the
 //!    mark, it adds no users to the team, and does not create the team again.
-//! 2. Wait, once for all teams, until everything that the function cached before the marks has
+//! 2. Wait, not once per team, until everything that the function cached before the marks has
 //!    expired, and the function's last writes have ended.
 //! 3. Export the marked teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
@@ -29,7 +29,7 @@ use crate::{
 };
 
 pub(super) async fn run(
-    project: &ProjectArgs,
+    arguments: &ProjectArgs,
     ids: &[String],
     wait: Wait,
     export: Option<Export>,
@@ -37,7 +37,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, operator) = session.deployment_and_operator().await?;
-    let project_key = project.key();
+    let project_key = arguments.key();
     let mut found = Vec::new();
     let mut descriptions = Vec::new();
     let mut failures = Vec::new();
@@ -54,7 +54,7 @@ pub(super) async fn run(
         }
     }
     ensure!(!found.is_empty(), failures.join("; "));
-    let ProjectArgs { org, project } = project;
+    let ProjectArgs { org, project } = arguments;
     let text = format!(
         "{} of the project {project} of {org} will be removed with all members: {}. {}",
         counted(found.len(), "team"),
@@ -82,10 +82,10 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Removes teams that were read. Returns for each team how many members this run deleted, or `None`
-/// if the team has been removed or created again since it was read. An edited team is removed too.
-/// Fails if the export cannot be written, or DynamoDB cannot be reached: a later run can then
-/// continue.
+/// Removes teams, given with their records. Returns how many members of each were deleted, or
+/// `None` if the team has been removed or created again since it was read. An edited team is
+/// removed too. Fails if the export cannot be written, or DynamoDB cannot be reached: a later run
+/// can then continue.
 pub async fn remove(
     deployment: &Deployment,
     operator: &Operator,

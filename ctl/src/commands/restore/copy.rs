@@ -1,7 +1,7 @@
 //! Copies records, several at a time, and reports the outcome of each copy.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     time::{Duration, SystemTime},
 };
 
@@ -50,14 +50,16 @@ enum Outcome {
     Skipped(&'static str),
 }
 
+/// The words for the outcomes in output, by [`Outcome::index`].
+const WORDS: [&str; 4] = ["copied", "exists", "differs", "skipped"];
+
 impl Outcome {
-    /// The word for the outcome in output.
-    fn word(&self) -> &'static str {
+    fn index(&self) -> usize {
         match self {
-            Self::Copied => "copied",
-            Self::Exists => "exists",
-            Self::Differs(_) => "differs",
-            Self::Skipped(_) => "skipped",
+            Self::Copied => 0,
+            Self::Exists => 1,
+            Self::Differs(_) => 2,
+            Self::Skipped(_) => 3,
         }
     }
 }
@@ -66,11 +68,10 @@ impl Restore<'_> {
     /// Copies all records, and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn run(&self) -> Result<()> {
-        let mut counts = HashMap::new();
-        // The counts by `Outcome::word`, which are printed even if this fails.
+        let mut counts = [0; WORDS.len()];
+        // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
-        let [copied, exist, differ, skipped] = ["copied", "exists", "differs", "skipped"]
-            .map(|word| counts.get(word).copied().unwrap_or_default());
+        let [copied, exist, differ, skipped] = counts;
         if self.is_dry_run {
             eprint!("dry run, nothing was written. The result would be: ");
         }
@@ -86,8 +87,8 @@ impl Restore<'_> {
     }
 
     /// Copies the records table by table, because a record needs its organization and team. Counts
-    /// the records by the words of their outcomes.
-    async fn copy_all(&self, counts: &mut HashMap<&str, usize>) -> Result<()> {
+    /// the records by their outcomes.
+    async fn copy_all(&self, counts: &mut [usize; WORDS.len()]) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
             let records = self
@@ -96,16 +97,16 @@ impl Restore<'_> {
                 .values()
                 .filter(|(its_table, _)| its_table == table);
             let copies = stream::iter(records).map(async |(_, record)| {
-                let timed = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
-                let copied = timed.map_err(|_| anyhow!("DynamoDB did not respond in time"));
-                let outcome = copied.flatten().with_context(|| {
+                let result = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
+                let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
+                let outcome = result.flatten().with_context(|| {
                     format!("{} {}", table.kind, primary_key(*table, record).join(" "))
                 })?;
                 anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
-                *counts.entry(outcome.word()).or_default() += 1;
+                counts[outcome.index()] += 1;
                 self.print_outcome(*table, record, outcome)?;
             }
         }
@@ -137,15 +138,15 @@ impl Restore<'_> {
         record["restored_request_id"] = json!(self.operator.run_id);
         let item = serde_dynamo::to_item(record)?;
         let (client, tables) = (&self.deployment.client, &self.deployment.tables);
-        let inserted = insert_item_if_absent(client, tables, table, item).await;
-        let existing = inserted.explain("cannot copy the record")?.map(to_json);
+        let result = insert_item_if_absent(client, tables, table, item).await;
+        let existing = result.explain("cannot copy the record")?.map(to_json);
         // A retry finds the record that an earlier attempt of this run has stored.
         let is_other = |record: &Value| record["restored_request_id"] != self.operator.run_id;
         Ok(existing.filter(is_other))
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must not be new ones that reuse the id:
+    /// be marked, and must not be later ones with the same id:
     ///
     /// - If they are in the source, the stored ones must have the same `request_id`.
     /// - Otherwise, the record must not be older than the stored ones.
@@ -199,7 +200,7 @@ impl Restore<'_> {
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print_outcome(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
-        let word = outcome.word();
+        let word = WORDS[outcome.index()];
         let detail = match outcome {
             Outcome::Differs(attributes) => Some(attributes),
             Outcome::Skipped(reason) => Some(reason.to_owned()),

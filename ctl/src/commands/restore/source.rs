@@ -42,13 +42,13 @@ pub(super) fn open(name: &str, scope: &RestoreScope) -> Result<Option<File>> {
         let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
         return Ok(Some(file));
     }
-    if scope.to.is_some() && (scope.org.is_some() || scope.all_orgs) {
+    if scope.kind.is_some() && (scope.org.is_some() || scope.all_orgs) {
         return Ok(None);
     }
     let message = format!(
         "there is no file {name}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
     );
-    Err(UsageError::new(message).into())
+    Err(UsageError(message).into())
 }
 
 impl Source {
@@ -89,7 +89,7 @@ impl Source {
         scope: &RestoreScope,
         deployment: &Deployment,
     ) -> Result<Self> {
-        let table = scope.to.context("a table needs --to")?;
+        let table = scope.kind.context("a table needs --to")?;
         let mut source = Self::default();
         let scan = deployment
             .client
@@ -156,7 +156,7 @@ impl Source {
             return Ok(());
         }
         let orgs: Vec<_> = orgs.into_iter().take(2).collect();
-        Err(UsageError::new(format!(
+        Err(UsageError(format!(
             "{from} has records of {}: choose one with --org, or use --all-orgs",
             orgs.join(" and ")
         )))

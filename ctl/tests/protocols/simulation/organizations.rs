@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use workspace_management::store::Table;
 use workspacectl::{
     commands::orgs::{
-        change_state::change,
+        change_state::{Change, change_state},
         erase::erase as erase_organization,
         organization::{Organization, State},
     },
@@ -69,7 +69,7 @@ fn organization(world: &World) -> Option<Value> {
 /// Disables `acme`.
 pub(super) async fn disable_acme(world: &World, deployment: &Deployment) {
     let now = world.time();
-    let changed = change(deployment, &operator(0), "acme", State::Disabled, now).await;
+    let changed = change_state(deployment, &operator(0), "acme", Change::Disable, now).await;
     changed.expect("it is disabled");
 }
 
@@ -100,7 +100,7 @@ async fn disable(seed: u64) -> Vec<String> {
 }
 
 /// Two operators disable and enable an organization, each more than once. The last command decides.
-async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
+async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (world, mut rng) = World::new(seed, weakness).await;
     world.tables.register("acme", 1);
     let commands = [0, 1].map(|number| {
@@ -109,11 +109,12 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
             let mut done = Vec::new();
             for _ in 0..4 {
                 pause(&mut rng, 0..15).await;
-                let wanted = [State::Disabled, State::Enabled][usize::from(rng.bool())];
+                let change = [Change::Disable, Change::Enable][usize::from(rng.bool())];
                 let (deployment, began) = (world.deployment(&mut rng), world.now());
                 let operator = operator(number);
-                let result = change(&deployment, &operator, "acme", wanted, world.time()).await;
-                done.push((began, world.now(), wanted, result.is_ok()));
+                let result =
+                    change_state(&deployment, &operator, "acme", change, world.time()).await;
+                done.push((began, world.now(), change, result.is_ok()));
             }
             done
         })
@@ -124,8 +125,9 @@ async fn change_state(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (last, others) = done.split_last().expect("a command");
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
     let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
-    let (.., wanted, succeeded) = last;
-    if is_alone && *succeeded && Organization(organization.clone()).state() != *wanted {
+    let (.., change, succeeded) = last;
+    let is_enabled = Organization(organization.clone()).state() == State::Enabled;
+    if is_alone && *succeeded && is_enabled != (*change == Change::Enable) {
         return vec![format!(
             "the last command was reverted: {done:?} {organization}"
         )];
@@ -224,8 +226,8 @@ fn no_operation_succeeds_after_an_organization_is_disabled() {
 
 #[test]
 fn the_last_command_decides_about_the_state() {
-    assert_holds(|seed| change_state(seed, None));
-    assert_breaks(change_state, &[(Weakness::StateUnchecked, 40)]);
+    assert_holds(|seed| take_turns(seed, None));
+    assert_breaks(take_turns, &[(Weakness::StateUnchecked, 40)]);
 }
 
 #[test]

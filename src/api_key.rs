@@ -15,7 +15,7 @@ use crate::{operations::Operation, store::null_as_strictest};
 
 /// The first characters of every key.
 pub const KEY_PREFIX: &str = "wsk_";
-// In base-62 digits. `encode` gets 64 random bits, which need only 11, so its ids begin with 0.
+// Lengths in base-62 digits. An id from `encode` has 64 bits: 11 digits after a leading zero.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -102,9 +102,9 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The registration that the key was issued for. Its id is the `request_id` of the
-    /// organization's record, hence the name of the attribute. The key is accepted only while the
-    /// two are equal. With `None`, it is never accepted.
+    /// The id of the registration that the key was issued for. The key is accepted only while the
+    /// organization's record has this id as its `request_id`, hence the name of the attribute. A
+    /// key without this id is never accepted.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -113,7 +113,7 @@ pub struct KeyRecord {
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
-    /// The names of the operations that the key may call. `None` means every operation.
+    /// The names of the operations that the key may call. `None` means all. NULL means none.
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
@@ -130,7 +130,7 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    /// Why the secret, a revocation or the expiry rules out `key`, which has the id of this record.
+    /// Why `key`, which has this record's id, is rejected: its secret, a revocation or the expiry.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();

@@ -142,7 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // Was read together with the key. It is the key's organization, as checked above.
+            // Already read, together with the key. It is the key's organization, as checked above.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

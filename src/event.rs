@@ -1,7 +1,7 @@
 //! Parses events: HTTP requests in payload format 2.0 (HTTP APIs, function URLs) or 1.0 (REST
 //! APIs).
 //!
-//! `lambda_http` would panic on some events, and keep only the last of two `Authorization` headers.
+//! Not done with `lambda_http`, which panics on some events and drops repeated header values.
 
 use std::{borrow::Cow, collections::HashMap, time::SystemTime};
 
@@ -131,8 +131,8 @@ impl Event {
     }
 
     /// Whether a `Prefer` header (RFC 7240) has this API's own value `return=headers-only`, in
-    /// upper or lower case. The response to a create operation then has headers with the id and
-    /// whether the record is new.
+    /// upper or lower case. The response to a create operation then has headers that give
+    /// the id and say whether the record is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));

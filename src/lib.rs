@@ -45,7 +45,7 @@
 //!    a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// Public items are for `main.rs`, `workspacectl` (the operator's tool), `local/` and tests.
+// Public items are for `main.rs`, `workspacectl` (for operators), `cargo serve` (`local/`), tests.
 pub mod api_key;
 pub mod auth;
 mod body;

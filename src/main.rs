@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.connected_sdk_config().await?;
+    let sdk_config = config.dynamodb.connect_and_configure().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_time);
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.

@@ -47,7 +47,7 @@ impl Service {
     }
 
     /// Handles an event and logs one line. `received_at` is the current time. Tests pass a later
-    /// time instead of waiting until cached records or keys expire.
+    /// time instead of waiting until a cache entry or an API key expires.
     pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,

@@ -15,7 +15,7 @@
 //!
 //! Programs other than the function and `workspacectl` can write to the tables. In an attribute
 //! that restricts access (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`),
-//! NULL counts as the strictest value, and a missing one restricts nothing. Other missing
+//! NULL counts as the strictest value, and a missing attribute restricts nothing. Other missing
 //! attributes are read as empty. Only `KeyRecord` has required attributes.
 //!
 //! # Retries

@@ -174,7 +174,7 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` is exact from -MAX to MAX, and rounding moves no other integer into this range.
+        // `f64` is exact from -MAX to MAX, and no integer outside this range is rounded into it.
         // As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,

@@ -40,7 +40,7 @@ impl Keyed for SelectedModel {
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
-    /// `<model_type>#<model_id>`.
+    /// `<model_type>#<name>`.
     #[serde(rename = "model")]
     sort_key: String,
     model_type: &'a ModelType,

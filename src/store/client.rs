@@ -53,16 +53,16 @@ impl ClientConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn connect_and_configure(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times, and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // With FIPS, dual-stack or a partition other than public and GovCloud, the host name can
+        // With FIPS, dual-stack or a partition besides commercial and GovCloud, the host name can
         // differ. Then the first request connects.
         let has_default_endpoint =
-            is_public_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
+            is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {
             preconnect(&connector, url).await;
         } else if has_default_endpoint {
@@ -90,9 +90,9 @@ impl ClientConfig {
     }
 }
 
-/// Whether a region is public or in GovCloud. The endpoints of these regions end with
+/// Whether a region is commercial or in GovCloud. The endpoints of these regions end with
 /// `.amazonaws.com` and use Amazon's root certificates.
-fn is_public_or_govcloud(region: &Region) -> bool {
+fn is_commercial_or_govcloud(region: &Region) -> bool {
     let name = region.as_ref();
     let area = name.split('-').next().unwrap_or_default();
     let areas = ["af", "ap", "ca", "eu", "il", "me", "mx", "sa", "us"];
@@ -136,7 +136,7 @@ pub fn https_connector(
 }
 
 /// Builds the connector to DynamoDB. Trusts the root certificates in the file, if there is a file.
-/// Otherwise trusts Amazon's in public regions and GovCloud, and the system's in other regions.
+/// Otherwise trusts Amazon's in commercial regions and GovCloud, and the system's in other regions.
 fn dynamodb_connector(
     region: &Region,
     ca_bundle_path: Option<&str>,
@@ -146,7 +146,7 @@ fn dynamodb_connector(
             let pem = fs::read(file).map_err(|error| format!("Cannot read {file}: {error}"))?;
             TrustStore::empty().with_pem_certificate(pem)
         }
-        None if is_public_or_govcloud(region) => {
+        None if is_commercial_or_govcloud(region) => {
             TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
         }
         None => TrustStore::default(),
@@ -161,9 +161,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_regions_and_govcloud_are_recognized() {
+    fn commercial_regions_and_govcloud_are_recognized() {
         for region in ["us-east-1", "eu-central-1", "mx-central-1", "us-gov-west-1"] {
-            assert!(is_public_or_govcloud(&Region::new(region)), "{region}");
+            assert!(is_commercial_or_govcloud(&Region::new(region)), "{region}");
         }
         for region in [
             "cn-north-1",
@@ -172,7 +172,7 @@ mod tests {
             "eu-isoe-west-1",
             "eusc-de-east-1",
         ] {
-            assert!(!is_public_or_govcloud(&Region::new(region)), "{region}");
+            assert!(!is_commercial_or_govcloud(&Region::new(region)), "{region}");
         }
     }
 }

@@ -29,7 +29,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 /// many failures in one process use up the SDK's retry quota.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The maximum wait before the second attempt. It doubles with each attempt, with full jitter.
+/// The upper bound of the random wait before the second attempt. It doubles with each attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// The maximum wait between two attempts.
@@ -122,7 +122,7 @@ fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
     !codes.contains(&CONDITION_FAILED) && codes.iter().any(|code| TRANSIENT_REASONS.contains(code))
 }
 
-/// The cancellation reasons, in the order of the actions. Empty for any other error.
+/// Why a transaction was cancelled: one reason per action. Empty for any other error.
 pub(super) fn cancellation_reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
     match error {
         TransactWriteItemsError::TransactionCanceledException(cancelled) => {

@@ -54,8 +54,8 @@ impl NameWithId {
     }
 }
 
-/// Derives the id from a name: the slug. A hash follows if the name is not Latin, because many such
-/// names share a slug, or if the slug is empty or too long for an `Identifier`.
+/// Derives the id from a name: its slug. A hash is appended if the slug is empty, if it is too long
+/// for an `Identifier`, or if the name is not Latin, because many such names share a slug.
 fn derive_id(name: &str) -> String {
     /// The maximum length of the slug before a hash.
     const MAX_BEFORE_HASH: usize = 100;

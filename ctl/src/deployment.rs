@@ -38,7 +38,7 @@ pub struct Deployment {
     pub(crate) tables: TableNames,
     /// The name of the deployment in messages.
     pub(crate) name: String,
-    /// The URL of its DynamoDB. `None` unless the deployment is the local service.
+    /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
     pub(crate) local_endpoint: Option<String>,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,

@@ -30,8 +30,8 @@ pub struct Export {
 
 impl Export {
     /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
-    /// it is deleted. Refuses an existing file, so that each file has the records of only one
-    /// command. Fails if `FILE` or `FILE.partial` exists, or `FILE.partial` cannot be written.
+    /// it is deleted. Fails if `FILE` or `FILE.partial` exists, so that each file has the records
+    /// of only one command, or if `FILE.partial` cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(already_exists(path, ""));
@@ -43,7 +43,7 @@ impl Export {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&incomplete) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let hint = ", or delete this one if no run is writing it";
+                let hint = ", or delete this one if no command is writing it";
                 return Err(already_exists(&incomplete, hint));
             }
             result => result.with_context(|| format!("cannot write {}", incomplete.display()))?,
@@ -76,7 +76,7 @@ impl Export {
 
     /// Writes the records that `readers` find, request by request, so that memory use does not grow
     /// with the number of records. Returns that number.
-    pub(crate) async fn write_all(
+    pub(crate) async fn write_from(
         &mut self,
         deployment: &Deployment,
         readers: Vec<Reader>,

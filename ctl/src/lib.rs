@@ -3,12 +3,12 @@
 //!
 //! - "The function" is the Lambda function.
 //! - A "mark" is three attributes that `remove team` and `orgs erase` add to a team or organization
-//!   before they delete anything. Once its caches have expired, the function adds nothing there.
-//! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the `request_id` in the
-//!   organization's record. API keys store this id as `org_request_id`, and the function rejects
-//!   them once the organization has a different one.
-//! - A "run" is one execution of a command. The records that it writes store its id as `request_id`
-//!   or, if they existed before, as `updated_request_id` or `restored_request_id`.
+//!   before they delete anything. The function adds nothing to it once its caches have expired.
+//! - A "run" is one execution of a command. The records that it creates, edits or restores store
+//!   its id as `request_id`, `updated_request_id` or `restored_request_id`.
+//! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the id of the run that
+//!   created it: the `request_id` of the organization's record. API keys store this id as
+//!   `org_request_id`, and the function rejects them once the organization has a different one.
 
 pub mod commands;
 pub mod deployment;

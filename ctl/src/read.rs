@@ -44,7 +44,8 @@ pub(crate) async fn get(
 pub(crate) enum Scope {
     /// All records.
     All,
-    /// The records whose partition key has one of these values. The values must be sorted.
+    /// The records whose partition key has one of these values, which are sorted, so that a page
+    /// can skip some.
     Partitions(Vec<String>),
     /// The API keys, teams or members of an organization. Reads the whole table.
     ScanForOrganization(String),
@@ -59,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // Whether the partition key is the id of the organization, and not `org#project` or others.
+        // Whether the partition key is only the id of the organization, unlike `org#project`.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -188,7 +189,7 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // A page that ends because of its limit has a key to continue after.
+        // DynamoDB returns a key to continue after whenever the limit ends a page.
         let cursor = self.after.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {

@@ -79,7 +79,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints the name of the deployment and `text`, which says what the command did. Escapes both.
+    /// Prints the name of the deployment and `text`. Escapes both.
     pub(crate) fn say(&self, text: &str) {
         eprintln!("{}", self.with_deployment_name(text));
     }
@@ -91,7 +91,7 @@ impl Session {
     }
 }
 
-/// Who runs a command, and the id of the run. The records that the command writes store both.
+/// Who runs a command, and the id of the run. Every write stores the name, and some store the id.
 #[derive(Debug, Clone)]
 pub struct Operator {
     /// The ARN of the AWS identity or, if the tables are not on AWS, `user@host`.

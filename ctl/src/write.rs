@@ -22,14 +22,14 @@ use crate::{
     session::{Operator, random_id},
 };
 
-/// The maximum number of actions in a DynamoDB transaction.
+/// The maximum number of actions in a DynamoDB transaction. When deleting, one is a check.
 const MAX_ACTIONS: usize = 100;
 
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The primary key of a record, and the condition for writing it. A variable is named after the
-/// condition of its guard, such as `if_marked`.
+/// The primary key of a record, and the condition for writing it. A guard in a variable is often
+/// named after its condition, such as `if_marked`.
 pub(crate) struct Guard {
     table: Table,
     key: Item,
@@ -232,7 +232,7 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Deletes what new readers find, again until they find nothing. Then deletes the marked record.
+/// Repeatedly deletes what new readers find, until that is nothing. Then deletes the marked record.
 /// Returns how many records this run found and deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
@@ -260,7 +260,7 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    // Ignores a failed condition: another run has deleted the record, even if a new one exists.
+    // If the condition fails, another run has deleted the record, and a new one has its key.
     if_marked.delete(deployment).await?;
     Ok(deleted)
 }

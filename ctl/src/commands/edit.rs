@@ -141,7 +141,7 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
-        // Only names have one: the id that the API derives from the name of a new record.
+        // Only a name has a `derived_id`: the id of a new record that is created with this name.
         let mut changes = self.changes.iter();
         let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());

@@ -9,10 +9,8 @@ mod stored;
 
 use anyhow::Result;
 
-pub use self::{
-    arguments::Expiry,
-    create::{NewKey, Options as KeyOptions},
-};
+pub use self::arguments::Expiry;
+pub use self::create::{NewKey, Options as KeyOptions};
 pub(crate) use self::{create::generate, list::expires_within, stored::to_output};
 
 use crate::session::Session;

@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Only members of this team
     #[arg(long, requires = "project", value_parser = parse_identifier)]
     team: Option<String>,
-    /// Only memberships of this user. Cannot be combined with --limit
+    /// Only memberships of this user. Cannot be combined with --project or --limit
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]

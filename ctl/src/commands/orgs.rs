@@ -133,7 +133,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;
             let readers = readers_by_index(deployment, &org).await?;
-            let count = export.write_all(deployment, readers).await?;
+            let count = export.write_from(deployment, readers).await?;
             export.persist()?;
             session.say(&format!("exported {} of {org}", counted(count, "record")));
             Ok(())

@@ -32,7 +32,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Export the records to this new file before deleting them. `restore` can copy them
-    /// back. The file is called FILE.partial until it is complete
+    /// back. The file is called FILE.partial until the first deletion
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
     #[command(subcommand)]
@@ -152,8 +152,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
-    // must warn of the API's answers to create requests.
+    // No confirmation, because the arguments name the one record to remove. `edit` does ask, to
+    // warn of the API's later answers to create requests.
     let (deployment, operator) = session.deployment_and_operator().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;

@@ -64,7 +64,7 @@ impl Api {
         if response.code() != Some("unauthenticated") {
             return Err(response.failure("KeysTable or OrganizationsTable"));
         }
-        // This text shows that the function received the key, so it has read its tables.
+        // This wording shows that the function received the key, and so has read both tables.
         ensure!(
             response.detail().starts_with("This API key"),
             "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
@@ -148,7 +148,7 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What the API does wrong, to follow the name of the check. `tables`: those that it used.
+    /// What the API did wrong, worded to follow the check's name. `tables` are those that it used.
     fn failure(&self, tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();
@@ -181,7 +181,7 @@ fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
         Operation::AddModels => (Table::MODELS, format!("org/{org}/addModelsToOrg/doctor"), json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "doctor" }] })),
         Operation::CreateTeam => (Table::TEAMS, format!("{project}/createNewTeamOnProject"), json!({ "teamName": "doctor" })),
         Operation::AddTeamUsers => (Table::TEAM_MEMBERS, format!("{project}/doctor/addUsersToTheTeam"), json!({ "usersAddingToTeam": [{ "userid": "doctor" }] })),
-        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })),
+        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })), // the key's organization
         Operation::CreateDataStore => (Table::DATA_STORES, format!("org/{org}/dataStores/create"), json!({ "dataStoreName": "doctor" })),
         Operation::CreateLoggingInstance => (Table::LOGGING_INSTANCES, format!("{project}/createLoggingInstance"), json!({ "projectName": "doctor" })),
     }

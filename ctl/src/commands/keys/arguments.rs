@@ -70,7 +70,7 @@ pub(super) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     match humantime::parse_duration(text) {
         Ok(duration) if !text.contains(['m', 'M']) => Ok(duration),
-        _ => Err("give a duration such as 12h, 90d or 4w, without minutes and months"),
+        _ => Err("give a duration such as 12h, 90d or 4w, but not in minutes or months"),
     }
 }
 

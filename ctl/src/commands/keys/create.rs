@@ -92,7 +92,7 @@ pub(crate) fn generate() -> Result<String> {
 pub struct NewKey {
     /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
     pub key: String,
-    pub(super) record: StoredKey,
+    pub(super) stored: StoredKey,
 }
 
 impl NewKey {
@@ -120,21 +120,21 @@ impl NewKey {
         let now = SystemTime::now();
         let end = options.expires.resolve(now).map_err(Error::msg)?;
         let label = &options.label;
-        let mut base = key_record(parsed, org, registration_id, label, &timestamp(now));
-        base.operations = options.allow;
-        base.expires_at = end.map(|end| humantime::format_rfc3339_seconds(end).to_string());
+        let mut record = key_record(parsed, org, registration_id, label, &timestamp(now));
+        record.operations = options.allow;
+        record.expires_at = end.map(|end| humantime::format_rfc3339_seconds(end).to_string());
         let lifetime = end.and_then(|end| end.duration_since(now).ok());
-        let record = StoredKey {
-            base,
+        let stored = StoredKey {
+            record,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(operator.name.clone()),
             request_id: Some(operator.run_id.clone()),
             lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            replaces: old.map(|old| old.base.key_id.clone()),
-            replaced_by: None,
+            replaced_id: old.map(|old| old.record.key_id.clone()),
+            replacement_id: None,
         };
-        stored::insert(deployment, &record, registration_id, old).await?;
-        Ok(Self { key, record })
+        stored::insert(deployment, &stored, registration_id, old).await?;
+        Ok(Self { key, stored })
     }
 
     /// Prints the key. If it cannot be printed, revokes it, because then it is lost.
@@ -145,7 +145,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored::to_output(serde_json::to_value(&self.record)?);
+            let mut record = stored::to_output(serde_json::to_value(&self.stored)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
@@ -154,7 +154,7 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print_or_fail(&text) {
-            let id = &self.record.base.key_id;
+            let id = &self.stored.record.key_id;
             let result = stored::revoke(deployment, id, operator).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
@@ -166,15 +166,15 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let KeyRecord { key_id, org_id, .. } = &self.record.base;
-        let validity = match (&self.record.base.expires_at, self.record.lifetime_seconds) {
+        let KeyRecord { key_id, org_id, .. } = &self.stored.record;
+        let validity = match (&self.stored.record.expires_at, self.stored.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.record.base.operations {
+        let operations = match &self.stored.record.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

@@ -39,11 +39,11 @@ pub(crate) struct Options {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only active keys that expire within this period, such as 14d. Applies to each
-    /// page, so --limit may print fewer than COUNT
+    /// Only active keys that expire within this period, such as 14d. With --limit,
+    /// this filters what was read, so fewer than COUNT may be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state. Applies to each page, so --limit may print fewer than COUNT
+    /// Only keys in this state. With --limit, this filters what was read, as --expiring does
     #[arg(long, value_parser = ["active", "expired", "revoked", "malformed"])]
     state: Option<String>,
     #[command(flatten)]

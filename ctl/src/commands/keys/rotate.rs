@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: after the same
-    /// lifetime as the old key or, if that is unknown, when the old key expires]
+    /// When the new key expires: a duration, a date, or `never` [default: the lifetime of
+    /// the old key, counted from now, or, if that is unknown, the expiry of the old key]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -49,8 +49,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     for record in stored::find_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
-        if !key.base.is_valid_at(SystemTime::now()) {
-            let id = &key.base.key_id;
+        if !key.record.is_valid_at(SystemTime::now()) {
+            let id = &key.record.key_id;
             bail!(
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Refusals are reported last, so that repeating an interrupted command replaces the other keys.
+    // Refusals are reported last, so that a repeated command replaces the keys not yet replaced.
     for key in &keys {
         rotate(deployment, &operator, key, &options, session.json).await?;
     }
@@ -70,14 +70,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: its earlier replacement is not revoked. `None` if it can.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replaced_by else {
+    let Some(new_id) = &key.replacement_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
-    let id = &key.base.key_id;
+    let id = &key.record.key_id;
     Ok(Some(format!(
         "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
     )))
@@ -91,16 +91,16 @@ async fn rotate(
     options: &Options,
     json: bool,
 ) -> Result<()> {
-    let id = &old.base.key_id;
+    let id = &old.record.key_id;
     let expires = match options.expires {
         Some(expires) => expires,
         None => default_expiry(old)?,
     };
     let new_options = create::Options {
-        org: old.base.org_id.clone(),
-        label: old.base.label.clone(),
+        org: old.record.org_id.clone(),
+        label: old.record.label.clone(),
         expires,
-        allow: old.base.operations.clone(),
+        allow: old.record.operations.clone(),
     };
     let result = NewKey::issue(deployment, operator, new_options, Some(old)).await;
     let new = result.with_context(|| format!("cannot replace the key {id}"))?;
@@ -117,13 +117,13 @@ async fn schedule_expiry(
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let (id, now) = (&old.base.key_id, SystemTime::now());
+    let (id, now) = (&old.record.key_id, SystemTime::now());
     let end = now + overlap;
-    let expires_at = match &old.base.expires_at {
+    let expires_at = match &old.record.expires_at {
         Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
-    let new_id = new.record.base.key_id.as_str();
+    let new_id = new.stored.record.key_id.as_str();
     let if_replaced = Guard::new(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
@@ -147,9 +147,9 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = key.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &key.base.expires_at {
-        Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // Without `last_four`, another program issued the key. A rotation may have set its expiry.
+    match &key.record.expires_at {
+        Some(at) if key.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // Issued by another program (no `last_four`). A rotation may have set this expiry.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
         // This tool issued the key without an expiry. If it has one, a rotation has set it.
         _ => Ok(Expiry::Never),

@@ -20,11 +20,11 @@ use crate::{
     write::{Guard, transact},
 };
 
-/// The record of an API key: `base`, which the function reads, and further attributes.
+/// The record of an API key as it is stored: the `record` that the function reads, and more.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
     #[serde(flatten)]
-    pub(crate) base: KeyRecord,
+    pub(crate) record: KeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(super) last_four: Option<String>,
     pub(super) created_by: Option<String>,
@@ -34,11 +34,11 @@ pub struct StoredKey {
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
     pub(super) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) replaces: Option<String>,
+    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
+    pub(super) replaced_id: Option<String>,
     /// The id of the key that replaces this key. `replaced_by_operator` names the operator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) replaced_by: Option<String>,
+    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
+    pub(super) replacement_id: Option<String>,
 }
 
 /// A key's record for output: has the state of the key instead of the hash of its secret.
@@ -74,7 +74,7 @@ pub(super) async fn insert(
     registration_id: &str,
     old: Option<&StoredKey>,
 ) -> Result<()> {
-    let (org, id) = (&new.base.org_id, &new.base.key_id);
+    let (org, id) = (&new.record.org_id, &new.record.key_id);
     let registration = [(":registration", registration_id)];
     let if_enabled = Guard::new(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
@@ -93,9 +93,9 @@ pub(super) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = Guard::new(Table::KEYS, &[&old.base.key_id])
+        let if_replaceable = Guard::new(Table::KEYS, &[&old.record.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // `json!` omits `None`, as the table does
+            .and_unchanged(&json!(old), &["replaced_by"]); // `None` is left out, as in the table
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -106,7 +106,7 @@ pub(super) async fn insert(
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
-            // The record is absent, which counts as enabled, or the registration has changed.
+            // Not disabled, so the registration differs, or there is no record.
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again since this command began: run it again"
             ),

@@ -59,8 +59,8 @@ pub(super) async fn run(
 }
 
 /// Enables or disables an organization, and returns its record for output. Fails if there is no
-/// such organization, a change enables it although it is being erased, another operator changes it
-/// at the same time, or DynamoDB cannot be reached.
+/// such organization, the change would enable it while it is being erased, another operator changes
+/// it at the same time, or DynamoDB cannot be reached.
 pub async fn change_state(
     deployment: &Deployment,
     operator: &Operator,

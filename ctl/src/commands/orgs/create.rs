@@ -29,7 +29,7 @@ pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The id, as in the paths of the API: 1 to 128 characters: ASCII letters, digits and
+    /// The id, as in the paths of the API. It has 1 to 128 characters: ASCII letters, digits and
     /// `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start
     #[arg(value_parser = parse_identifier)]
     org: String,
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
     let existing = result.explain(format!("cannot register {org}"))?;
     let organization = Organization(existing.map_or(new, to_json));
-    // A registration has the id of its run, so this is also true if a retry finds the record.
+    // The id of this run, even if a retry finds the record that an earlier attempt has stored.
     let is_new = organization.registration_id() == Some(&operator.run_id);
     ensure!(
         is_new || if_absent,

@@ -65,9 +65,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.confirm(&text, org)?;
     let count = erase(deployment, &operator, org, &organization, *wait, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
-    let exports = path.map_or("exports".into(), |path| path.to_string_lossy());
+    let export_name = path.map_or("exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
-        "the organization {org} was erased ({}). Backups, logs and {exports} still contain its data",
+        "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
         counted(count, "record")
     ));
     let erased = json!({
@@ -92,13 +92,13 @@ pub async fn erase(
     let guard = Guard::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let mark = guard.mark(deployment, operator, "erasing").await?;
-    let Some((record, if_marked)) = mark else {
+    let marked = guard.mark(deployment, operator, "erasing").await?;
+    let Some((record, if_marked)) = marked else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        let count = export.write_all(deployment, readers_by_scan(org)).await?;
+        let count = export.write_from(deployment, readers_by_scan(org)).await?;
         let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(

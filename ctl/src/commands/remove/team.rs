@@ -2,7 +2,7 @@
 //!
 //! 1. Mark each confirmed team: store a random id in its record. Once the function has read the
 //!    mark, it adds no users to the team, and does not create the team again.
-//! 2. Wait, not once per team, until everything that the function cached before the marks has
+//! 2. Wait once for all teams, until everything that the function cached before the marks has
 //!    expired, and the function's last writes have ended.
 //! 3. Export the marked teams and their members, if `--export` was given.
 //! 4. Delete the members of each team, in transactions that check the mark.
@@ -93,29 +93,30 @@ pub async fn remove(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut marks = Vec::new();
+    let mut marked = Vec::new();
     for (team, record) in teams {
         let guard = team
             .guard()
             .and_unchanged(record, &["created_at", "request_id"]);
         let mark = guard.mark(deployment, operator, "removing").await?;
-        marks.push((team, mark));
+        marked.push((team, mark));
     }
-    if marks.iter().all(|(_, mark)| mark.is_none()) {
-        return Ok(vec![None; marks.len()]);
+    if marked.iter().all(|(_, mark)| mark.is_none()) {
+        return Ok(vec![None; marked.len()]);
     }
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        for (team, mark) in &marks {
+        for (team, mark) in &marked {
             if let Some((record, _)) = mark {
                 export.write(Table::TEAMS, record.clone())?;
-                export.write_all(deployment, vec![members_of(team)]).await?;
+                let members = vec![members_of(team)];
+                export.write_from(deployment, members).await?;
             }
         }
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, mark) in marks {
+    for (team, mark) in marked {
         member_counts.push(match mark {
             Some((_, if_marked)) => {
                 Some(delete_all(deployment, &if_marked, || vec![members_of(team)]).await?)

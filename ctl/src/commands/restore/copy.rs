@@ -146,7 +146,7 @@ impl Restore<'_> {
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must not be later ones with the same id:
+    /// be marked, and must not be newer ones with the same id:
     ///
     /// - If they are in the source, the stored ones must have the same `request_id`.
     /// - Otherwise, the record must not be older than the stored ones.

@@ -8,4 +8,3 @@ pub(crate) mod list;
 pub mod orgs;
 pub mod remove;
 pub(crate) mod restore;
-pub mod target;

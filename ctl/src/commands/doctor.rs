@@ -20,12 +20,10 @@ use workspace_records::{item::string_attribute, local, tables::Declaration};
 
 use self::api::Api;
 use crate::{
-    commands::{
-        keys::{expires_within, to_output},
-        orgs::organization::{Organization, State},
-    },
+    commands::keys::{expires_within, to_output},
     deployment::Deployment,
     errors::{self, RequestResultExt as _},
+    organization::{Organization, State},
     output::print_records,
     read::{Reader, Scope, get},
     session::Session,

@@ -11,12 +11,12 @@ use workspace_management::{
 };
 use workspace_records::item::string_attribute;
 
-use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
     deployment::Deployment,
     output::print_record,
     read::{Reader, Scope},
     session::{Operator, Session},
+    target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
     usage::parse_identifier,
 };

@@ -6,8 +6,8 @@ use workspace_management::store::Table;
 use workspace_records::columns::{columns, operation_tables};
 
 use crate::{
-    commands::orgs::organization::Organization,
     deployment::Deployment,
+    organization::Organization,
     output::print_page,
     read::{Page, PageOptions, Reader, Scope, get, scope_from_index, team_keys_of_user},
     session::Session,

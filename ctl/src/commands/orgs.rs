@@ -3,7 +3,6 @@
 pub mod change_state;
 mod create;
 pub mod erase;
-pub mod organization;
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +10,12 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
+use self::change_state::Change;
 pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
-use self::{change_state::Change, organization::Organization};
 use crate::{
     deployment::Deployment,
     export::Export,
+    organization::Organization,
     output::{print_page, print_records},
     read::{PageOptions, Reader, Scope, readers_by_index},
     session::Session,

@@ -10,11 +10,11 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
-use super::target::{DataStoreArgs, ProjectArgs, Target};
 use crate::{
     export::Export,
     output::print_record,
     session::{Operator, Session},
+    target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
     usage::{ORG_HELP, parse_identifier},
     wait::Wait,

@@ -21,8 +21,8 @@ use super::{
     stored::{self, StoredKey},
 };
 use crate::{
-    commands::orgs::organization::Organization,
     deployment::Deployment,
+    organization::Organization,
     output::print_or_fail,
     session::{Operator, Session},
     text::{escape, escape_json, humanize},

@@ -15,7 +15,7 @@ use super::{
     stored::{find_all, to_output},
 };
 use crate::{
-    commands::orgs::organization::{Organization, State},
+    organization::{Organization, State},
     output::{print_page, print_records},
     read::{PageOptions, Reader, Scope},
     session::Session,

@@ -7,8 +7,8 @@ use workspace_records::item::string_attribute;
 
 use super::{arguments::key_ids, stored};
 use crate::{
-    commands::orgs::organization::{Organization, State},
     deployment::Deployment,
+    organization::{Organization, State},
     output::{print, print_records},
     read::{Reader, Scope},
     session::{Operator, Session},

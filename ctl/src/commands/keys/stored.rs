@@ -13,8 +13,8 @@ use workspace_management::{
 use workspace_records::item::to_json;
 
 use crate::{
-    commands::orgs::organization::{Organization, State},
     deployment::Deployment,
+    organization::{Organization, State},
     read,
     session::Operator,
     write::{Guard, transact},

@@ -9,9 +9,9 @@ use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
 use workspace_records::item::string_attribute;
 
-use super::organization::{Organization, State};
 use crate::{
     deployment::Deployment,
+    organization::{Organization, State},
     output::print_record,
     session::{Operator, Session},
     wait::{SAFE_WAIT, Wait},

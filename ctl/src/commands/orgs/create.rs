@@ -18,10 +18,9 @@ use serde_json::json;
 use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::to_json;
 
-use super::organization::Organization;
 use crate::{
-    deployment::Deployment, errors::RequestResultExt as _, output::print_record, session::Session,
-    text::humanize, usage::parse_identifier,
+    deployment::Deployment, errors::RequestResultExt as _, organization::Organization,
+    output::print_record, session::Session, text::humanize, usage::parse_identifier,
 };
 
 /// How far an operator's clock may be off. `restore` allows for this difference.

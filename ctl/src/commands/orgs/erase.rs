@@ -14,10 +14,10 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
-use super::organization::{Organization, State};
 use crate::{
     deployment::Deployment,
     export::Export,
+    organization::{Organization, State},
     output::print_record,
     read::readers_by_scan,
     session::{Operator, Session},

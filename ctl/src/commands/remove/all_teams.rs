@@ -16,12 +16,8 @@ use workspace_management::store::Table;
 
 use super::{print_removed, undo_sentence};
 use crate::{
-    commands::{orgs::organization::Organization, target::Target},
-    deployment::Deployment,
-    export::Export,
-    read::team_keys_of_user,
-    session::Session,
-    text::counted,
+    deployment::Deployment, export::Export, organization::Organization, read::team_keys_of_user,
+    session::Session, target::Target, text::counted,
 };
 
 /// The maximum number of reads of the index. If even the last finds a team, clients keep adding the

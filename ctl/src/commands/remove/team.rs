@@ -18,11 +18,11 @@ use workspace_records::item::string_attribute;
 
 use super::{print_removed, undo_sentence};
 use crate::{
-    commands::target::{ProjectArgs, Target},
     deployment::Deployment,
     export::Export,
     read::{Reader, Scope},
     session::{Operator, Session},
+    target::{ProjectArgs, Target},
     text::counted,
     wait::Wait,
     write::delete_all,

@@ -11,9 +11,9 @@ use workspacectl::{
     commands::orgs::{
         change_state::{Change, change_state},
         erase::erase as erase_organization,
-        organization::{Organization, State},
     },
     deployment::Deployment,
+    organization::{Organization, State},
     wait::SAFE_WAIT,
 };
 

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{sleep, timeout};
 use workspace_management::{api_key::ApiKey, store::Table};
-use workspacectl::commands::{
-    keys::{Expiry, KeyOptions, NewKey},
-    orgs::{erase::erase, organization::Organization},
+use workspacectl::{
+    commands::{
+        keys::{Expiry, KeyOptions, NewKey},
+        orgs::erase::erase,
+    },
+    organization::Organization,
 };
 
 use super::{

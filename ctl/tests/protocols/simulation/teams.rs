@@ -12,10 +12,7 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::timeout;
 use workspace_management::store::Table;
-use workspacectl::{
-    commands::{remove::team::remove, target::Target},
-    export::Export,
-};
+use workspacectl::{commands::remove::team::remove, export::Export, target::Target};
 
 use super::{
     Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, operator, pause,

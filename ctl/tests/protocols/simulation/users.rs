@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::{Instant, timeout};
 use workspace_management::store::Table;
-use workspacectl::commands::{
-    remove::{all_teams, team},
+use workspacectl::{
+    commands::remove::{all_teams, team},
     target::Target,
 };
 

@@ -26,20 +26,20 @@ const LAST_WRITE_ATTRIBUTES: [&str; 5] = [
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProjectArgs {
     #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
-    pub(super) org: String,
+    pub(crate) org: String,
     /// The id of the project
     #[arg(long, value_parser = parse_identifier)]
-    pub(super) project: String,
+    pub(crate) project: String,
 }
 
 impl ProjectArgs {
     /// The partition key of the project's teams: `<organization>#<project>`.
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         format!("{}#{}", self.org, self.project)
     }
 
     /// The logging instance of the project.
-    pub(super) fn logging_instance(self) -> Target {
+    pub(crate) fn logging_instance(self) -> Target {
         Target {
             table: Table::LOGGING_INSTANCES,
             display_name: format!("the logging instance of the project {}", self.project),
@@ -59,7 +59,7 @@ pub(crate) struct DataStoreArgs {
 }
 
 impl DataStoreArgs {
-    pub(super) fn target(self) -> Target {
+    pub(crate) fn target(self) -> Target {
         Target {
             table: Table::DATA_STORES,
             display_name: format!("the data store {}", self.id),
@@ -70,11 +70,11 @@ impl DataStoreArgs {
 
 /// A record that a command edits or removes.
 pub struct Target {
-    pub(super) table: Table,
+    pub(crate) table: Table,
     /// The name of the record in messages, such as `the team docs`.
-    pub(super) display_name: String,
+    pub(crate) display_name: String,
     /// The values of its primary key.
-    pub(super) key: [String; 2],
+    pub(crate) key: [String; 2],
 }
 
 impl Target {
@@ -88,7 +88,7 @@ impl Target {
     }
 
     /// The last part of the primary key, which is unique in its partition.
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.key[1]
     }
 
@@ -99,7 +99,7 @@ impl Target {
 
     /// Reads, exports and deletes the record, and returns it. `None` if there is no such record.
     /// Fails if the record is written between the read and the delete.
-    pub(super) async fn remove(
+    pub(crate) async fn remove(
         &self,
         deployment: &Deployment,
         export: Option<&mut Export>,
@@ -117,17 +117,17 @@ impl Target {
     }
 
     /// A guard of the record with the condition that it has not been written since it was read.
-    pub(super) fn guard_unchanged(&self, record: &Value) -> Guard {
+    pub(crate) fn guard_unchanged(&self, record: &Value) -> Guard {
         self.guard().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
     /// A guard of the record with the condition that it exists.
-    pub(super) fn guard(&self) -> Guard {
+    pub(crate) fn guard(&self) -> Guard {
         Guard::new(self.table, &self.key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.
-    pub(super) fn changed_message(&self) -> String {
+    pub(crate) fn changed_message(&self) -> String {
         format!(
             "{} has changed since it was read: run the command again",
             self.display_name

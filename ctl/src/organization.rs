@@ -65,7 +65,7 @@ impl Organization {
     }
 
     /// The record and its state, for output.
-    pub(super) fn into_output(mut self) -> Value {
+    pub(crate) fn into_output(mut self) -> Value {
         self.0["state"] = json!(self.state().word());
         self.0
     }

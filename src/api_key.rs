@@ -15,7 +15,7 @@ use crate::{operations::Operation, store::null_as_strictest};
 
 /// The first characters of every key.
 pub const KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. An id from `encode` has 64 bits: 11 digits after a leading zero.
+// Lengths in base-62 digits. The 64 bits of an id from `encode` need 11, so it begins with `0`.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -102,9 +102,9 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The id of the registration that the key was issued for. The key is accepted only while the
-    /// organization's record has this id as its `request_id`, hence the name of the attribute. A
-    /// key without this id is never accepted.
+    /// The id of the registration that the key was issued for. The organization's record
+    /// stores it as `request_id`, hence the name of the attribute. The key is accepted only while
+    /// both are equal, and never without this id.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -113,7 +113,7 @@ pub struct KeyRecord {
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
-    /// The names of the operations that the key may call. `None` means all. NULL means none.
+    /// The names of the operations that the key may call. `None` means all. NULL is read as `[]`.
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,

@@ -85,8 +85,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The attributes that say when, by whom and in which request a record was created. Reads a missing
-/// attribute as an empty string: see "Other programs" in [`crate::store`].
+/// The attributes that say when, by whom and in which request a record was created. A missing
+/// attribute is read as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
@@ -142,7 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // Already read, together with the key. It is the key's organization, as checked above.
+            // `find_key` has read it already. It is the key's own organization, as checked above.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

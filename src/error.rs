@@ -21,7 +21,7 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 /// The challenge of a 401 if the API key is not accepted.
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
-/// A sentence to append: where a client gets the id of a team, which clients do not choose.
+/// A sentence to append: where to find the id of a team. The API derives it from the name.
 const SOURCE_OF_TEAM_IDS: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 fn team_id_hint(path_parameter: &str) -> &'static str {
@@ -41,7 +41,7 @@ pub(crate) enum Error {
     #[error("The event is not an HTTP request, or the request body is not valid base64.")]
     MalformedEvent,
     #[error(
-        "The path parameter `{parameter}` must be 1 to {max_length} characters of A-Z a-z 0-9 . _ ~ : @ -. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
+        "The path parameter `{parameter}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
         team_id_hint(.parameter)
     )]
     MalformedPath {
@@ -221,8 +221,8 @@ impl Error {
             Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
             Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").log_only_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
-            // `Retry-After`: by default, `workspacectl` deletes a team 90 s after the removal
-            // begins, and some of this time has usually passed.
+            // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of this
+            // time has usually passed, so `Retry-After` is shorter.
             Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
             Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
             Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),

@@ -1,7 +1,7 @@
 //! Parses events: HTTP requests in payload format 2.0 (HTTP APIs, function URLs) or 1.0 (REST
 //! APIs).
 //!
-//! Not done with `lambda_http`, which panics on some events and drops repeated header values.
+//! The parser of `lambda_http` is not used: it panics on some events and drops repeated headers.
 
 use std::{borrow::Cow, collections::HashMap, time::SystemTime};
 

@@ -34,7 +34,7 @@
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks that the secret
 //!    is right, that the key is neither revoked nor expired, that it is for `acme`, that `acme` is
 //!    enabled, and that the key may call `create_team`. The operator can erase an organization and
-//!    register it again, and its earlier keys must not work then. So each registration has an id,
+//!    register it again, which must invalidate its earlier keys. So each registration has an id,
 //!    and each key stores the id of its registration. `auth` compares this id with the id of the
 //!    current registration. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
@@ -45,7 +45,7 @@
 //!    a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// Public items are for `main.rs`, `workspacectl` (for operators), `cargo serve` (`local/`), tests.
+// `pub` items are used by `main.rs`, `workspacectl`, `cargo serve` (in `local/`) or the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

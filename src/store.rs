@@ -134,7 +134,7 @@ pub struct Store {
     tables: TableNames,
     /// Accepted API keys, by id.
     keys: Cache<Arc<KeyRecord>>,
-    /// The set of teams that exist and are not being removed, by `<key id>#<primary key of the
+    /// The teams that exist and are not being removed: a set of `<caller id>#<primary key of the
     /// team>`. Each API key has its own entries: if an organization is erased and registered again,
     /// its new keys must not find teams of the earlier registration.
     teams: Cache<()>,
@@ -163,15 +163,15 @@ impl Store {
         if let Some(record) = self.keys.get(id, now) {
             return Ok(Some(FoundKey::Cached { record }));
         }
-        let api_key = (Table::KEYS, vec![id]);
+        let key_to_read = (Table::KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
             Some(org_id) => {
-                let organization = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let [item, organization] = self.read([api_key, organization]).await?;
+                let org_to_read = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
+                let [item, organization] = self.read([key_to_read, org_to_read]).await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read([api_key]).await?;
+                let [item] = self.read([key_to_read]).await?;
                 (item, None)
             }
         };

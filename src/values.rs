@@ -24,10 +24,10 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 pub struct PathParameter<const MAX: usize>(String);
 
 /// The maximum length of an [`Identifier`].
-pub(crate) const MAX_IDENTIFIER: usize = 128;
+pub(crate) const MAX_IDENTIFIER_LENGTH: usize = 128;
 
 /// The id of an organization, project, team or bot.
-pub type Identifier = PathParameter<MAX_IDENTIFIER>;
+pub type Identifier = PathParameter<MAX_IDENTIFIER_LENGTH>;
 
 /// The `modelType` in the path of `add_models`.
 pub(crate) type ModelType = PathParameter<64>;
@@ -106,6 +106,7 @@ pub struct NewValue {
 /// # Errors
 /// The first violation, worded to follow the name of the value: `must not be empty`.
 pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
+    // The text to store, and the id derived from it.
     let parsed = match name {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
             let (id, name) = parsed.into_id_and_name();
@@ -174,7 +175,7 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` is exact from -MAX to MAX, and no integer outside this range is rounded into it.
+        // `f64` holds every integer from -MAX to MAX exactly. Larger ones stay larger when rounded.
         // As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,

@@ -52,8 +52,8 @@ struct Model<'a> {
     audit: &'a Audit,
 }
 
-/// Adds a model. If the model exists with the same `id`, nothing changes. If it exists with a
-/// different `id`, the condition fails.
+/// Adds a model. If the model exists with the same number (`id`), nothing changes. If it has a
+/// different number, the condition fails.
 const ADD_MODEL: UpdateSpec = UpdateSpec {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \

@@ -59,7 +59,7 @@ impl ClientConfig {
         // The SDK asks for a connector several times, and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
-        // With FIPS, dual-stack or a partition besides commercial and GovCloud, the host name can
+        // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
         // differ. Then the first request connects.
         let has_default_endpoint =
             is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;

@@ -17,7 +17,7 @@ pub struct Table {
     pub kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_names: &'static [&'static str],
-    /// The options of `workspacectl` that form the partition key: their values, joined with `#`.
+    /// The options of `workspacectl` whose values, joined with `#`, form the partition key.
     pub partition_options: &'static [&'static str],
 }
 

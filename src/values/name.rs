@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use unicode_script::{Script, UnicodeScript as _};
 
-use super::{MAX_IDENTIFIER, SingleLine, trim};
+use super::{MAX_IDENTIFIER_LENGTH, SingleLine, trim};
 use crate::{
     error::{Rule, Violation},
     text::is_visible,
@@ -40,6 +40,7 @@ impl NameWithId {
     pub(super) fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = DisplayName::parse(text)?;
         let text = name.0.as_str();
+        // Some letters are invisible, such as the Hangul filler U+3164.
         if text.contains(|c: char| c.is_alphanumeric() && is_visible(c)) {
             let id = derive_id(text);
             return Ok(Self { name, id });
@@ -60,7 +61,7 @@ fn derive_id(name: &str) -> String {
     /// The maximum length of the slug before a hash.
     const MAX_BEFORE_HASH: usize = 100;
     let slug = slug::slugify(name);
-    if is_latin(name) && (1..=MAX_IDENTIFIER).contains(&slug.len()) {
+    if is_latin(name) && (1..=MAX_IDENTIFIER_LENGTH).contains(&slug.len()) {
         return slug;
     }
     let hash = hex::encode(&Sha256::digest(name)[..4]);

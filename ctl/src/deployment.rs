@@ -65,8 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // A stack is on AWS even if an endpoint is set. Without a stack, an endpoint means a local
-        // DynamoDB.
+        // An endpoint is taken to be AWS's own with a stack, and a local DynamoDB without one.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -75,6 +74,7 @@ impl Deployment {
         })?;
         let name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
+            // Named after a table.
             None => {
                 let region = config.region().map_or("", Region::as_ref);
                 let place = endpoint.as_deref().unwrap_or(region);

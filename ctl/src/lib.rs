@@ -3,7 +3,7 @@
 //!
 //! - "The function" is the Lambda function.
 //! - A "mark" is three attributes that `remove team` and `orgs erase` add to a team or organization
-//!   before they delete anything. The function adds nothing to it once its caches have expired.
+//!   before they delete anything. Once the function's caches have expired, it adds nothing there.
 //! - A "run" is one execution of a command. The records that it creates, edits or restores store
 //!   its id as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the id of the run that

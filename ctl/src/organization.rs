@@ -17,13 +17,13 @@ pub enum State {
     Enabled,
     /// Requests are rejected until the organization is enabled again.
     Disabled,
-    /// Requests are rejected. It cannot be enabled again.
+    /// Requests are rejected. `orgs erase` has marked it, so it cannot be enabled again.
     BeingErased,
 }
 
 impl State {
     /// The word for the state in output.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",
             Self::Disabled => "disabled",
@@ -66,7 +66,7 @@ impl Organization {
 
     /// The record and its state, for output.
     pub(crate) fn into_output(mut self) -> Value {
-        self.0["state"] = json!(self.state().word());
+        self.0["state"] = json!(self.state().as_str());
         self.0
     }
 }

@@ -18,14 +18,14 @@ use crate::{
 
 /// Prints text and a line break. It is no error if a reader such as `head` has closed the pipe.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match print_or_fail(text) {
+    match print_strictly(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         printed => printed.context("cannot write to standard output"),
     }
 }
 
-/// Prints text and a line break. Fails if the reader has closed the pipe.
-pub(crate) fn print_or_fail(text: &str) -> io::Result<()> {
+/// Like [`print`], but fails if the reader has closed the pipe.
+pub(crate) fn print_strictly(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()

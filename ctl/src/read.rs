@@ -60,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // Whether the partition key is only the id of the organization, unlike `org#project`.
+        // The options that make up the partition key: only `--org`, or more, as in `org#project`.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -163,7 +163,7 @@ impl Reader {
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
         self.limit = options.limit;
         self.after = options.after;
-        // Skips the partitions before the cursor's. If that one is gone, begins with the next.
+        // Skips earlier partitions. If the cursor's own is gone, starts at the top of the next.
         if let Scope::Partitions(values) = &mut self.scope
             && let Some(after) = &self.after
             && let Some(Ok(partition)) =
@@ -189,7 +189,7 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // DynamoDB returns a key to continue after whenever the limit ends a page.
+        // Whenever the limit ends a page, DynamoDB returns the key to continue after.
         let cursor = self.after.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {

@@ -47,10 +47,10 @@ impl Session {
     }
 
     /// The deployment to work on, and who changes it.
-    pub(crate) async fn deployment_and_operator(&self) -> Result<(&Deployment, Operator)> {
+    pub(crate) async fn deployment_and_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
-        let operator = Operator::identify(deployment).await?;
-        Ok((deployment, operator))
+        let run = Run::begin(deployment).await?;
+        Ok((deployment, run))
     }
 
     /// Checks that the operator can confirm the command, before the command does anything.
@@ -79,7 +79,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints the name of the deployment and `text`. Escapes both.
+    /// Prints the name of the deployment and `text`, escaped, to standard error.
     pub(crate) fn say(&self, text: &str) {
         eprintln!("{}", self.with_deployment_name(text));
     }
@@ -91,19 +91,19 @@ impl Session {
     }
 }
 
-/// Who runs a command, and the id of the run. Every write stores the name, and some store the id.
+/// A run of a command. Every write stores the operator, and some store the id.
 #[derive(Debug, Clone)]
-pub struct Operator {
+pub struct Run {
+    /// A random id.
+    pub id: String,
     /// The ARN of the AWS identity or, if the tables are not on AWS, `user@host`.
-    pub name: String,
-    /// A random id of the run.
-    pub run_id: String,
+    pub operator: String,
 }
 
-impl Operator {
-    /// Identifies who runs this command on a deployment.
-    async fn identify(deployment: &Deployment) -> Result<Self> {
-        let name = match &deployment.sts {
+impl Run {
+    /// Begins a run, and identifies who runs the command on a deployment.
+    async fn begin(deployment: &Deployment) -> Result<Self> {
+        let operator = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;
                 let identity = identity.explain("cannot determine your AWS identity")?;
@@ -117,8 +117,8 @@ impl Operator {
             }
         };
         Ok(Self {
-            name,
-            run_id: random_id()?,
+            id: random_id()?,
+            operator,
         })
     }
 }

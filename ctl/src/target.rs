@@ -9,7 +9,7 @@ use crate::{
     export::Export,
     read::get,
     usage::{ORG_HELP, parse_identifier},
-    write::Guard,
+    write::Precondition,
 };
 
 /// The attributes that identify the latest write of a record. Those after the first two are absent
@@ -111,19 +111,20 @@ impl Target {
             export.write(self.table, record.clone())?;
             export.persist()?;
         }
-        let is_deleted = self.guard_unchanged(&record).delete(deployment).await?;
+        let is_deleted = self.if_unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
-    /// A guard of the record with the condition that it has not been written since it was read.
-    pub(crate) fn guard_unchanged(&self, record: &Value) -> Guard {
-        self.guard().and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
+    /// The condition that the record has not been written since it was read.
+    pub(crate) fn if_unchanged(&self, record: &Value) -> Precondition {
+        self.if_exists()
+            .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// A guard of the record with the condition that it exists.
-    pub(crate) fn guard(&self) -> Guard {
-        Guard::new(self.table, &self.key.each_ref().map(String::as_str))
+    /// The condition that the record exists.
+    pub(crate) fn if_exists(&self) -> Precondition {
+        Precondition::new(self.table, &self.key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.

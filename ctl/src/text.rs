@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which are only
-/// layout: serde_json escapes those in strings. The other characters occur only in strings.
+/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which are layout,
+/// because serde_json escapes any inside strings. All other such characters are inside strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

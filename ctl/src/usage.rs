@@ -20,7 +20,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     )
 }
 
-/// A parser of the kinds of records that these tables store, such as `teams`.
+/// Parses a kind of record, such as `teams`, into the one of these tables that stores it.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

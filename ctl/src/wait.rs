@@ -24,8 +24,8 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to finish. A
-    /// shorter wait is safe only if no client sends requests, also to a local service: otherwise, a
-    /// late write can survive a deletion, or reach a new organization with the same id
+    /// shorter wait (even with a local service) is safe only if no client sends requests:
+    /// otherwise, a late write can survive a deletion, or reach a new organization with the same id
     #[arg(id = "wait", long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub seconds: u64,
 }

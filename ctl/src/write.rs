@@ -19,7 +19,7 @@ use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
     read::Reader,
-    session::{Operator, random_id},
+    session::{Run, random_id},
 };
 
 /// The maximum number of actions in a DynamoDB transaction. When deleting, one is a check.
@@ -28,9 +28,9 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The primary key of a record, and the condition for writing it. A guard in a variable is often
-/// named after its condition, such as `if_marked`.
-pub(crate) struct Guard {
+/// The condition for writing a record with this primary key. Variables are named after what the
+/// condition is, such as `if_marked`.
+pub(crate) struct Precondition {
     table: Table,
     key: Item,
     /// The primary key in messages.
@@ -40,10 +40,10 @@ pub(crate) struct Guard {
     values: Item,
 }
 
-impl Guard {
+impl Precondition {
     /// Requires only that the record exists, because an update of a missing record would create it.
     pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // The last key attribute, because the first one of teams is `project`, a reserved word.
+        // The last key attribute: the first one of the teams table is `project`, a reserved word.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
@@ -137,11 +137,11 @@ impl Guard {
 
     /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same
     /// attributes with the prefix `erasing`, unless the record has them already. Returns the marked
-    /// record, and a guard that requires this mark. `None` if the condition of `self` fails.
+    /// record, and the condition that it has this mark. `None` if `self` fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
-        operator: &Operator,
+        run: &Run,
         prefix: &str,
     ) -> Result<Option<(Value, Self)>> {
         let expression = format!(
@@ -150,7 +150,7 @@ impl Guard {
             {prefix}_by = if_not_exists({prefix}_by, :by)"
         );
         let (new_id, now) = (random_id()?, timestamp(SystemTime::now()));
-        let values = [(":id", &*new_id), (":at", &*now), (":by", &*operator.name)];
+        let values = [(":id", &*new_id), (":at", &*now), (":by", &*run.operator)];
         let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };
@@ -232,14 +232,15 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Repeatedly deletes what new readers find, until that is nothing. Then deletes the marked record.
-/// Returns how many records this run found and deleted. A concurrent run may count the same ones.
+/// Repeatedly deletes what new readers find, until they find nothing. Then deletes the marked
+/// record. Returns how many records this run found and deleted. A concurrent run may count the same
+/// ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    if_marked: &Guard,
+    if_marked: &Precondition,
     new_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
     let mut deleted = 0;
@@ -268,7 +269,7 @@ pub(crate) async fn delete_all(
 /// Deletes items in a transaction that checks a record's mark. Returns false if the mark is gone.
 async fn delete_items(
     deployment: &Deployment,
-    if_marked: &Guard,
+    if_marked: &Precondition,
     reader: &Reader,
     items: &[Item],
 ) -> Result<bool> {

@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, also writes a few records, always the same.
+//! `doctor`: checks a deployment. With an API key, also writes the same few records each time.
 
 mod api;
 mod stack;

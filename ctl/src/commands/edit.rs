@@ -15,7 +15,7 @@ use crate::{
     deployment::Deployment,
     output::print_record,
     read::{Reader, Scope},
-    session::{Operator, Session},
+    session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
     usage::parse_identifier,
@@ -79,7 +79,7 @@ struct Edit {
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (target, options) = match command {
+    let (target, new_values) = match command {
         Command::Team {
             project,
             team,
@@ -107,7 +107,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         ),
     };
     let mut changes = Vec::new();
-    for (attribute, new) in options {
+    for (attribute, new) in new_values {
         changes.extend(new.map(|new| (attribute, new)));
     }
     Edit { target, changes }.run(session).await
@@ -116,7 +116,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 impl Edit {
     async fn run(mut self, session: &Session) -> Result<()> {
         session.check_can_confirm()?;
-        let (deployment, operator) = session.deployment_and_operator().await?;
+        let (deployment, run) = session.deployment_and_run().await?;
         let display_name = &self.target.display_name;
         let record = self.target.read(deployment).await?;
         let record = record.with_context(|| format!("{display_name} does not exist"))?;
@@ -126,15 +126,15 @@ impl Edit {
         );
         self.changes
             .retain(|(attribute, new)| string_attribute(&record, attribute) != new.text);
-        let (edited, result) = if self.changes.is_empty() {
+        let (edited, outcome) = if self.changes.is_empty() {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
             session.confirm(&self.describe(&record), self.target.id())?;
-            let edited = self.update(deployment, operator, &record).await?;
+            let edited = self.update(deployment, run, &record).await?;
             (edited, "was changed")
         };
-        session.say(&format!("{display_name} {result}"));
+        session.say(&format!("{display_name} {outcome}"));
         print_record(&edited, &escape(self.target.id()), session.json)
     }
 
@@ -181,33 +181,24 @@ impl Edit {
     }
 
     /// Updates the record unless it has been written since it was read. Returns the updated record.
-    async fn update(
-        &self,
-        deployment: &Deployment,
-        operator: Operator,
-        record: &Value,
-    ) -> Result<Value> {
+    async fn update(&self, deployment: &Deployment, run: Run, record: &Value) -> Result<Value> {
         let now = timestamp(SystemTime::now());
         let mut update =
             "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
-        let mut values = vec![
-            (":at", &*now),
-            (":by", &*operator.name),
-            (":run", &*operator.run_id),
-        ];
+        let mut values = vec![(":at", &*now), (":by", &*run.operator), (":run", &*run.id)];
         // There are at most two changes.
         for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
-        let unchanged = self.target.guard_unchanged(record);
-        let guard = unchanged.and("attribute_not_exists(removing_id)", &[]);
-        if let Some(updated) = guard.update(deployment, &update, &values).await? {
+        let if_unchanged = self.target.if_unchanged(record);
+        let if_unmarked = if_unchanged.and("attribute_not_exists(removing_id)", &[]);
+        if let Some(updated) = if_unmarked.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
         // An earlier attempt of this run may have succeeded, although its response was lost.
         match self.target.read(deployment).await? {
-            Some(current) if current["updated_request_id"] == operator.run_id => Ok(current),
+            Some(current) if current["updated_request_id"] == run.id => Ok(current),
             _ => bail!(self.target.changed_message()),
         }
     }

@@ -13,7 +13,7 @@ use workspace_management::store::{Table, timestamp};
 use crate::{
     export::Export,
     output::print_record,
-    session::{Operator, Session},
+    session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
     usage::{ORG_HELP, parse_identifier},
@@ -152,25 +152,20 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    // No confirmation, because the arguments name the one record to remove. `edit` does ask, to
-    // warn of the API's later answers to create requests.
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    // No confirmation, because the arguments name the one record to remove. `edit` asks, because an
+    // edit changes how the API answers later create requests.
+    let (deployment, run) = session.deployment_and_run().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
     session.say(&format!("{} was removed", target.display_name));
-    print_removed(removed, target.id(), &operator, session)
+    print_removed(removed, target.id(), &run, session)
 }
 
 /// Prints what was removed, by whom and when. Without `--json`, prints only the id.
-fn print_removed(
-    mut removed: Value,
-    id: &str,
-    operator: &Operator,
-    session: &Session,
-) -> Result<()> {
+fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> Result<()> {
     removed["removed_at"] = json!(timestamp(SystemTime::now()));
-    removed["removed_by"] = json!(operator.name);
-    removed["removed_request_id"] = json!(operator.run_id);
+    removed["removed_by"] = json!(run.operator);
+    removed["removed_request_id"] = json!(run.id);
     print_record(&removed, &escape(id), session.json)
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
-    /// Only records of this kind. Required if --from is a table. In a file, each line has its kind
+    /// Copy only records of this kind, to its table. Required if --from is a table, not for a file
     #[arg(long = "to", value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     kind: Option<Table>,
     /// Only records of this organization. This or --all-orgs is required for a table, and for a
@@ -77,7 +77,7 @@ impl RestoreScope {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, scope, .. } = &options;
     let file = source::open(from, scope)?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let source = match file {
         Some(file) => Source::read_file(from, file, scope),
         None => Source::scan_table(from, scope, deployment).await,
@@ -101,10 +101,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let restore = Restore {
         deployment,
-        operator,
+        run,
         source,
         is_dry_run: options.dry_run,
         json: session.json,
     };
-    restore.run().await
+    restore.execute().await
 }

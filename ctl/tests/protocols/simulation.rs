@@ -43,7 +43,7 @@ use workspace_records::local::table_names;
 use workspacectl::{
     commands::remove::all_teams,
     deployment::Deployment,
-    session::Operator,
+    session::Run,
     wait::{SAFE_WAIT, Wait},
 };
 
@@ -250,10 +250,11 @@ fn faults(weakness: Option<Weakness>) -> Faults {
     }
 }
 
-fn operator(number: usize) -> Operator {
-    Operator {
-        name: format!("operator-{number}"),
-        run_id: format!("{number:016x}"),
+/// A run of a command by an operator.
+fn run_by(number: usize) -> Run {
+    Run {
+        id: format!("{number:016x}"),
+        operator: format!("operator-{number}"),
     }
 }
 

@@ -29,7 +29,7 @@ pub enum Expiry {
 }
 
 impl Expiry {
-    /// When a key created now expires. `None` means never.
+    /// When a key that is created at `now` expires. `None` means never.
     /// Fails if the time is in the past, or after the year 9999.
     pub(super) fn resolve(self, now: SystemTime) -> Result<Option<SystemTime>, &'static str> {
         let at = match self {

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     deployment::Deployment,
     organization::Organization,
-    output::print_or_fail,
-    session::{Operator, Session},
+    output::print_strictly,
+    session::{Run, Session},
     text::{escape, escape_json, humanize},
     usage::parse_identifier,
 };
@@ -50,16 +50,15 @@ pub struct Options {
     pub expires: Expiry,
     /// The operations that the key may call, separated by commas [default: all]
     #[arg(long, value_name = "OPERATIONS", value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(Operation::ALL.iter().map(|it| it.name())))]
+        value_parser = PossibleValuesParser::new(Operation::ALL.iter().map(|operation| operation.name())))]
     pub allow: Option<Vec<String>>,
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     check_can_print()?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
-    let new = NewKey::issue(deployment, &operator, options, None).await?;
-    new.print_or_revoke(deployment, &operator, session.json)
-        .await
+    let (deployment, run) = session.deployment_and_run().await?;
+    let new = NewKey::issue(deployment, &run, options, None).await?;
+    new.print_or_revoke(deployment, &run, session.json).await
 }
 
 /// Checks that a key can be printed, before one is created.
@@ -105,7 +104,7 @@ impl NewKey {
     ///   since it was read.
     pub async fn issue(
         deployment: &Deployment,
-        operator: &Operator,
+        run: &Run,
         options: Options,
         old: Option<&StoredKey>,
     ) -> Result<Self> {
@@ -127,11 +126,11 @@ impl NewKey {
         let stored = StoredKey {
             record,
             last_four: Some(key[key.len() - 4..].to_owned()),
-            created_by: Some(operator.name.clone()),
-            request_id: Some(operator.run_id.clone()),
+            created_by: Some(run.operator.clone()),
+            request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            replaced_id: old.map(|old| old.record.key_id.clone()),
-            replacement_id: None,
+            old_id: old.map(|old| old.record.key_id.clone()),
+            new_id: None,
         };
         stored::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
@@ -141,7 +140,7 @@ impl NewKey {
     pub(super) async fn print_or_revoke(
         &self,
         deployment: &Deployment,
-        operator: &Operator,
+        run: &Run,
         json: bool,
     ) -> Result<()> {
         let text = if json {
@@ -153,9 +152,9 @@ impl NewKey {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = print_or_fail(&text) {
+        if let Err(error) = print_strictly(&text) {
             let id = &self.stored.record.key_id;
-            let result = stored::revoke(deployment, id, operator).await;
+            let result = stored::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;

@@ -92,7 +92,7 @@ pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> 
     for org in orgs {
         let state = match Organization::find(deployment, org).await? {
             Some(organization) if organization.state() == State::Enabled => continue,
-            Some(organization) => organization.state().word(),
+            Some(organization) => organization.state().as_str(),
             None => "not registered",
         };
         session.say(&format!(

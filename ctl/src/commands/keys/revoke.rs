@@ -11,7 +11,7 @@ use crate::{
     organization::{Organization, State},
     output::{print, print_records},
     read::{Reader, Scope},
-    session::{Operator, Session},
+    session::{Run, Session},
     text::{counted, escape_json, humanize},
     usage::parse_identifier,
 };
@@ -48,9 +48,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(keys)?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let keys = stored::find_all(deployment, &ids).await?;
-    for key in revoke_keys(deployment, &operator, keys, session).await? {
+    for key in revoke_keys(deployment, &run, keys, session).await? {
         if session.json {
             print(&escape_json(&key.to_string()))?;
         } else {
@@ -64,7 +64,7 @@ async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
 /// created at the same time, unless the organization is disabled.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == State::Enabled {
         eprintln!(
@@ -79,7 +79,7 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     let count = counted(keys.len(), "key");
     let text = format!("{count} of {org} will be revoked, which cannot be undone.");
     session.confirm(&text, org)?;
-    let revoked = revoke_keys(deployment, &operator, keys, session).await?;
+    let revoked = revoke_keys(deployment, &run, keys, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
     print_records(&revoked, &columns, session)
 }
@@ -87,13 +87,13 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
 /// Revokes keys, and returns their records for output.
 async fn revoke_keys(
     deployment: &Deployment,
-    operator: &Operator,
+    run: &Run,
     keys: Vec<Value>,
     session: &Session,
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
     for key in keys {
-        let key = stored::revoke(deployment, string_attribute(&key, "key_id"), operator).await;
+        let key = stored::revoke(deployment, string_attribute(&key, "key_id"), run).await;
         let key = key.context("not all keys were revoked: run the command again")?;
         revoked.push(stored::to_output(key));
     }

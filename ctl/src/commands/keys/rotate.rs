@@ -17,9 +17,9 @@ use super::{
 use crate::{
     deployment::Deployment,
     read,
-    session::{Operator, Session},
+    session::{Run, Session},
     text::{escape, humanize},
-    write::Guard,
+    write::Precondition,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -44,7 +44,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let ids = key_ids(&options.arguments.keys)?;
     check_can_print()?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
     for record in stored::find_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
@@ -60,9 +60,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Refusals are reported last, so that a repeated command replaces the keys not yet replaced.
+    // Refused keys do not stop the others, so that a repeated command finishes an interrupted one.
     for key in &keys {
-        rotate(deployment, &operator, key, &options, session.json).await?;
+        rotate(deployment, &run, key, &options, session.json).await?;
     }
     ensure!(refusals.is_empty(), refusals.join("; "));
     Ok(())
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: its earlier replacement is not revoked. `None` if it can.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replacement_id else {
+    let Some(new_id) = &key.new_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
@@ -86,7 +86,7 @@ async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Opti
 /// Replaces a key, and prints the new one.
 async fn rotate(
     deployment: &Deployment,
-    operator: &Operator,
+    run: &Run,
     old: &StoredKey,
     options: &Options,
     json: bool,
@@ -102,17 +102,17 @@ async fn rotate(
         expires,
         allow: old.record.operations.clone(),
     };
-    let result = NewKey::issue(deployment, operator, new_options, Some(old)).await;
+    let result = NewKey::issue(deployment, run, new_options, Some(old)).await;
     let new = result.with_context(|| format!("cannot replace the key {id}"))?;
-    new.print_or_revoke(deployment, operator, json).await?;
-    let result = schedule_expiry(deployment, operator, old, &new, options.overlap).await;
+    new.print_or_revoke(deployment, run, json).await?;
+    let result = schedule_expiry(deployment, run, old, &new, options.overlap).await;
     result.with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
 
 /// Lets a replaced key expire at the end of the overlap, unless it expires earlier.
 async fn schedule_expiry(
     deployment: &Deployment,
-    operator: &Operator,
+    run: &Run,
     old: &StoredKey,
     new: &NewKey,
     overlap: Duration,
@@ -124,13 +124,14 @@ async fn schedule_expiry(
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
     let new_id = new.stored.record.key_id.as_str();
-    let if_replaced = Guard::new(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
+    let if_replaced =
+        Precondition::new(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
         (":at", &*expires_at),
         (":now", &*now),
-        (":who", &*operator.name),
+        (":who", &*run.operator),
     ];
     let updated = if_replaced.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
@@ -148,10 +149,11 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        Some(at) if key.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // Issued by another program (no `last_four`). A rotation may have set this expiry.
+        // Issued by another program, and never rotated.
+        Some(at) if key.new_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // Issued by another program (no `last_four`), and rotated, which may have set this expiry.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
-        // This tool issued the key without an expiry. If it has one, a rotation has set it.
+        // Issued by this tool without an expiry. Any expiry it has now was set by a rotation.
         _ => Ok(Expiry::Never),
     }
 }

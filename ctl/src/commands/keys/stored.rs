@@ -16,8 +16,8 @@ use crate::{
     deployment::Deployment,
     organization::{Organization, State},
     read,
-    session::Operator,
-    write::{Guard, transact},
+    session::Run,
+    write::{Precondition, transact},
 };
 
 /// The record of an API key as it is stored: the `record` that the function reads, and more.
@@ -35,10 +35,10 @@ pub struct StoredKey {
     pub(super) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
     #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(super) replaced_id: Option<String>,
+    pub(super) old_id: Option<String>,
     /// The id of the key that replaces this key. `replaced_by_operator` names the operator.
     #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(super) replacement_id: Option<String>,
+    pub(super) new_id: Option<String>,
 }
 
 /// A key's record for output: has the state of the key instead of the hash of its secret.
@@ -76,7 +76,7 @@ pub(super) async fn insert(
 ) -> Result<()> {
     let (org, id) = (&new.record.org_id, &new.record.key_id);
     let registration = [(":registration", registration_id)];
-    let if_enabled = Guard::new(Table::ORGANIZATIONS, &[org]).and(
+    let if_enabled = Precondition::new(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -93,9 +93,9 @@ pub(super) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = Guard::new(Table::KEYS, &[&old.record.key_id])
+        let if_replaceable = Precondition::new(Table::KEYS, &[&old.record.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // `None` is left out, as in the table
+            .and_unchanged(&json!(old), &["replaced_by"]); // JSON as stored, without `None`
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -110,7 +110,7 @@ pub(super) async fn insert(
             State::Enabled => bail!(
                 "the organization {org} was erased or registered again since this command began: run it again"
             ),
-            state => bail!("no key can be created, because {org} is {}", state.word()),
+            state => bail!("no key can be created, because {org} is {}", state.as_str()),
         },
         1 => bail!("a key with the same id exists: run the command again"),
         _ => bail!(
@@ -121,16 +121,12 @@ pub(super) async fn insert(
 
 /// Revokes a key, and returns its record. If it is already revoked, keeps the time and the
 /// operator. Fails if there is no such key, or DynamoDB cannot be reached.
-pub(super) async fn revoke(
-    deployment: &Deployment,
-    id: &str,
-    operator: &Operator,
-) -> Result<Value> {
+pub(super) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
-    let values = [(":at", now.as_str()), (":by", operator.name.as_str())];
-    let if_exists = Guard::new(Table::KEYS, &[id]);
+    let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
+    let if_exists = Precondition::new(Table::KEYS, &[id]);
     let revoked = if_exists.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))
 }

@@ -13,9 +13,9 @@ use crate::{
     deployment::Deployment,
     organization::{Organization, State},
     output::print_record,
-    session::{Operator, Session},
+    session::{Run, Session},
     wait::{SAFE_WAIT, Wait},
-    write::Guard,
+    write::Precondition,
 };
 
 const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
@@ -38,9 +38,9 @@ pub(super) async fn run(
     wait: Option<Wait>,
     session: &Session,
 ) -> Result<()> {
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let now = SystemTime::now();
-    let organization = change_state(deployment, &operator, org, change, now).await?;
+    let organization = change_state(deployment, &run, org, change, now).await?;
     let state = string_attribute(&organization, "state");
     session.say(&format!("the organization {org} is {state}"));
     if change == Change::Disable {
@@ -63,7 +63,7 @@ pub(super) async fn run(
 /// it at the same time, or DynamoDB cannot be reached.
 pub async fn change_state(
     deployment: &Deployment,
-    operator: &Operator,
+    run: &Run,
     org: &str,
     change: Change,
     now: SystemTime,
@@ -81,11 +81,11 @@ pub async fn change_state(
     if state == State::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
-    let guard = Guard::new(Table::ORGANIZATIONS, &[org])
+    let if_unchanged = Precondition::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.0, &["disabled_at", "enabled_at"]);
-    let values = [(":at", &*timestamp(now)), (":by", &*operator.name)];
-    if let Some(updated) = guard.update(deployment, expression, &values).await? {
+    let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];
+    if let Some(updated) = if_unchanged.update(deployment, expression, &values).await? {
         return Ok(Organization(updated).into_output());
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.

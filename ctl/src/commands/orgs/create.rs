@@ -39,13 +39,13 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     check_clock(deployment, &org).await?;
     let new = json!({
         "org_id": org,
         "created_at": timestamp(SystemTime::now()),
-        "created_by": operator.name,
-        "request_id": operator.run_id,
+        "created_by": run.operator,
+        "request_id": run.id,
     });
     // Never an update, because two customers who choose the same id must not share an organization.
     let (client, tables) = (&deployment.client, &deployment.tables);
@@ -53,14 +53,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
     let existing = result.explain(format!("cannot register {org}"))?;
     let organization = Organization(existing.map_or(new, to_json));
-    // The id of this run, even if a retry finds the record that an earlier attempt has stored.
-    let is_new = organization.registration_id() == Some(&operator.run_id);
+    // Also true if a retry finds the record of an earlier attempt, which has the id of this run.
+    let is_new = organization.registration_id() == Some(&run.id);
     ensure!(
         is_new || if_absent,
         "the organization {org} is already registered: choose a different id, or use --if-absent"
     );
-    let was = if is_new { "was" } else { "was already" };
-    session.say(&format!("the organization {org} {was} registered"));
+    let verb = if is_new { "was" } else { "was already" };
+    session.say(&format!("the organization {org} {verb} registered"));
     let mut record = organization.into_output();
     record["created"] = json!(is_new);
     print_record(&record, &org, session.json)

@@ -20,11 +20,11 @@ use crate::{
     organization::{Organization, State},
     output::print_record,
     read::readers_by_scan,
-    session::{Operator, Session},
+    session::{Run, Session},
     text::counted,
     usage::parse_identifier,
     wait::Wait,
-    write::{Guard, delete_all},
+    write::{Precondition, delete_all},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -52,7 +52,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let path = options.export.as_deref();
     let export = path.map(Export::create).transpose()?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == State::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     let text = format!("all records of the organization {org} will be deleted. {undo}");
     session.confirm(&text, org)?;
-    let count = erase(deployment, &operator, org, &organization, *wait, export).await;
+    let count = erase(deployment, &run, org, &organization, *wait, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
     let export_name = path.map_or("exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
@@ -72,7 +72,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     ));
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
-        "erased_by": operator.name, "request_id": operator.run_id,
+        "erased_by": run.operator, "request_id": run.id,
     });
     print_record(&erased, org, session.json)
 }
@@ -83,16 +83,16 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// DynamoDB cannot be reached.
 pub async fn erase(
     deployment: &Deployment,
-    operator: &Operator,
+    run: &Run,
     org: &str,
     organization: &Organization,
     wait: Wait,
     export: Option<Export>,
 ) -> Result<usize> {
-    let guard = Guard::new(Table::ORGANIZATIONS, &[org])
+    let if_disabled = Precondition::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let marked = guard.mark(deployment, operator, "erasing").await?;
+    let marked = if_disabled.mark(deployment, run, "erasing").await?;
     let Some((record, if_marked)) = marked else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };

@@ -34,7 +34,7 @@ pub(super) async fn run(
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     Organization::require(deployment, org).await?;
     let teams = team_keys_of_user(deployment, org, user).await?.join(", ");
     let found = if teams.is_empty() { "none" } else { &teams };
@@ -43,18 +43,18 @@ pub(super) async fn run(
     let text =
         format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
     session.confirm(&text, user)?;
-    let removed = remove(deployment, org, user, export.as_mut()).await?;
+    let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
     let teams = counted(removed.len(), "team");
     session.say(&format!("{user} was removed from {teams} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
-    print_removed(result, user, &operator, session)
+    print_removed(result, user, &run, session)
 }
 
 /// Removes the memberships of a user in an organization. Returns the keys of the teams. Fails if
 /// the last read of the index still shows a membership, a membership changes at the same time, the
 /// export cannot be written, or DynamoDB cannot be reached.
-pub async fn remove(
+pub async fn remove_from_all_teams(
     deployment: &Deployment,
     org: &str,
     user: &str,

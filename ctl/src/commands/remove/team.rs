@@ -21,7 +21,7 @@ use crate::{
     deployment::Deployment,
     export::Export,
     read::{Reader, Scope},
-    session::{Operator, Session},
+    session::{Run, Session},
     target::{ProjectArgs, Target},
     text::counted,
     wait::Wait,
@@ -36,7 +36,7 @@ pub(super) async fn run(
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, operator) = session.deployment_and_operator().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let project_key = arguments.key();
     let mut found = Vec::new();
     let mut descriptions = Vec::new();
@@ -66,7 +66,7 @@ pub(super) async fn run(
         _ => project,
     };
     session.confirm(&text, word)?;
-    let member_counts = remove(deployment, &operator, &found, wait, export).await?;
+    let member_counts = remove_teams(deployment, &run, &found, wait, export).await?;
     for ((team, _), member_count) in found.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
             failures.push(team.changed_message());
@@ -76,7 +76,7 @@ pub(super) async fn run(
         let members = counted(member_count, "member");
         session.say(&format!("{} was removed with {members}", team.display_name));
         let removed = json!({ "project": project_key, "team_id": id, "members": member_count });
-        print_removed(removed, id, &operator, session)?;
+        print_removed(removed, id, &run, session)?;
     }
     ensure!(failures.is_empty(), failures.join("; "));
     Ok(())
@@ -86,27 +86,27 @@ pub(super) async fn run(
 /// `None` if the team has been removed or created again since it was read. An edited team is
 /// removed too. Fails if the export cannot be written, or DynamoDB cannot be reached: a later run
 /// can then continue.
-pub async fn remove(
+pub async fn remove_teams(
     deployment: &Deployment,
-    operator: &Operator,
+    run: &Run,
     teams: &[(Target, Value)],
     wait: Wait,
     export: Option<Export>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut marked = Vec::new();
+    let mut marks = Vec::new();
     for (team, record) in teams {
-        let guard = team
-            .guard()
+        let if_same = team
+            .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let mark = guard.mark(deployment, operator, "removing").await?;
-        marked.push((team, mark));
+        let mark = if_same.mark(deployment, run, "removing").await?;
+        marks.push((team, mark));
     }
-    if marked.iter().all(|(_, mark)| mark.is_none()) {
-        return Ok(vec![None; marked.len()]);
+    if marks.iter().all(|(_, mark)| mark.is_none()) {
+        return Ok(vec![None; marks.len()]);
     }
     wait.run(deployment).await;
     if let Some(mut export) = export {
-        for (team, mark) in &marked {
+        for (team, mark) in &marks {
             if let Some((record, _)) = mark {
                 export.write(Table::TEAMS, record.clone())?;
                 let members = vec![members_of(team)];
@@ -116,7 +116,7 @@ pub async fn remove(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, mark) in marked {
+    for (team, mark) in marks {
         member_counts.push(match mark {
             Some((_, if_marked)) => {
                 Some(delete_all(deployment, &if_marked, || vec![members_of(team)]).await?)

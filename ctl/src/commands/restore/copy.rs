@@ -19,7 +19,7 @@ use crate::{
     errors::RequestResultExt as _,
     output::print,
     read::get,
-    session::Operator,
+    session::Run,
     text::{counted, escape, escape_json},
 };
 
@@ -33,7 +33,7 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 /// A restore of records from a source that was checked.
 pub(super) struct Restore<'a> {
     pub(super) deployment: &'a Deployment,
-    pub(super) operator: Operator,
+    pub(super) run: Run,
     pub(super) source: Source,
     pub(super) is_dry_run: bool,
     pub(super) json: bool,
@@ -67,7 +67,7 @@ impl Outcome {
 impl Restore<'_> {
     /// Copies all records, and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
-    pub(super) async fn run(&self) -> Result<()> {
+    pub(super) async fn execute(&self) -> Result<()> {
         let mut counts = [0; WORDS.len()];
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
@@ -134,19 +134,19 @@ impl Restore<'_> {
     /// inserted.
     async fn insert(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
         record["restored_at"] = json!(timestamp(SystemTime::now()));
-        record["restored_by"] = json!(self.operator.name);
-        record["restored_request_id"] = json!(self.operator.run_id);
+        record["restored_by"] = json!(self.run.operator);
+        record["restored_request_id"] = json!(self.run.id);
         let item = serde_dynamo::to_item(record)?;
         let (client, tables) = (&self.deployment.client, &self.deployment.tables);
         let result = insert_item_if_absent(client, tables, table, item).await;
         let existing = result.explain("cannot copy the record")?.map(to_json);
         // A retry finds the record that an earlier attempt of this run has stored.
-        let is_other = |record: &Value| record["restored_request_id"] != self.operator.run_id;
-        Ok(existing.filter(is_other))
+        let is_from_another_run = |record: &Value| record["restored_request_id"] != self.run.id;
+        Ok(existing.filter(is_from_another_run))
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must not be newer ones with the same id:
+    /// be marked, and must be its own, not later ones that reuse the id:
     ///
     /// - If they are in the source, the stored ones must have the same `request_id`.
     /// - Otherwise, the record must not be older than the stored ones.

@@ -18,8 +18,8 @@ use workspacectl::{
 };
 
 use super::{
-    Attempt, LATE_WRITES, Request, Weakness, World, assert_breaks, assert_holds, join, operator,
-    pause, registrations::issue_keys, time_until_kill,
+    Attempt, LATE_WRITES, Request, Weakness, World, assert_breaks, assert_holds, join, pause,
+    registrations::issue_keys, run_by, time_until_kill,
 };
 
 /// Creates a record of an organization.
@@ -69,7 +69,7 @@ fn organization(world: &World) -> Option<Value> {
 /// Disables `acme`.
 pub(super) async fn disable_acme(world: &World, deployment: &Deployment) {
     let now = world.time();
-    let changed = change_state(deployment, &operator(0), "acme", Change::Disable, now).await;
+    let changed = change_state(deployment, &run_by(0), "acme", Change::Disable, now).await;
     changed.expect("it is disabled");
 }
 
@@ -111,9 +111,9 @@ async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
                 pause(&mut rng, 0..15).await;
                 let change = [Change::Disable, Change::Enable][usize::from(rng.bool())];
                 let (deployment, began) = (world.deployment(&mut rng), world.now());
-                let operator = operator(number);
+                let this_run = run_by(number);
                 let result =
-                    change_state(&deployment, &operator, "acme", change, world.time()).await;
+                    change_state(&deployment, &this_run, "acme", change, world.time()).await;
                 done.push((began, world.now(), change, result.is_ok()));
             }
             done
@@ -189,13 +189,13 @@ async fn erase_first(world: Arc<World>, number: usize, mut rng: Rng) -> Option<D
     pause(&mut rng, 0..60).await;
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
-        let operator = operator(number);
+        let this_run = run_by(number);
         let wait = world.wait(run > 0 || number > 0);
         let erasure = async {
             let organization = Organization::require(&deployment, "acme").await?;
             let is_first = organization.registration_id() == Some(fixtures::REQUEST_ID);
             anyhow::ensure!(is_first, "another run has finished");
-            erase_organization(&deployment, &operator, "acme", &organization, wait, None).await
+            erase_organization(&deployment, &this_run, "acme", &organization, wait, None).await
         };
         match timeout(time_until_kill(run, &mut rng), erasure).await {
             Ok(Ok(_)) => {

@@ -17,9 +17,9 @@ use workspacectl::{
 };
 
 use super::{
-    LATE_WRITES, Weakness, World, assert_breaks, assert_holds, join, operator,
+    LATE_WRITES, Weakness, World, assert_breaks, assert_holds, join,
     organizations::{create_record, disable_acme},
-    pause,
+    pause, run_by,
 };
 
 /// A key for all operations that does not expire.
@@ -36,8 +36,8 @@ fn key_options() -> KeyOptions {
 pub(super) async fn issue_keys(world: Arc<World>, mut rng: Rng) {
     while world.is_running() {
         let deployment = world.deployment(&mut rng);
-        let operator = operator(9);
-        let mut command = pin!(NewKey::issue(&deployment, &operator, key_options(), None));
+        let run = run_by(9);
+        let mut command = pin!(NewKey::issue(&deployment, &run, key_options(), None));
         let awake = Duration::from_millis(rng.u64(0..1000));
         if timeout(awake, &mut command).await.is_err() {
             pause(&mut rng, 0..160).await;
@@ -61,8 +61,8 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     disable_acme(&world, &deployment).await;
     let organization = Organization::require(&deployment, "acme").await;
     let organization = organization.expect("it is registered");
-    let (operator_0, wait) = (operator(0), world.wait(true));
-    let erased = erase(&deployment, &operator_0, "acme", &organization, wait, None).await;
+    let (run_0, wait) = (run_by(0), world.wait(true));
+    let erased = erase(&deployment, &run_0, "acme", &organization, wait, None).await;
     erased.expect("it is erased");
     let gone = Organization::find(&deployment, "acme").await;
     assert!(gone.expect("a response").is_none());
@@ -71,7 +71,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     organization["request_id"] = json!("second");
     let registration = organization["request_id"].clone();
     world.tables.put(Table::ORGANIZATIONS, organization);
-    let new = NewKey::issue(&deployment, &operator(1), key_options(), None).await;
+    let new = NewKey::issue(&deployment, &run_by(1), key_options(), None).await;
     let new = new.expect("a key of the second registration");
     let new_client = spawn_client(&new.key, &mut rng);
     pause(&mut rng, 60..120).await;

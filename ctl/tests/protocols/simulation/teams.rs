@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::timeout;
 use workspace_management::store::Table;
-use workspacectl::{commands::remove::team::remove, export::Export, target::Target};
+use workspacectl::{commands::remove::team::remove_teams, export::Export, target::Target};
 
 use super::{
-    Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, operator, pause,
+    Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, pause, run_by,
     time_until_kill,
 };
 
@@ -48,7 +48,7 @@ async fn remove_team(
     pause(&mut rng, 0..120).await;
     for run in 0..4 {
         let deployment = world.deployment(&mut rng);
-        let operator = operator(number);
+        let this_run = run_by(number);
         let wait = world.wait(run > 0 || number > 0);
         let mut confirmed = false;
         let export = folder.join(format!("{number}-{run}.jsonl"));
@@ -58,7 +58,8 @@ async fn remove_team(
             let found = team.read(&deployment).await?.unwrap_or_default();
             confirmed = found["request_id"] == "first-team";
             anyhow::ensure!(confirmed, "this is not the team to remove");
-            let removed = remove(&deployment, &operator, &[(team, found)], wait, export).await?;
+            let removed =
+                remove_teams(&deployment, &this_run, &[(team, found)], wait, export).await?;
             anyhow::ensure!(removed[0].is_some(), "the team has changed");
             anyhow::Ok(())
         };

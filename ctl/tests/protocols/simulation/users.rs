@@ -15,7 +15,7 @@ use workspacectl::{
 
 use super::{
     Attempt, MAX_LAG_OF_INDEXES, Request, Weakness, World, assert_breaks, assert_holds, join,
-    operator, pause, teams::create_team,
+    pause, run_by, teams::create_team,
 };
 
 /// The organization and the user. `acme2` has a user with the same id.
@@ -49,11 +49,11 @@ fn add_member(org: &str, rng: &mut Rng) -> Request {
 
 async fn remove_team(world: Arc<World>, mut rng: Rng) {
     pause(&mut rng, 0..20).await;
-    let (deployment, operator) = (world.deployment(&mut rng), operator(9));
+    let (deployment, run) = (world.deployment(&mut rng), run_by(9));
     let team = Target::team("acme#apollo", "ops");
     let found = team.read(&deployment).await.expect("a response");
     let (found, wait) = ([(team, found.expect("a team"))], world.wait(false));
-    let removed = team::remove(&deployment, &operator, &found, wait, None).await;
+    let removed = team::remove_teams(&deployment, &run, &found, wait, None).await;
     removed.expect("it is removed");
 }
 
@@ -74,7 +74,7 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
         let began = Instant::now();
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
-        let command = all_teams::remove(&deployment, ORG, USER, None);
+        let command = all_teams::remove_from_all_teams(&deployment, ORG, USER, None);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -183,7 +183,7 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     };
     let mut expected = members();
     expected.retain(|member| !is_of_user(member));
-    let removed = all_teams::remove(&world.deployment(rng), ORG, USER, None).await;
+    let removed = all_teams::remove_from_all_teams(&world.deployment(rng), ORG, USER, None).await;
     let left = members();
     match left == expected {
         true if removed.is_ok() => vec![],

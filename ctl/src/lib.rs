@@ -18,6 +18,7 @@ pub mod organization;
 mod output;
 mod read;
 pub mod session;
+mod stored_key;
 pub mod target;
 mod text;
 mod usage;

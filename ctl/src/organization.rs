@@ -1,10 +1,15 @@
 //! The record of an organization, and the state that it stores.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::store::{DISABLED_AT, Table};
 
 use crate::{deployment::Deployment, read};
+
+/// How far an operator's clock may be off. `restore` allows for this difference.
+pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 /// The record of an organization.
 #[derive(Debug, Clone)]

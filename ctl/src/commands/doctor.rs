@@ -20,13 +20,13 @@ use workspace_records::{item::string_attribute, local, tables::Declaration};
 
 use self::api::Api;
 use crate::{
-    commands::keys::{expires_within, to_output},
     deployment::Deployment,
     errors::{self, RequestResultExt as _},
     organization::{Organization, State},
     output::print_records,
     read::{Reader, Scope, get},
     session::Session,
+    stored_key::expires_within,
     text::{counted, humanize},
     usage::UsageError,
 };
@@ -239,7 +239,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let keys = Reader::new(Table::KEYS, Scope::All).run(deployment).await?;
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
-    for key in keys.records.into_iter().map(to_output) {
+    for key in keys.records {
         // In seconds. Absent if the key was issued without an expiry, or by another program.
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.

@@ -5,13 +5,11 @@ mod create;
 mod list;
 mod revoke;
 mod rotate;
-mod stored;
 
 use anyhow::Result;
 
 pub use self::arguments::Expiry;
 pub use self::create::{NewKey, Options as KeyOptions};
-pub(crate) use self::{create::generate, list::expires_within, stored::to_output};
 
 use crate::session::Session;
 

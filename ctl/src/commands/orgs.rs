@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use self::change_state::Change;
-pub(crate) use self::create::MAX_CLOCK_DIFFERENCE;
 use crate::{
     deployment::Deployment,
     export::Export,

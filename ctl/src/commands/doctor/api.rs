@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
-use crate::{commands::keys, deployment::build_connector, text::humanize};
+use crate::{deployment::build_connector, stored_key, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -57,7 +57,7 @@ impl Api {
     /// one request. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
     /// counts these requests, and fires when they stop.
     pub(super) async fn check_reads(&self) -> Result<String> {
-        let key = keys::generate()?;
+        let key = stored_key::generate()?;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post(path, &key, &json!({})).await?;

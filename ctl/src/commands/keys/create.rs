@@ -16,15 +16,13 @@ use workspace_management::{
 };
 use workspace_records::item::key_record;
 
-use super::{
-    arguments::{Expiry, parse_expiry, parse_label},
-    stored::{self, StoredKey},
-};
+use super::arguments::{Expiry, parse_expiry, parse_label};
 use crate::{
     deployment::Deployment,
     organization::Organization,
     output::print_strictly,
     session::{Run, Session},
+    stored_key::{self, StoredKey, generate},
     text::{escape, escape_json, humanize},
     usage::parse_identifier,
 };
@@ -77,16 +75,6 @@ pub(crate) fn check_can_print() -> Result<()> {
     Ok(())
 }
 
-/// Generates a random key.
-/// Fails if the operating system provides no random numbers.
-pub(crate) fn generate() -> Result<String> {
-    // `ApiKey::encode` takes the secret as two halves.
-    let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
-    getrandom::fill(&mut id)?;
-    getrandom::fill(secret.as_flattened_mut())?;
-    Ok(ApiKey::encode(id, secret))
-}
-
 /// A new key, which is stored.
 pub struct NewKey {
     /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
@@ -132,7 +120,7 @@ impl NewKey {
             old_id: old.map(|old| old.record.key_id.clone()),
             new_id: None,
         };
-        stored::insert(deployment, &stored, registration_id, old).await?;
+        stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
     }
 
@@ -144,7 +132,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored::to_output(serde_json::to_value(&self.stored)?);
+            let mut record = stored_key::to_output(serde_json::to_value(&self.stored)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
@@ -154,7 +142,7 @@ impl NewKey {
         };
         if let Err(error) = print_strictly(&text) {
             let id = &self.stored.record.key_id;
-            let result = stored::revoke(deployment, id, run).await;
+            let result = stored_key::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;

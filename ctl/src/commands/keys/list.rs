@@ -6,19 +6,16 @@ use std::{
 };
 
 use anyhow::Result;
-use serde_json::Value;
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::{
-    arguments::{KeyArgs, key_ids, parse_duration},
-    stored::{find_all, to_output},
-};
+use super::arguments::{KeyArgs, key_ids, parse_duration};
 use crate::{
     organization::{Organization, State},
     output::{print_page, print_records},
     read::{PageOptions, Reader, Scope},
     session::Session,
+    stored_key::{KeyState, expires_within, find_all, to_output},
     usage::parse_identifier,
 };
 
@@ -44,8 +41,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
     /// Only keys in this state. With --limit, this filters what was read, as --expiring does
-    #[arg(long, value_parser = ["active", "expired", "revoked", "malformed"])]
-    state: Option<String>,
+    #[arg(long)]
+    state: Option<KeyState>,
     #[command(flatten)]
     page: PageOptions,
 }
@@ -67,14 +64,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     {
         Organization::require(deployment, org).await?;
     }
-    page.records = page.records.into_iter().map(to_output).collect();
     if let Some(state) = options.state {
-        page.records.retain(|key| key["state"] == *state);
+        page.records.retain(|key| KeyState::of(key) == state);
     }
     if let Some(period) = options.expiring {
         let now = SystemTime::now();
         page.records.retain(|key| expires_within(key, period, now));
     }
+    page.records = page.records.into_iter().map(to_output).collect();
     print_page(&page, &COLUMNS, session)
 }
 
@@ -85,11 +82,8 @@ pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> 
     let keys = find_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_output).collect();
     print_records(&keys, &COLUMNS, session)?;
-    let orgs: BTreeSet<&str> = keys
-        .iter()
-        .map(|key| string_attribute(key, "org_id"))
-        .collect();
-    for org in orgs {
+    let orgs = keys.iter().map(|key| string_attribute(key, "org_id"));
+    for org in BTreeSet::from_iter(orgs) {
         let state = match Organization::find(deployment, org).await? {
             Some(organization) if organization.state() == State::Enabled => continue,
             Some(organization) => organization.state().as_str(),
@@ -100,13 +94,4 @@ pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> 
         ));
     }
     Ok(())
-}
-
-/// Whether a key is active and expires within a period. `key` is a record from [`to_output`].
-pub(crate) fn expires_within(key: &Value, period: Duration, now: SystemTime) -> bool {
-    let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(key, "expires_at")) else {
-        return false;
-    };
-    let time_left = expires_at.duration_since(now);
-    key["state"] == "active" && time_left.is_ok_and(|time_left| time_left <= period)
 }

@@ -5,13 +5,14 @@ use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TIME, Table};
 use workspace_records::item::string_attribute;
 
-use super::{arguments::key_ids, stored};
+use super::arguments::key_ids;
 use crate::{
     deployment::Deployment,
     organization::{Organization, State},
     output::{print, print_records},
     read::{Reader, Scope},
     session::{Run, Session},
+    stored_key,
     text::{counted, escape_json, humanize},
     usage::parse_identifier,
 };
@@ -49,7 +50,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(keys)?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let keys = stored::find_all(deployment, &ids).await?;
+    let keys = stored_key::find_all(deployment, &ids).await?;
     for key in revoke_keys(deployment, &run, keys, session).await? {
         if session.json {
             print(&escape_json(&key.to_string()))?;
@@ -93,9 +94,9 @@ async fn revoke_keys(
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
     for key in keys {
-        let key = stored::revoke(deployment, string_attribute(&key, "key_id"), run).await;
+        let key = stored_key::revoke(deployment, string_attribute(&key, "key_id"), run).await;
         let key = key.context("not all keys were revoked: run the command again")?;
-        revoked.push(stored::to_output(key));
+        revoked.push(stored_key::to_output(key));
     }
     let count = counted(revoked.len(), "key");
     let cache_time = humanize(MAX_CACHE_TIME);

@@ -12,12 +12,12 @@ use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
 use super::{
     arguments::{Expiry, KeyArgs, key_ids, parse_expiry, parse_overlap},
     create::{self, NewKey, check_can_print},
-    stored::{self, StoredKey},
 };
 use crate::{
     deployment::Deployment,
     read,
     session::{Run, Session},
+    stored_key::{self, StoredKey},
     text::{escape, humanize},
     write::Precondition,
 };
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.deployment_and_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
-    for record in stored::find_all(deployment, &ids).await? {
+    for record in stored_key::find_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
         if !key.record.is_valid_at(SystemTime::now()) {

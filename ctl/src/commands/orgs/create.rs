@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use anyhow::{Result, bail, ensure};
@@ -19,12 +19,14 @@ use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::to_json;
 
 use crate::{
-    deployment::Deployment, errors::RequestResultExt as _, organization::Organization,
-    output::print_record, session::Session, text::humanize, usage::parse_identifier,
+    deployment::Deployment,
+    errors::RequestResultExt as _,
+    organization::{MAX_CLOCK_DIFFERENCE, Organization},
+    output::print_record,
+    session::Session,
+    text::humanize,
+    usage::parse_identifier,
 };
-
-/// How far an operator's clock may be off. `restore` allows for this difference.
-pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {

@@ -14,9 +14,9 @@ use workspace_records::item::{primary_key, string_attribute, to_json};
 
 use super::source::Source;
 use crate::{
-    commands::orgs::MAX_CLOCK_DIFFERENCE,
     deployment::Deployment,
     errors::RequestResultExt as _,
+    organization::MAX_CLOCK_DIFFERENCE,
     output::print,
     read::get,
     session::Run,

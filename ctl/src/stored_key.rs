@@ -1,16 +1,17 @@
 //! The records of API keys: their attributes, and how they are stored, read and revoked.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use workspace_management::{
-    api_key::KeyRecord,
+    api_key::{ApiKey, KeyRecord},
     store::{Table, timestamp},
 };
-use workspace_records::item::to_json;
+use workspace_records::item::{string_attribute, to_json};
 
 use crate::{
     deployment::Deployment,
@@ -26,30 +27,56 @@ pub struct StoredKey {
     #[serde(flatten)]
     pub(crate) record: KeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
-    pub(super) last_four: Option<String>,
-    pub(super) created_by: Option<String>,
-    pub(super) request_id: Option<String>,
+    pub(crate) last_four: Option<String>,
+    pub(crate) created_by: Option<String>,
+    pub(crate) request_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
     /// if the key was issued without an expiry, or by another program.
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
-    pub(super) lifetime_seconds: Option<u64>,
+    pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
     #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(super) old_id: Option<String>,
+    pub(crate) old_id: Option<String>,
     /// The id of the key that replaces this key. `replaced_by_operator` names the operator.
     #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(super) new_id: Option<String>,
+    pub(crate) new_id: Option<String>,
+}
+
+/// Whether the function accepts a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KeyState {
+    Active,
+    Expired,
+    Revoked,
+    Malformed,
+}
+
+impl KeyState {
+    /// The state of the key with this record.
+    pub(crate) fn of(record: &Value) -> Self {
+        match serde_json::from_value::<KeyRecord>(record.clone()) {
+            Ok(key) if key.revoked_at.is_some() => Self::Revoked,
+            Ok(key) if !key.is_valid_at(SystemTime::now()) => Self::Expired,
+            // Without a registration, the key is malformed: the function rejects it.
+            Ok(key) if key.registration_id.is_some() => Self::Active,
+            _ => Self::Malformed,
+        }
+    }
+}
+
+/// Whether the key with this record is active and expires within a period.
+pub(crate) fn expires_within(record: &Value, period: Duration, now: SystemTime) -> bool {
+    let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(record, "expires_at")) else {
+        return false;
+    };
+    let time_left = expires_at.duration_since(now);
+    KeyState::of(record) == KeyState::Active && time_left.is_ok_and(|left| left <= period)
 }
 
 /// A key's record for output: has the state of the key instead of the hash of its secret.
 pub(crate) fn to_output(mut record: Value) -> Value {
-    let state = match serde_json::from_value::<KeyRecord>(record.clone()) {
-        Ok(key) if key.revoked_at.is_some() => "revoked",
-        Ok(key) if !key.is_valid_at(SystemTime::now()) => "expired",
-        // Without a registration, the key is malformed: the function rejects it.
-        Ok(key) if key.registration_id.is_some() => "active",
-        _ => "malformed",
-    };
+    let state = KeyState::of(&record);
     if let Value::Object(attributes) = &mut record {
         attributes.remove("secret_sha256");
         attributes.insert("state".to_owned(), json!(state));
@@ -57,8 +84,18 @@ pub(crate) fn to_output(mut record: Value) -> Value {
     record
 }
 
+/// Generates a random key.
+/// Fails if the operating system provides no random numbers.
+pub(crate) fn generate() -> Result<String> {
+    // `ApiKey::encode` takes the secret as two halves.
+    let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
+    getrandom::fill(&mut id)?;
+    getrandom::fill(secret.as_flattened_mut())?;
+    Ok(ApiKey::encode(id, secret))
+}
+
 /// The records of keys, which must all exist.
-pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
+pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
         let key = read::get(deployment, Table::KEYS, &[id]).await?;
@@ -67,8 +104,8 @@ pub(super) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
     Ok(keys)
 }
 
-/// Stores the record of a new key if the conditions of [`super::NewKey::issue`] hold.
-pub(super) async fn insert(
+/// Stores the record of a new key if the conditions of [`crate::commands::keys::NewKey::issue`] hold.
+pub(crate) async fn insert(
     deployment: &Deployment,
     new: &StoredKey,
     registration_id: &str,
@@ -121,7 +158,7 @@ pub(super) async fn insert(
 
 /// Revokes a key, and returns its record. If it is already revoked, keeps the time and the
 /// operator. Fails if there is no such key, or DynamoDB cannot be reached.
-pub(super) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
+pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());

@@ -49,8 +49,7 @@ impl Session {
     /// The deployment to work on, and who changes it.
     pub(crate) async fn deployment_and_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
-        let run = Run::begin(deployment).await?;
-        Ok((deployment, run))
+        Ok((deployment, Run::begin(deployment).await?))
     }
 
     /// Checks that the operator can confirm the command, before the command does anything.

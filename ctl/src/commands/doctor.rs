@@ -105,10 +105,10 @@ impl Check {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let key = api_key(options.key_file)?;
     let deployment = session.deployment().await?;
-    let mut url = options.url;
-    if let (None, Some(endpoint)) = (&url, &deployment.local_endpoint) {
-        url = Some(local_api_url(endpoint)?);
-    }
+    let url = match (options.url, &deployment.local_endpoint) {
+        (None, Some(endpoint)) => Some(local_api_url(endpoint)?),
+        (url, _) => url,
+    };
     eprintln!("checking {}", deployment.name);
     let mut checks = Vec::new();
     for table in Table::ALL {
@@ -119,26 +119,16 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         }
         checks.push(Check::new(name, check_table(*table, deployment).await));
     }
+    let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        let function = stack::check_function(stack, &deployment.tables).await;
-        checks.push(Check::new("Function", function));
-        match stack.describe().await {
-            Ok(description) => {
-                url = url.or_else(|| stack::output_value(&description, "ApiUrl"));
-                let protection = stack::check_protection(&description);
-                checks.push(Check::new("Termination protection", protection));
-                // Skipped if this fails, because the identity may lack the permission.
-                let recipients = stack::check_recipients(stack, &description).await;
-                let recipients = recipients.unwrap_or_else(Status::Skipped);
-                checks.push(Check::new("Alarm recipients", recipients));
-            }
+        match stack::check(stack, &deployment.tables, &mut checks).await {
+            Ok(url) => stack_url = url,
             Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
     }
-    if let Some(url) = url {
+    if let Some(url) = url.or(stack_url) {
         let default = if deployment.is_on_aws() { 60 } else { 0 };
-        let retry_time = Duration::from_secs(options.retry.unwrap_or(default));
-        let api = Api::new(&url, retry_time);
+        let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
         if let Some(key) = &key {
             match check_writes(&api, key, deployment).await {

@@ -92,8 +92,7 @@ pub async fn erase(
     let if_disabled = Precondition::new(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
-    let marked = if_disabled.mark(deployment, run, "erasing").await?;
-    let Some((record, if_marked)) = marked else {
+    let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.run(deployment).await;

@@ -5,8 +5,6 @@ use std::error::Error as StdError;
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 
-use crate::operations::parameter;
-
 mod violation;
 
 pub(crate) use violation::{Rule, Violation};
@@ -25,7 +23,7 @@ const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", erro
 const SOURCE_OF_TEAM_IDS: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 fn team_id_hint(path_parameter: &str) -> &'static str {
-    if path_parameter == parameter::TEAM_ID {
+    if path_parameter == "team_id" {
         SOURCE_OF_TEAM_IDS
     } else {
         ""

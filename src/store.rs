@@ -34,7 +34,7 @@ use aws_sdk_dynamodb::{
     config::Builder as ConfigBuilder,
     types::{AttributeValue, KeysAndAttributes},
 };
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use crate::{
@@ -78,16 +78,6 @@ pub type Item = HashMap<String, AttributeValue>;
 
 fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
-}
-
-/// Reads an attribute that restricts access. If it is missing, `#[serde(default)]` makes it `None`:
-/// there is no restriction. NULL, which only other programs write, becomes `Some(T::default())`. A
-/// key then counts as revoked or expired or may call no operation, and a team counts as being
-/// removed.
-pub(crate) fn null_as_strictest<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    attribute: D,
-) -> Result<Option<T>, D::Error> {
-    Option::deserialize(attribute).map(|value| Some(value.unwrap_or_default()))
 }
 
 /// The attribute that disables an organization. Any value disables it, even NULL.

@@ -9,7 +9,8 @@ use crate::{
     body::Violations,
     error::{Error, Result},
     operations::Success,
-    store::{Store, Table, null_as_strictest, teams_partition_key},
+    restriction::null_as_strictest,
+    store::{Store, Table, teams_partition_key},
     text::escape,
     values::{Description, Identifier, NameWithId},
 };

@@ -15,7 +15,7 @@ use crate::{operations::Operation, restriction::null_as_strictest};
 
 /// The first characters of every key.
 pub const KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. The 64 bits of an id from `encode` need 11, so it begins with `0`.
+// Lengths in base-62 digits. `encode` makes ids from 64 bits: a leading `0` and 11 digits.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -104,7 +104,7 @@ pub struct KeyRecord {
     pub org_id: String,
     /// The id of the registration that the key was issued for. The organization's record
     /// stores it as `request_id`, hence the name of the attribute. The key is accepted only while
-    /// both are equal, and never without this id.
+    /// the two ids are equal, and never if this one is missing.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -119,18 +119,18 @@ pub struct KeyRecord {
     pub operations: Option<Vec<String>>,
     /// When the key was issued (RFC 3339).
     pub created_at: String,
-    /// When the key expires (RFC 3339). `None` means never.
+    /// When the key expires (RFC 3339). `None` means never. NULL counts as expired.
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// When the key was revoked (RFC 3339). `None` means that the key was not revoked.
+    /// When the key was revoked (RFC 3339). `None` means not revoked. NULL counts as revoked.
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
 
 impl KeyRecord {
-    /// Why `key`, which has this record's id, is rejected: its secret, a revocation or the expiry.
+    /// Why `key`, which has this record's id, is rejected. `None` if the key is accepted.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();

@@ -142,7 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // `find_key` has read it already. It is the key's own organization, as checked above.
+            // The key's own organization, as checked above. `find_key` has read it already.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

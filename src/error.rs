@@ -20,11 +20,11 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// A sentence to append: where to find the id of a team. The API derives it from the name.
-const SOURCE_OF_TEAM_IDS: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
+const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 fn team_id_hint(path_parameter: &str) -> &'static str {
     if path_parameter == "team_id" {
-        SOURCE_OF_TEAM_IDS
+        TEAM_ID_HINT
     } else {
         ""
     }
@@ -69,7 +69,7 @@ pub(crate) enum Error {
     #[error("This organization does not exist.")]
     NoSuchOrganization(&'static str),
     /// The team does not exist or is being removed. The log says which.
-    #[error("This team does not exist in the project.{SOURCE_OF_TEAM_IDS}")]
+    #[error("This team does not exist in the project.{TEAM_ID_HINT}")]
     NoSuchTeam(&'static str),
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
@@ -98,7 +98,8 @@ pub(crate) enum Error {
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]
     DifferentProjectName { existing_name: String },
-    /// Models with the same `modelid` but a different `id` exist. There is one violation per model.
+    /// Models with the same name (`modelid`) and a different number (`id`) exist. There is one
+    /// violation per model.
     #[error(
         "{} with a different `id`. Nothing was added.",
         match .0.len() { 1 => "1 model already exists".to_owned(), count => format!("{count} models already exist") }

@@ -46,7 +46,8 @@
 //!    a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
 
-// `pub` items are used by `main.rs`, `workspacectl`, `cargo serve` (in `local/`) or the tests.
+// `pub` items are used by `main.rs`, `workspacectl` (the operator's command-line tool),
+// `cargo serve` (in `local/`) or the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

@@ -25,7 +25,7 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let sdk_config = config.dynamodb.connect_and_configure().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_time);
-    // A reference, which the future of every event can copy.
+    // A reference, because each call of the closure needs its own copy.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {

@@ -153,15 +153,15 @@ impl Store {
         if let Some(record) = self.keys.get(id, now) {
             return Ok(Some(FoundKey::Cached { record }));
         }
-        let key_to_read = (Table::KEYS, vec![id]);
+        let api_key_item = (Table::KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
             Some(org_id) => {
-                let org_to_read = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let [item, organization] = self.read([key_to_read, org_to_read]).await?;
+                let organization_item = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
+                let [item, organization] = self.read([api_key_item, organization_item]).await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read([key_to_read]).await?;
+                let [item] = self.read([api_key_item]).await?;
                 (item, None)
             }
         };

@@ -175,8 +175,8 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` holds every integer from -MAX to MAX exactly. Larger ones stay larger when rounded.
-        // As in JSON Schema, 3.0 is an integer.
+        // `f64` holds every integer from -MAX to MAX exactly. Rounding moves no other integer into
+        // this range. As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,

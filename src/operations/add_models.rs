@@ -37,6 +37,7 @@ impl Keyed for SelectedModel {
     }
 }
 
+/// The record of a model. Its attributes are named after the contract: `id` is the number.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,

@@ -65,17 +65,22 @@ pub(crate) async fn add_team_users(
     team_id: &Identifier,
     input: AddTeamUsersInput,
 ) -> Result<Success> {
-    let project_key = teams_partition_key(&caller.org_id, project_id);
+    let project_partition_key = teams_partition_key(&caller.org_id, project_id);
     // `require_team` caches the teams of each caller separately.
     let caller_id = caller.identity.id();
     store
-        .require_team(&project_key, team_id, caller_id, caller.received_at)
+        .require_team(
+            &project_partition_key,
+            team_id,
+            caller_id,
+            caller.received_at,
+        )
         .await?;
-    let team_key = format!("{project_key}#{}", team_id.as_str());
+    let team_partition_key = format!("{project_partition_key}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
-            partition_key: &team_key,
+            partition_key: &team_partition_key,
             user_id: &user.user_id,
             org_id: &caller.org_id,
             project_id,

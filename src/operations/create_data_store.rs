@@ -70,6 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { resource, id });
         }
+        // Also new if an earlier attempt of this request has stored it.
         is_new = caller.wrote_in_this_request(&existing.audit);
     }
     let id = Some(id);

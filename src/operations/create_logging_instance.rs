@@ -55,6 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
+        // Also new if an earlier attempt of this request has stored it.
         is_new = caller.wrote_in_this_request(&existing.audit);
     }
     Ok(Success::Stored { id: None, is_new })

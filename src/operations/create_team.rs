@@ -82,6 +82,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
+        // Also new if an earlier attempt of this request has stored it.
         is_new = caller.wrote_in_this_request(&existing.audit);
     }
     let id = Some(id);

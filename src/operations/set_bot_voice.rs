@@ -62,7 +62,7 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // In an existing record, this request changes only these three and the voice.
+        // An existing record gets only a new voice and new `updated_*` attributes.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

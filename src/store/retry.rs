@@ -40,7 +40,7 @@ const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
 /// The error codes of [`Error::Unavailable`]: the same DynamoDB request can succeed later.
 const UNAVAILABLE_CODES: [&str; 6] = [
-    "ExpiredTokenException", // a client's retry can reach a process with new credentials
+    "ExpiredTokenException", // if the caller retries, the retry can reach a process with new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",

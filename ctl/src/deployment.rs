@@ -65,7 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // An endpoint is taken to be AWS's own with a stack, and a local DynamoDB without one.
+        // With a stack, an endpoint is assumed to be AWS's own; without one, a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -88,7 +88,7 @@ impl Deployment {
             client: Client::from_conf(
                 ConfigBuilder::from(&config)
                     .retry_config(retries)
-                    // The function retries the same errors, such as transaction conflicts.
+                    // The Lambda function retries the same errors, such as transaction conflicts.
                     .retry_classifier(AdditionalRetries)
                     .build(),
             ),

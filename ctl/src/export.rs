@@ -19,7 +19,7 @@ use crate::{
 
 /// An export that is being written. Only the file's owner can read it: it may hold personal data.
 pub struct Export {
-    /// The path of the complete file.
+    /// The path of the complete file, or `standard output` for messages.
     path: PathBuf,
     out: BufWriter<Box<dyn Write + Send>>,
     /// The file behind `out`, to sync it. `None` for standard output.

@@ -2,8 +2,8 @@
 //! and call its commands without starting a process. In comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" is three attributes that `remove team` and `orgs erase` add to a team or organization
-//!   before they delete anything. Once the function's caches have expired, it adds nothing there.
+//! - A "mark" is three attributes that `remove team` and `orgs erase` add to a record before they
+//!   delete anything. Once its caches have expired, the function adds nothing to a marked record.
 //! - A "run" is one execution of a command. The records that it creates, edits or restores store
 //!   its id as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the id of the run that

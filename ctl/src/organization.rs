@@ -8,7 +8,7 @@ use workspace_management::store::{DISABLED_AT, Table};
 
 use crate::{deployment::Deployment, read};
 
-/// How far an operator's clock may be off. `restore` allows for this difference.
+/// How far a clock may be off. `orgs create` checks it, because `restore` compares times.
 pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 /// The record of an organization.

@@ -44,8 +44,8 @@ pub(crate) async fn get(
 pub(crate) enum Scope {
     /// All records.
     All,
-    /// The records whose partition key has one of these values, which are sorted, so that a page
-    /// can skip some.
+    /// The records whose partition key has one of these values. The values are sorted, so that a
+    /// page can skip those before its cursor.
     Partitions(Vec<String>),
     /// The API keys, teams or members of an organization. Reads the whole table.
     ScanForOrganization(String),
@@ -60,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The options that make up the partition key: only `--org`, or more, as in `org#project`.
+        // The options that form the partition key: `--org` alone, several, or none (API keys).
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -163,7 +163,7 @@ impl Reader {
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
         self.limit = options.limit;
         self.after = options.after;
-        // Skips earlier partitions. If the cursor's own is gone, starts at the top of the next.
+        // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
         if let Scope::Partitions(values) = &mut self.scope
             && let Some(after) = &self.after
             && let Some(Ok(partition)) =
@@ -177,8 +177,8 @@ impl Reader {
         self
     }
 
-    /// Sends all requests.
-    pub(crate) async fn run(mut self, deployment: &Deployment) -> Result<Page> {
+    /// Reads all records or, with a limit, one page.
+    pub(crate) async fn read(mut self, deployment: &Deployment) -> Result<Page> {
         let is_limited = self.limit.is_some();
         let mut items: Vec<Item> = Vec::new();
         while self.limit != Some(0)
@@ -308,7 +308,7 @@ pub(crate) async fn scope_from_index(
     let reader =
         Reader::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
     let mut partitions = BTreeSet::new();
-    for team in reader.run(deployment).await?.records {
+    for team in reader.read(deployment).await?.records {
         // The attribute `project` is the partition key: `<org>#<project>`.
         let partition = string_attribute(&team, "project");
         if project.is_some_and(|project| partition != format!("{org}#{project}")) {
@@ -331,8 +331,8 @@ pub(crate) fn readers_by_scan(org: &str) -> Vec<Reader> {
         .collect()
 }
 
-/// Like [`readers_by_scan`], but finds teams in the index, and scans only API keys. Can miss teams
-/// that were created in the last few seconds, with their members.
+/// Like [`readers_by_scan`], but finds teams in the index. Still scans API keys, to miss none. Can
+/// miss teams that were created in the last few seconds, with their members.
 pub(crate) async fn readers_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
     let mut readers = readers_by_scan(org);
     for reader in &mut readers {
@@ -344,7 +344,7 @@ pub(crate) async fn readers_by_index(deployment: &Deployment, org: &str) -> Resu
     Ok(readers)
 }
 
-/// The keys `<org>#<project>#<team>`, sorted, of the teams in `org` of which `user` is a member.
+/// The sorted keys `<org>#<project>#<team>` of the teams in `org` that have `user` as a member.
 pub(crate) async fn team_keys_of_user(
     deployment: &Deployment,
     org: &str,
@@ -355,7 +355,7 @@ pub(crate) async fn team_keys_of_user(
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
     let mut teams = Vec::new();
-    for member in reader.run(deployment).await?.records {
+    for member in reader.read(deployment).await?.records {
         teams.push(string_attribute(&member, "team").to_owned());
     }
     Ok(teams)

@@ -46,7 +46,7 @@ impl Session {
             .await
     }
 
-    /// The deployment to work on, and who changes it.
+    /// The deployment to work on, and a new run, which names the operator.
     pub(crate) async fn deployment_and_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
         Ok((deployment, Run::begin(deployment).await?))
@@ -63,13 +63,13 @@ impl Session {
     }
 
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
-    /// the operator must then type `word`. Escapes all three.
+    /// the operator must then type `word`. Escapes whatever it prints.
     pub(crate) fn confirm(&self, text: &str, word: &str) -> Result<()> {
         if self.yes {
             self.say(text);
             return Ok(());
         }
-        let text = self.with_deployment_name(text);
+        let text = self.escaped_with_name(text);
         eprint!("{text} Type {} to confirm: ", escape(word));
         io::stderr().flush()?;
         let mut line = String::new();
@@ -80,10 +80,10 @@ impl Session {
 
     /// Prints the name of the deployment and `text`, escaped, to standard error.
     pub(crate) fn say(&self, text: &str) {
-        eprintln!("{}", self.with_deployment_name(text));
+        eprintln!("{}", self.escaped_with_name(text));
     }
 
-    fn with_deployment_name(&self, text: &str) -> String {
+    fn escaped_with_name(&self, text: &str) -> String {
         let deployment = self.known_deployment.get();
         let name = deployment.map_or("", |deployment| &deployment.name);
         escape(&format!("{name}: {text}"))

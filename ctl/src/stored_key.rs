@@ -32,14 +32,14 @@ pub struct StoredKey {
     pub(crate) request_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
     /// if the key was issued without an expiry, or by another program.
-    #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
-    pub(crate) lifetime_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) old_id: Option<String>,
-    /// The id of the key that replaces this key. `replaced_by_operator` names the operator.
-    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) new_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<String>,
+    /// The id of the key that replaces this key. A rotation also stores `replaced_by_operator`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_by: Option<String>,
 }
 
 /// Whether the function accepts a key.
@@ -58,7 +58,7 @@ impl KeyState {
         match serde_json::from_value::<KeyRecord>(record.clone()) {
             Ok(key) if key.revoked_at.is_some() => Self::Revoked,
             Ok(key) if !key.is_valid_at(SystemTime::now()) => Self::Expired,
-            // Without a registration, the key is malformed: the function rejects it.
+            // An active key has a registration. The function rejects a key without one.
             Ok(key) if key.registration_id.is_some() => Self::Active,
             _ => Self::Malformed,
         }
@@ -104,7 +104,7 @@ pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
     Ok(keys)
 }
 
-/// Stores the record of a new key if the conditions of [`crate::commands::keys::NewKey::issue`] hold.
+/// Stores the record of a new key. Fails if the organization or the `old` key have changed.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &StoredKey,
@@ -132,12 +132,12 @@ pub(crate) async fn insert(
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let if_replaceable = Precondition::new(Table::KEYS, &[&old.record.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // JSON as stored, without `None`
+            .and_unchanged(&json!(old), &["replaced_by"]); // `None` is absent, as in the table
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
-    let failed = transact(deployment, actions, format!("cannot store the key {id}")).await?;
-    let Some(failed) = failed.into_iter().next() else {
+    let failures = transact(deployment, actions, format!("cannot store the key {id}")).await?;
+    let Some(failed) = failures.into_iter().next() else {
         return Ok(());
     };
     // The order of `actions`: the organization, the new key, the old key.
@@ -145,7 +145,7 @@ pub(crate) async fn insert(
         0 => match Organization(to_json(failed.existing)).state() {
             // Not disabled, so the registration differs, or there is no record.
             State::Enabled => bail!(
-                "the organization {org} was erased or registered again since this command began: run it again"
+                "the organization {org} has been erased or registered again since this command began: run the command again"
             ),
             state => bail!("no key can be created, because {org} is {}", state.as_str()),
         },

@@ -7,7 +7,7 @@ use workspace_management::store::Table;
 use crate::{
     deployment::Deployment,
     export::Export,
-    read::get,
+    read,
     usage::{ORG_HELP, parse_identifier},
     write::Precondition,
 };
@@ -94,7 +94,7 @@ impl Target {
 
     /// Reads the record. `None` if it does not exist.
     pub async fn read(&self, deployment: &Deployment) -> Result<Option<Value>> {
-        get(deployment, self.table, &self.key).await
+        read::get(deployment, self.table, &self.key).await
     }
 
     /// Reads, exports and deletes the record, and returns it. `None` if there is no such record.

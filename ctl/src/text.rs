@@ -6,7 +6,7 @@ pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
 /// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which are layout,
-/// because serde_json escapes any inside strings. All other such characters are inside strings.
+/// because serde_json escapes line breaks in strings. All other such characters are in strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

@@ -20,7 +20,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     )
 }
 
-/// Parses a kind of record, such as `teams`, into the one of these tables that stores it.
+/// A parser from a kind of record, such as `teams`, to its table. Accepts only these tables.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

@@ -28,8 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder and a string.
 type Values<'a> = &'a [(&'a str, &'a str)];
 
-/// The condition for writing a record with this primary key. Variables are named after what the
-/// condition is, such as `if_marked`.
+/// A record, by its primary key, and the condition for writing it. Variables are named after the
+/// condition, such as `if_marked`.
 pub(crate) struct Precondition {
     table: Table,
     key: Item,
@@ -137,7 +137,7 @@ impl Precondition {
 
     /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same
     /// attributes with the prefix `erasing`, unless the record has them already. Returns the marked
-    /// record, and the condition that it has this mark. `None` if `self` fails.
+    /// record, and the condition that it has this mark. `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
@@ -149,8 +149,8 @@ impl Precondition {
             {prefix}_at = if_not_exists({prefix}_at, :at), \
             {prefix}_by = if_not_exists({prefix}_by, :by)"
         );
-        let (new_id, now) = (random_id()?, timestamp(SystemTime::now()));
-        let values = [(":id", &*new_id), (":at", &*now), (":by", &*run.operator)];
+        let (mark_id, now) = (random_id()?, timestamp(SystemTime::now()));
+        let values = [(":id", &*mark_id), (":at", &*now), (":by", &*run.operator)];
         let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };

@@ -21,12 +21,12 @@ use workspace_records::{item::string_attribute, local, tables::Declaration};
 use self::api::Api;
 use crate::{
     deployment::Deployment,
-    errors::{self, RequestResultExt as _},
+    errors::RequestResultExt as _,
     organization::{Organization, State},
     output::print_records,
-    read::{Reader, Scope, get},
+    read::{self, Reader, Scope},
     session::Session,
-    stored_key::expires_within,
+    stored_key,
     text::{counted, humanize},
     usage::UsageError,
 };
@@ -105,7 +105,7 @@ impl Check {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let key = api_key(options.key_file)?;
     let deployment = session.deployment().await?;
-    let url = match (options.url, &deployment.local_endpoint) {
+    let given_url = match (options.url, &deployment.local_endpoint) {
         (None, Some(endpoint)) => Some(local_api_url(endpoint)?),
         (url, _) => url,
     };
@@ -121,12 +121,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        match stack::check(stack, &deployment.tables, &mut checks).await {
+        match stack::check_and_find_url(stack, &deployment.tables, &mut checks).await {
             Ok(url) => stack_url = url,
             Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
     }
-    if let Some(url) = url.or(stack_url) {
+    if let Some(url) = given_url.or(stack_url) {
         let default = if deployment.is_on_aws() { 60 } else { 0 };
         let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
@@ -164,8 +164,8 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
         let (word, detail) = match &status {
             Status::Ok(detail) => ("ok", detail.clone()),
             Status::Warning(detail) => ("warning", detail.clone()),
-            Status::Skipped(error) => ("skipped", errors::describe(error, false)),
-            Status::Failed(error) => ("failed", errors::describe(error, false)),
+            Status::Skipped(error) => ("skipped", format!("{error:#}")),
+            Status::Failed(error) => ("failed", format!("{error:#}")),
         };
         rows.push(json!({ "status": word, "check": name, "detail": detail }));
         match status {
@@ -186,7 +186,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     }
 }
 
-/// Reads the API key for the checks of writes, if there is one.
+/// Reads the API key for the write checks, if there is one.
 fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
     let Some(file) = file else {
         return Ok(read_variable(KEY_VARIABLE));
@@ -200,7 +200,7 @@ fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
 async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
     let id = ApiKey::parse(key).map(|key| key.id);
     let id = id.context("the API key is malformed: use the one that `keys create` printed")?;
-    let record = get(deployment, Table::KEYS, &[id]).await?;
+    let record = read::get(deployment, Table::KEYS, &[id]).await?;
     let record = record.with_context(|| format!("there is no key {id}"))?;
     let org = string_attribute(&record, "org_id");
     let mut checks = Vec::new();
@@ -226,7 +226,8 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
 /// organization. Leaves out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to
 /// expire. Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Status> {
-    let keys = Reader::new(Table::KEYS, Scope::All).run(deployment).await?;
+    let reader = Reader::new(Table::KEYS, Scope::All);
+    let keys = reader.read(deployment).await?;
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records {
@@ -236,7 +237,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= EXPIRY_NOTICE.as_secs()
             || is_replaced
-            || !expires_within(&key, EXPIRY_NOTICE, now)
+            || !stored_key::expires_within(&key, EXPIRY_NOTICE, now)
         {
             continue;
         }

@@ -110,11 +110,11 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     for (attribute, new) in new_values {
         changes.extend(new.map(|new| (attribute, new)));
     }
-    Edit { target, changes }.run(session).await
+    Edit { target, changes }.apply(session).await
 }
 
 impl Edit {
-    async fn run(mut self, session: &Session) -> Result<()> {
+    async fn apply(mut self, session: &Session) -> Result<()> {
         session.check_can_confirm()?;
         let (deployment, run) = session.deployment_and_run().await?;
         let display_name = &self.target.display_name;
@@ -141,13 +141,13 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let Target { table, key, .. } = &self.target;
-        // Only a name has a `derived_id`: the id of a new record that is created with this name.
+        // Only a name has a `derived_id`: the id that a create request with this name would use.
         let mut changes = self.changes.iter();
         let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());
         };
         let reader = Reader::new(*table, Scope::partition(&key[0]));
-        for record in &reader.run(deployment).await?.records {
+        for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, table.primary_key_names[1]);
             let has_name = string_attribute(record, attribute) == name.text;
             if id != self.target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {

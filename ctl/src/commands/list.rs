@@ -9,7 +9,7 @@ use crate::{
     deployment::Deployment,
     organization::Organization,
     output::print_page,
-    read::{Page, PageOptions, Reader, Scope, get, scope_from_index, team_keys_of_user},
+    read::{self, Page, PageOptions, Reader, Scope, scope_from_index, team_keys_of_user},
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
             let reader = Reader::new(table, scope(deployment, table, &ids).await?);
-            reader.page(options.page).run(deployment).await?
+            reader.page(options.page).read(deployment).await?
         }
     };
     if page.records.is_empty() {
@@ -78,7 +78,7 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<P
     let mut records = Vec::new();
     for team_key in team_keys_of_user(deployment, org, user).await? {
         let key = [team_key.as_str(), user];
-        records.extend(get(deployment, Table::TEAM_MEMBERS, &key).await?);
+        records.extend(read::get(deployment, Table::TEAM_MEMBERS, &key).await?);
     }
     Ok(Page {
         records,

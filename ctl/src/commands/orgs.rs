@@ -100,7 +100,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         Command::Create(options) => create::run(options, session).await,
         Command::List(options) => {
             let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(options);
-            let mut page = reader.run(session.deployment().await?).await?;
+            let mut page = reader.read(session.deployment().await?).await?;
             let organizations = page.records.into_iter().map(Organization);
             page.records = organizations.map(Organization::into_output).collect();
             print_page(&page, &COLUMNS[..4], session)

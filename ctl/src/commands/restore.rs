@@ -44,7 +44,7 @@ pub(crate) struct Options {
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
 struct RestoreScope {
-    /// Copy only records of this kind, to its table. Required if --from is a table, not for a file
+    /// Copy only this kind of record, to its table. Required unless --from is a file
     #[arg(long = "to", value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     kind: Option<Table>,
     /// Only records of this organization. This or --all-orgs is required for a table, and for a

@@ -181,7 +181,7 @@ fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
         Operation::AddModels => (Table::MODELS, format!("org/{org}/addModelsToOrg/doctor"), json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "doctor" }] })),
         Operation::CreateTeam => (Table::TEAMS, format!("{project}/createNewTeamOnProject"), json!({ "teamName": "doctor" })),
         Operation::AddTeamUsers => (Table::TEAM_MEMBERS, format!("{project}/doctor/addUsersToTheTeam"), json!({ "usersAddingToTeam": [{ "userid": "doctor" }] })),
-        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })), // in the key's organization
+        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })), // no org in the path: the key's
         Operation::CreateDataStore => (Table::DATA_STORES, format!("org/{org}/dataStores/create"), json!({ "dataStoreName": "doctor" })),
         Operation::CreateLoggingInstance => (Table::LOGGING_INSTANCES, format!("{project}/createLoggingInstance"), json!({ "projectName": "doctor" })),
     }

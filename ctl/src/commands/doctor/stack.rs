@@ -8,7 +8,7 @@ use super::{Check, Status};
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
 /// Checks a stack. Returns its output `ApiUrl`. Fails if the stack cannot be read.
-pub(super) async fn check(
+pub(super) async fn check_and_find_url(
     stack: &Stack,
     tables: &TableNames,
     checks: &mut Vec<Check>,

@@ -22,7 +22,7 @@ use crate::{
     organization::Organization,
     output::print_strictly,
     session::{Run, Session},
-    stored_key::{self, StoredKey, generate},
+    stored_key::{self, StoredKey},
     text::{escape, escape_json, humanize},
     usage::parse_identifier,
 };
@@ -75,7 +75,7 @@ pub(crate) fn check_can_print() -> Result<()> {
     Ok(())
 }
 
-/// A new key, which is stored.
+/// A new key whose record is stored.
 pub struct NewKey {
     /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
     pub key: String,
@@ -88,8 +88,7 @@ impl NewKey {
     /// if DynamoDB cannot be reached, or one of these conditions does not hold:
     ///
     /// - The organization is enabled, and its registration has not changed.
-    /// - The old key belongs to the same registration, is not revoked, and has not been replaced
-    ///   since it was read.
+    /// - The old key has the same registration. It was not revoked or replaced since it was read.
     pub async fn issue(
         deployment: &Deployment,
         run: &Run,
@@ -102,7 +101,7 @@ impl NewKey {
         let registration_id = registration_id.with_context(|| {
             format!("the record of {org} has no request_id, which keys need: add one with a random value")
         })?;
-        let key = generate()?;
+        let key = stored_key::generate()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
         let end = options.expires.resolve(now).map_err(Error::msg)?;
@@ -116,9 +115,9 @@ impl NewKey {
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
-            lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            old_id: old.map(|old| old.record.key_id.clone()),
-            new_id: None,
+            issued_for: lifetime.map(|time| time.as_secs()),
+            replaces: old.map(|old| old.record.key_id.clone()),
+            replaced_by: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
@@ -154,7 +153,7 @@ impl NewKey {
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let KeyRecord { key_id, org_id, .. } = &self.stored.record;
-        let validity = match (&self.stored.record.expires_at, self.stored.lifetime_seconds) {
+        let validity = match (&self.stored.record.expires_at, self.stored.issued_for) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")

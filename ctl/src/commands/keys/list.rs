@@ -15,7 +15,7 @@ use crate::{
     output::{print_page, print_records},
     read::{PageOptions, Reader, Scope},
     session::Session,
-    stored_key::{KeyState, expires_within, find_all, to_output},
+    stored_key::{self, KeyState, expires_within, to_output},
     usage::parse_identifier,
 };
 
@@ -58,7 +58,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         }
         None => Reader::new(Table::KEYS, Scope::All),
     };
-    let mut page = reader.page(options.page).run(deployment).await?;
+    let mut page = reader.page(options.page).read(deployment).await?;
     if page.records.is_empty()
         && let Some(org) = &options.org
     {
@@ -79,7 +79,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> {
     let ids = key_ids(&arguments.keys)?;
     let deployment = session.deployment().await?;
-    let keys = find_all(deployment, &ids).await?;
+    let keys = stored_key::find_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_output).collect();
     print_records(&keys, &COLUMNS, session)?;
     let orgs = keys.iter().map(|key| string_attribute(key, "org_id"));

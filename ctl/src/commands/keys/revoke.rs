@@ -74,7 +74,7 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     }
     // Reads the whole table, because the index can lack a new key.
     let reader = Reader::new(Table::KEYS, Scope::organization(Table::KEYS, org));
-    let mut keys = reader.run(deployment).await?.records;
+    let mut keys = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
     let count = counted(keys.len(), "key");

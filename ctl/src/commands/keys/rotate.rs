@@ -1,4 +1,4 @@
-//! `keys rotate`: replaces a key with a new one. In this order, a client always has a valid key:
+//! `keys rotate`: replaces a key, in an order in which a client always has a valid key:
 //!
 //! 1. Store the new key, and store its id in the record of the old key.
 //! 2. Print the new key.
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Refused keys do not stop the others, so that a repeated command finishes an interrupted one.
+    // Unlike expired keys, replaced ones do not stop the rest: repeating the command finishes it.
     for key in &keys {
         rotate(deployment, &run, key, &options, session.json).await?;
     }
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: its earlier replacement is not revoked. `None` if it can.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.new_id else {
+    let Some(new_id) = &key.replaced_by else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
@@ -145,13 +145,13 @@ async fn schedule_expiry(
 
 /// The expiry of the new key without `--expires`: after the old key's lifetime, if it is known.
 fn default_expiry(key: &StoredKey) -> Result<Expiry> {
-    if let Some(seconds) = key.lifetime_seconds {
+    if let Some(seconds) = key.issued_for {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        // Issued by another program, and never rotated.
-        Some(at) if key.new_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // Issued by another program (no `last_four`), and rotated, which may have set this expiry.
+        // Issued by another program, and not rotated.
+        Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // Issued by another program (no `last_four`). An earlier rotation may have set this expiry.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
         // Issued by this tool without an expiry. Any expiry it has now was set by a rotation.
         _ => Ok(Expiry::Never),

@@ -50,7 +50,7 @@ pub(super) async fn run(
         );
     }
     if let Some(wait) = wait {
-        wait.run(deployment).await;
+        wait.wait(deployment).await;
         if wait.is_safe() {
             session.say(&format!("from now on, every operation for {org} fails"));
         }

@@ -65,9 +65,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.confirm(&text, org)?;
     let count = erase(deployment, &run, org, &organization, *wait, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
-    let export_name = path.map_or("exports".into(), |path| path.to_string_lossy());
+    let exports = path.map_or("any exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
-        "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
+        "the organization {org} was erased ({}). Backups, logs and {exports} still contain its data",
         counted(count, "record")
     ));
     let erased = json!({
@@ -95,7 +95,7 @@ pub async fn erase(
     let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
-    wait.run(deployment).await;
+    wait.wait(deployment).await;
     if let Some(mut export) = export {
         let count = export.write_from(deployment, readers_by_scan(org)).await?;
         let current = Organization::find(deployment, org).await?;

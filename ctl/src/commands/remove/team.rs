@@ -104,7 +104,7 @@ pub async fn remove_teams(
     if marks.iter().all(|(_, mark)| mark.is_none()) {
         return Ok(vec![None; marks.len()]);
     }
-    wait.run(deployment).await;
+    wait.wait(deployment).await;
     if let Some(mut export) = export {
         for (team, mark) in &marks {
             if let Some((record, _)) = mark {

@@ -18,7 +18,7 @@ use crate::{
     errors::RequestResultExt as _,
     organization::MAX_CLOCK_DIFFERENCE,
     output::print,
-    read::get,
+    read,
     session::Run,
     text::{counted, escape, escape_json},
 };
@@ -50,7 +50,7 @@ enum Outcome {
     Skipped(&'static str),
 }
 
-/// The words for the outcomes in output, by [`Outcome::index`].
+/// The words for the outcomes, ordered like [`Outcome::index`] and the counts.
 const WORDS: [&str; 4] = ["copied", "exists", "differs", "skipped"];
 
 impl Outcome {
@@ -120,7 +120,7 @@ impl Restore<'_> {
         }
         let key = primary_key(table, record);
         let existing = if self.is_dry_run {
-            get(self.deployment, table, &key).await?
+            read::get(self.deployment, table, &key).await?
         } else {
             self.insert(table, record.clone()).await?
         };
@@ -146,7 +146,7 @@ impl Restore<'_> {
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must be its own, not later ones that reuse the id:
+    /// be marked, and must not be later ones that reuse the id. The test:
     ///
     /// - If they are in the source, the stored ones must have the same `request_id`.
     /// - Otherwise, the record must not be older than the stored ones.
@@ -190,7 +190,7 @@ impl Restore<'_> {
 
     /// Reads an organization or a team. A dry run also finds those that it would copy.
     async fn parent(&self, table: Table, key: &[String]) -> Result<Option<Value>> {
-        let existing = get(self.deployment, table, key).await?;
+        let existing = read::get(self.deployment, table, key).await?;
         if existing.is_some() || !self.is_dry_run {
             return Ok(existing);
         }

@@ -15,7 +15,7 @@ use crate::{operations::Operation, restriction::null_as_strictest};
 
 /// The first characters of every key.
 pub const KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. `encode` makes ids from 64 bits: a leading `0` and 11 digits.
+// Lengths in base-62 digits. 64 bits need only 11 digits, so the ids from `encode` begin with `0`.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -103,8 +103,8 @@ pub struct KeyRecord {
     /// The id of the organization that the key was issued for.
     pub org_id: String,
     /// The id of the registration that the key was issued for. The organization's record
-    /// stores it as `request_id`, hence the name of the attribute. The key is accepted only while
-    /// the two ids are equal, and never if this one is missing.
+    /// stores it as `request_id`, so this record stores it as `org_request_id`. The key is accepted
+    /// only while the two ids are equal, and never if this one is missing.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -113,7 +113,8 @@ pub struct KeyRecord {
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
-    /// The names of the operations that the key may call. `None` means all. NULL is read as `[]`.
+    /// The names of the operations that the key may call. `None` means all. NULL is read as `[]`:
+    /// none.
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,

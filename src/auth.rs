@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this same request has stored the record with these audit attributes. This happens if
-    /// an earlier attempt of the SDK succeeded, but its response was lost.
+    /// Whether this very request stored the record whose audit attributes are `existing`. This
+    /// happens if an earlier attempt by the SDK succeeded, but its response was lost.
     pub(crate) fn wrote_in_this_request(&self, existing: &Audit) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -142,7 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // The key's own organization, as checked above. `find_key` has read it already.
+            // The path names the key's own organization (checked above), which `find_key` has read.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

@@ -50,7 +50,7 @@ impl Config {
         };
         let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
         let cache_time = match seconds.parse() {
-            Ok(seconds @ 0..=MAX_SECONDS) => Duration::from_secs(seconds),
+            Ok(number @ 0..=MAX_SECONDS) => Duration::from_secs(number),
             _ => {
                 return Err(format!(
                     "KEY_CACHE_SECONDS must be a whole number from 0 to {MAX_SECONDS}, not {seconds:?}."

@@ -78,8 +78,8 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
-        "An existing {resource} with a different name{} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
-        match .existing_name { Some(name) => format!(", \"{name}\","), None => String::new() }
+        "An existing {resource} with a different name{quoted_name} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
+        quoted_name = match .existing_name { Some(name) => format!(", \"{name}\","), None => String::new() }
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.

@@ -59,7 +59,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. JSON of any other shape becomes an event without a request.
+    /// Parses an event. JSON that is not an event becomes an event without a request.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }

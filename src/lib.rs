@@ -34,10 +34,9 @@
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks that the secret
 //!    is right, that the key is neither revoked nor expired, that it is for `acme`, that `acme` is
-//!    enabled, and that the key may call `create_team`. The operator can erase an organization and
-//!    register it again, which must invalidate its earlier keys. So each registration has an id,
-//!    and each key stores the id of its registration. `auth` compares this id with the id of the
-//!    current registration. The result is a `Caller`.
+//!    enabled, and that the key may call `create_team`. It also checks that the key was issued for
+//!    the current registration of `acme`: the operator can erase an organization and register it
+//!    again, which must invalidate its earlier keys. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the

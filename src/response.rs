@@ -63,7 +63,7 @@ struct Problem<'a> {
     report: &'a ErrorReport<'a>,
     detail: String,
     request_id: &'a str,
-    /// Skipped in `report`, so that the list comes last.
+    /// The violations, which `ErrorReport` does not serialize, so that they come last.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Violation],
 }

@@ -61,8 +61,8 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
     })
 }
 
-/// Parses a path parameter, and adds it to the log if it is valid. `MAX`, the maximum length,
-/// follows from the type of the field in [`Route`]: `Identifier` or `ModelType`.
+/// Parses a path parameter, and adds it to the log if it is valid. `MAX`, the maximum length, is
+/// inferred from the [`Route`] field that takes the result: an `Identifier` or a `ModelType`.
 fn parse_parameter<'a, const MAX: usize>(
     parameter: &'static str,
     segment: &'a str,

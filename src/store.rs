@@ -153,15 +153,16 @@ impl Store {
         if let Some(record) = self.keys.get(id, now) {
             return Ok(Some(FoundKey::Cached { record }));
         }
-        let api_key_item = (Table::KEYS, vec![id]);
+        let api_key_location = (Table::KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
             Some(org_id) => {
-                let organization_item = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let [item, organization] = self.read([api_key_item, organization_item]).await?;
+                let organization_location = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
+                let [item, organization] =
+                    self.read([api_key_location, organization_location]).await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read([api_key_item]).await?;
+                let [item] = self.read([api_key_location]).await?;
                 (item, None)
             }
         };
@@ -188,7 +189,7 @@ impl Store {
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
-    /// the caller with this id. `partition_key` is what [`teams_partition_key`] returns.
+    /// the caller `caller_id`. `partition_key` is what [`teams_partition_key`] returns.
     ///
     /// # Errors
     /// [`Error::NoSuchTeam`], or [`Error::Unavailable`] or [`Error::Internal`] if the read fails.

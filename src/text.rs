@@ -39,6 +39,7 @@ pub fn needs_escape(c: char) -> bool {
         // variation selectors, which choose how a symbol such as an emoji looks
         '\u{fe00}'..='\u{fe0f}' => false,
         _ if c.is_control() => true,
-        _ => !c.is_whitespace() && !is_visible(c),
+        _ if c.is_whitespace() => false,
+        _ => !is_visible(c),
     }
 }

@@ -13,7 +13,7 @@ mod name;
 mod unique_list;
 
 pub(crate) use name::{DisplayName, NameWithId};
-pub(crate) use unique_list::{Keyed, UniqueList};
+pub(crate) use unique_list::{UniqueBy, UniqueList};
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
 /// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
@@ -107,7 +107,7 @@ pub struct NewValue {
 /// The first violation, worded to follow the name of the value: `must not be empty`.
 pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
     // The text to store, and the id derived from it.
-    let parsed = match name {
+    let text_and_id = match name {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
             let (id, name) = parsed.into_id_and_name();
             (name, Some(id))
@@ -116,7 +116,7 @@ pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
         // `workspacectl edit` passes only the names above and those of descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
-    let parsed = parsed.map(|(text, derived_id)| NewValue { text, derived_id });
+    let parsed = text_and_id.map(|(text, derived_id)| NewValue { text, derived_id });
     // A value rarely has several violations, and the next attempt shows the others.
     parsed.map_err(|mut violations| violations.remove(0).detail)
 }
@@ -175,8 +175,8 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` holds every integer from -MAX to MAX exactly. Rounding moves no other integer into
-        // this range. As in JSON Schema, 3.0 is an integer.
+        // `f64` holds every integer from -MAX to MAX exactly. No integer outside this range is
+        // rounded into it. As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,
@@ -195,8 +195,8 @@ impl Deserr<Violations> for ModelNumber {
     }
 }
 
-/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON. The brackets before
-/// a type contain its generic parameters, if it has any.
+/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON. Each type follows
+/// the generic parameters of its `impl`: `[]` if it has none.
 macro_rules! from_json_string {
     ($([$($generics:tt)*] $type:ty),+) => {$(
         impl<$($generics)*> Deserr<Violations> for $type {

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result, Rule, Violation},
     operations::Success,
     store::{Store, Table, UpdateSpec},
-    values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
+    values::{Identifier, ModelName, ModelNumber, ModelType, UniqueBy, UniqueList},
 };
 
 #[derive(Debug, Deserr)]
@@ -31,13 +31,13 @@ pub(crate) struct SelectedModel {
     name: ModelName,
 }
 
-impl Keyed for SelectedModel {
-    fn key(&self) -> &str {
+impl UniqueBy for SelectedModel {
+    fn unique_by(&self) -> &str {
         self.name.as_str()
     }
 }
 
-/// The record of a model. Its attributes are named after the contract: `id` is the number.
+/// The record of a model. The attributes `id` and `model_id` are the contract's `id` and `modelid`.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,

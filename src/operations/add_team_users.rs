@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     operations::Success,
     store::{Store, Table, UpdateSpec, teams_partition_key},
-    values::{Identifier, Keyed, UniqueList, UserId},
+    values::{Identifier, UniqueBy, UniqueList, UserId},
 };
 
 #[derive(Debug, Deserr)]
@@ -26,8 +26,8 @@ pub(crate) struct User {
     user_id: UserId,
 }
 
-impl Keyed for User {
-    fn key(&self) -> &str {
+impl UniqueBy for User {
+    fn unique_by(&self) -> &str {
         self.user_id.as_str()
     }
 }
@@ -65,22 +65,17 @@ pub(crate) async fn add_team_users(
     team_id: &Identifier,
     input: AddTeamUsersInput,
 ) -> Result<Success> {
-    let project_partition_key = teams_partition_key(&caller.org_id, project_id);
+    let teams_partition = teams_partition_key(&caller.org_id, project_id);
     // `require_team` caches the teams of each caller separately.
     let caller_id = caller.identity.id();
     store
-        .require_team(
-            &project_partition_key,
-            team_id,
-            caller_id,
-            caller.received_at,
-        )
+        .require_team(&teams_partition, team_id, caller_id, caller.received_at)
         .await?;
-    let team_partition_key = format!("{project_partition_key}#{}", team_id.as_str());
+    let members_partition = format!("{teams_partition}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
-            partition_key: &team_partition_key,
+            partition_key: &members_partition,
             user_id: &user.user_id,
             org_id: &caller.org_id,
             project_id,

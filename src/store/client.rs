@@ -40,8 +40,8 @@ pub struct ClientConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// `None` outside Lambda. The SDK then uses its default chain (profile, web identity or
-    /// container), and refreshes credentials before they expire.
+    /// `None` if no variables set them. The SDK then uses its default chain (profile, web identity
+    /// or container), and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -53,7 +53,7 @@ impl ClientConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect_and_configure(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn into_connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times, and gets the same one each time, because each

@@ -143,8 +143,8 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // `E` is any operation's error. Only a transaction's error has cancellation
-                // reasons.
+                // As a `dyn Error`, to find out whether `E` is a transaction's error: only that has
+                // cancellation reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();

@@ -94,7 +94,7 @@ impl Store {
         existing.map(from_item).transpose()
     }
 
-    /// Applies an update to 1 to 100 records, all or none, in one DynamoDB request. Returns the
+    /// Updates or creates 1 to 100 records, all or none, in one DynamoDB request. Returns the
     /// failed conditions. If there are any, nothing was written.
     pub(crate) async fn update<R: Serialize>(
         &self,

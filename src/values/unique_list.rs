@@ -16,11 +16,11 @@ pub(crate) struct UniqueList<T> {
 }
 
 /// An entry of a [`UniqueList`], identified by its key.
-pub(crate) trait Keyed: PartialEq {
-    fn key(&self) -> &str;
+pub(crate) trait UniqueBy: PartialEq {
+    fn unique_by(&self) -> &str;
 }
 
-impl<T: Keyed> UniqueList<T> {
+impl<T: UniqueBy> UniqueList<T> {
     /// The maximum length: a DynamoDB transaction, which writes all entries, has at most 100
     /// actions.
     const MAX: usize = 100;
@@ -34,13 +34,13 @@ impl<T: Keyed> UniqueList<T> {
         self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// The index in the client's array at which an entry of this list first occurs.
+    /// The index in the client's array of the entry that has `unique_index` in this list.
     pub(crate) fn index_in_body(&self, unique_index: usize) -> usize {
         self.entries[unique_index].0
     }
 }
 
-impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
+impl<T: Deserr<Violations> + UniqueBy> Deserr<Violations> for UniqueList<T> {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
         place: ValuePointerRef,
@@ -71,7 +71,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
             };
             match entries
                 .iter()
-                .find(|(_, earlier)| earlier.key() == entry.key())
+                .find(|(_, earlier)| earlier.unique_by() == entry.unique_by())
             {
                 None => entries.push((index, entry)),
                 Some((_, earlier)) if *earlier == entry => {}

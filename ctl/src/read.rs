@@ -60,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The options that form the partition key: `--org` alone, several, or none (API keys).
+        // `partition_options` form the partition key: `--org` alone, several, or none (API keys).
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),

@@ -78,14 +78,14 @@ impl Session {
         Ok(())
     }
 
-    /// Prints the name of the deployment and `text`, escaped, to standard error.
+    /// Prints a result, escaped, after the name of the deployment. Notes use `eprintln!`.
     pub(crate) fn say(&self, text: &str) {
         eprintln!("{}", self.escaped_with_name(text));
     }
 
     fn escaped_with_name(&self, text: &str) -> String {
         let deployment = self.known_deployment.get();
-        let name = deployment.map_or("", |deployment| &deployment.name);
+        let name = deployment.map_or("no deployment", |deployment| &deployment.name);
         escape(&format!("{name}: {text}"))
     }
 }

@@ -32,14 +32,14 @@ pub struct StoredKey {
     pub(crate) request_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
     /// if the key was issued without an expiry, or by another program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) issued_for: Option<u64>,
+    #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
+    pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaces: Option<String>,
-    /// The id of the key that replaces this key. A rotation also stores `replaced_by_operator`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_by: Option<String>,
+    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_id: Option<String>,
+    /// The id of the key that replaces this key. (The operator is in `replaced_by_operator`.)
+    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
+    pub(crate) replacement_id: Option<String>,
 }
 
 /// Whether the function accepts a key.
@@ -113,7 +113,7 @@ pub(crate) async fn insert(
 ) -> Result<()> {
     let (org, id) = (&new.record.org_id, &new.record.key_id);
     let registration = [(":registration", registration_id)];
-    let if_enabled = Precondition::new(Table::ORGANIZATIONS, &[org]).and(
+    let if_enabled = Precondition::exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -130,9 +130,9 @@ pub(crate) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = Precondition::new(Table::KEYS, &[&old.record.key_id])
+        let if_replaceable = Precondition::exists(Table::KEYS, &[&old.record.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // `None` is absent, as in the table
+            .and_unchanged(&json!(old), &["replaced_by"]); // serde leaves out a `None`, as in the table
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -143,7 +143,7 @@ pub(crate) async fn insert(
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
-            // Not disabled, so the registration differs, or there is no record.
+            // The registration differs, or there is no record, which counts as enabled.
             State::Enabled => bail!(
                 "the organization {org} has been erased or registered again since this command began: run the command again"
             ),
@@ -163,7 +163,7 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let if_exists = Precondition::new(Table::KEYS, &[id]);
+    let if_exists = Precondition::exists(Table::KEYS, &[id]);
     let revoked = if_exists.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))
 }

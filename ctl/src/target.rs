@@ -34,7 +34,7 @@ pub(crate) struct ProjectArgs {
 
 impl ProjectArgs {
     /// The partition key of the project's teams: `<organization>#<project>`.
-    pub(crate) fn key(&self) -> String {
+    pub(crate) fn partition_key(&self) -> String {
         format!("{}#{}", self.org, self.project)
     }
 
@@ -124,7 +124,7 @@ impl Target {
 
     /// The condition that the record exists.
     pub(crate) fn if_exists(&self) -> Precondition {
-        Precondition::new(self.table, &self.key.each_ref().map(String::as_str))
+        Precondition::exists(self.table, &self.key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.

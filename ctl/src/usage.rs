@@ -20,7 +20,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     )
 }
 
-/// A parser from a kind of record, such as `teams`, to its table. Accepts only these tables.
+/// A parser that turns a kind of record, such as `teams`, into its table: one of `tables`.
 pub(crate) fn kind_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

@@ -42,8 +42,8 @@ pub(crate) struct Precondition {
 
 impl Precondition {
     /// Requires only that the record exists, because an update of a missing record would create it.
-    pub(crate) fn new(table: Table, key: &[&str]) -> Self {
-        // The last key attribute: the first one of the teams table is `project`, a reserved word.
+    pub(crate) fn exists(table: Table, key: &[&str]) -> Self {
+        // Any key attribute would do, but the teams table's first, `project`, is a reserved word.
         let attribute = table.primary_key_names[key.len() - 1];
         Self {
             table,
@@ -232,9 +232,8 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Repeatedly deletes what new readers find, until they find nothing. Then deletes the marked
-/// record. Returns how many records this run found and deleted. A concurrent run may count the same
-/// ones.
+/// In rounds, deletes all that `new_readers` find, until nothing is found. Then deletes the marked
+/// record. Returns how many records this run found. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.
@@ -261,7 +260,7 @@ pub(crate) async fn delete_all(
             break;
         }
     }
-    // If the condition fails, another run has deleted the record, and a new one has its key.
+    // If the condition fails, another run has deleted the record, and a new record has its key.
     if_marked.delete(deployment).await?;
     Ok(deleted)
 }

@@ -105,7 +105,7 @@ impl Check {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let key = api_key(options.key_file)?;
     let deployment = session.deployment().await?;
-    let given_url = match (options.url, &deployment.local_endpoint) {
+    let known_url = match (options.url, &deployment.local_endpoint) {
         (None, Some(endpoint)) => Some(local_api_url(endpoint)?),
         (url, _) => url,
     };
@@ -126,7 +126,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
     }
-    if let Some(url) = given_url.or(stack_url) {
+    if let Some(url) = known_url.or(stack_url) {
         let default = if deployment.is_on_aws() { 60 } else { 0 };
         let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
@@ -149,13 +149,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
+    // Skipped if this fails, because the identity may lack the permission.
     let keys = check_keys(deployment).await.unwrap_or_else(Status::Skipped);
     checks.push(Check::new("API keys", keys));
     report(checks, options.strict, session)
 }
 
-/// Prints a row per check. Returns the first failure. With `strict`, a skipped check is a failure
-/// too, and warnings alone are [`OnlyWarnings`].
+/// Prints a row per check. Fails with the first failure. With `strict`, also fails if a check was
+/// skipped or, with [`OnlyWarnings`], if there are warnings.
 fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut failures = Vec::new();

@@ -34,8 +34,8 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         ]);
     }
     eprintln!(
-        "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS (default: 60) are not included, \
-        because they configure the function and do not name tables"
+        "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS (default: 60) are not included: \
+        to change their defaults, add them yourself"
     );
     let lines: Vec<_> = variables
         .iter()

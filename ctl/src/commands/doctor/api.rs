@@ -55,7 +55,7 @@ impl Api {
     /// Checks that the function rejects a well-formed API key that does not exist. The key is
     /// random, so it is in no cache, and the function reads the tables of keys and organizations in
     /// one request. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
-    /// counts these requests, and fires when they stop.
+    /// counts them, and fires when a scheduled `doctor` stops sending them.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = stored_key::generate()?;
         let started = Instant::now();
@@ -181,7 +181,7 @@ fn sample_request(operation: Operation, org: &str) -> (Table, String, Value) {
         Operation::AddModels => (Table::MODELS, format!("org/{org}/addModelsToOrg/doctor"), json!({ "aIModelsSelectedToAddToOrg": [{ "id": 1, "modelid": "doctor" }] })),
         Operation::CreateTeam => (Table::TEAMS, format!("{project}/createNewTeamOnProject"), json!({ "teamName": "doctor" })),
         Operation::AddTeamUsers => (Table::TEAM_MEMBERS, format!("{project}/doctor/addUsersToTheTeam"), json!({ "usersAddingToTeam": [{ "userid": "doctor" }] })),
-        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })), // no org in the path: the key's
+        Operation::SetBotVoice => (Table::BOT_VOICES, "bot/playground/doctor/voice".to_owned(), json!({ "type": "doctor", "enabled": false })), // no org in the path: uses the key's org
         Operation::CreateDataStore => (Table::DATA_STORES, format!("org/{org}/dataStores/create"), json!({ "dataStoreName": "doctor" })),
         Operation::CreateLoggingInstance => (Table::LOGGING_INSTANCES, format!("{project}/createLoggingInstance"), json!({ "projectName": "doctor" })),
     }

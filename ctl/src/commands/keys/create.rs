@@ -115,9 +115,9 @@ impl NewKey {
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
-            issued_for: lifetime.map(|time| time.as_secs()),
-            replaces: old.map(|old| old.record.key_id.clone()),
-            replaced_by: None,
+            lifetime_seconds: lifetime.map(|time| time.as_secs()),
+            replaced_id: old.map(|old| old.record.key_id.clone()),
+            replacement_id: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
@@ -153,7 +153,7 @@ impl NewKey {
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let KeyRecord { key_id, org_id, .. } = &self.stored.record;
-        let validity = match (&self.stored.record.expires_at, self.stored.issued_for) {
+        let validity = match (&self.stored.record.expires_at, self.stored.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")

@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Unlike expired keys, replaced ones do not stop the rest: repeating the command finishes it.
+    // A replaced key does not stop the others, so that a repeated command can rotate what is left.
     for key in &keys {
         rotate(deployment, &run, key, &options, session.json).await?;
     }
@@ -68,9 +68,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Why a key cannot be replaced: its earlier replacement is not revoked. `None` if it can.
+/// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replaced_by else {
+    let Some(new_id) = &key.replacement_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
@@ -125,7 +125,7 @@ async fn schedule_expiry(
     };
     let new_id = new.stored.record.key_id.as_str();
     let if_replaced =
-        Precondition::new(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
+        Precondition::exists(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
@@ -143,17 +143,17 @@ async fn schedule_expiry(
     Ok(())
 }
 
-/// The expiry of the new key without `--expires`: after the old key's lifetime, if it is known.
+/// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
 fn default_expiry(key: &StoredKey) -> Result<Expiry> {
-    if let Some(seconds) = key.issued_for {
+    if let Some(seconds) = key.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
         // Issued by another program, and not rotated.
-        Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // Issued by another program (no `last_four`). An earlier rotation may have set this expiry.
+        Some(at) if key.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // Issued by another program: this tool stores `last_four`. A rotation may have set this.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
-        // Issued by this tool without an expiry. Any expiry it has now was set by a rotation.
+        // Issued without an expiry. If it has one now, a rotation has set it.
         _ => Ok(Expiry::Never),
     }
 }

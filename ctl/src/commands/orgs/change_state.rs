@@ -81,7 +81,7 @@ pub async fn change_state(
     if state == State::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
-    let if_unchanged = Precondition::new(Table::ORGANIZATIONS, &[org])
+    let if_unchanged = Precondition::exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.0, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];

@@ -4,7 +4,7 @@
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
 //! 2. Wait, in every run, until the function's last writes have ended.
 //! 3. Export, if `--export` was given: only now, so that the export contains these last writes. If
-//!    another run has finished, the export of that run is the complete one.
+//!    another run finishes first, this run fails: only the export of that run is complete.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -89,7 +89,7 @@ pub async fn erase(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<usize> {
-    let if_disabled = Precondition::new(Table::ORGANIZATIONS, &[org])
+    let if_disabled = Precondition::exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
     let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {

@@ -37,7 +37,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let project_key = arguments.key();
+    let project_key = arguments.partition_key();
     let mut found = Vec::new();
     let mut descriptions = Vec::new();
     let mut failures = Vec::new();
@@ -93,21 +93,21 @@ pub async fn remove_teams(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut marks = Vec::new();
+    let mut all_marked = Vec::new();
     for (team, record) in teams {
         let if_same = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let mark = if_same.mark(deployment, run, "removing").await?;
-        marks.push((team, mark));
+        let marked = if_same.mark(deployment, run, "removing").await?;
+        all_marked.push((team, marked));
     }
-    if marks.iter().all(|(_, mark)| mark.is_none()) {
-        return Ok(vec![None; marks.len()]);
+    if all_marked.iter().all(|(_, marked)| marked.is_none()) {
+        return Ok(vec![None; all_marked.len()]);
     }
     wait.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, mark) in &marks {
-            if let Some((record, _)) = mark {
+        for (team, marked) in &all_marked {
+            if let Some((record, _)) = marked {
                 export.write(Table::TEAMS, record.clone())?;
                 let members = vec![members_of(team)];
                 export.write_from(deployment, members).await?;
@@ -116,8 +116,8 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, mark) in marks {
-        member_counts.push(match mark {
+    for (team, marked) in all_marked {
+        member_counts.push(match marked {
             Some((_, if_marked)) => {
                 Some(delete_all(deployment, &if_marked, || vec![members_of(team)]).await?)
             }

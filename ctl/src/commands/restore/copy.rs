@@ -51,7 +51,7 @@ enum Outcome {
 }
 
 /// The words for the outcomes, ordered like [`Outcome::index`] and the counts.
-const WORDS: [&str; 4] = ["copied", "exists", "differs", "skipped"];
+const OUTCOME_WORDS: [&str; 4] = ["copied", "exists", "differs", "skipped"];
 
 impl Outcome {
     fn index(&self) -> usize {
@@ -68,7 +68,7 @@ impl Restore<'_> {
     /// Copies all records, and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn execute(&self) -> Result<()> {
-        let mut counts = [0; WORDS.len()];
+        let mut counts = [0; OUTCOME_WORDS.len()];
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
         let [copied, exist, differ, skipped] = counts;
@@ -88,7 +88,7 @@ impl Restore<'_> {
 
     /// Copies the records table by table, because a record needs its organization and team. Counts
     /// the records by their outcomes.
-    async fn copy_all(&self, counts: &mut [usize; WORDS.len()]) -> Result<()> {
+    async fn copy_all(&self, counts: &mut [usize; OUTCOME_WORDS.len()]) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
             let records = self
@@ -146,7 +146,7 @@ impl Restore<'_> {
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must not be later ones that reuse the id. The test:
+    /// be marked, and must be the record's own, not later ones with the same id:
     ///
     /// - If they are in the source, the stored ones must have the same `request_id`.
     /// - Otherwise, the record must not be older than the stored ones.
@@ -200,7 +200,7 @@ impl Restore<'_> {
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print_outcome(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
-        let word = WORDS[outcome.index()];
+        let word = OUTCOME_WORDS[outcome.index()];
         let detail = match outcome {
             Outcome::Differs(attributes) => Some(attributes),
             Outcome::Skipped(reason) => Some(reason.to_owned()),

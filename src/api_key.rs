@@ -15,7 +15,8 @@ use crate::{operations::Operation, restriction::null_as_strictest};
 
 /// The first characters of every key.
 pub const KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. 64 bits need only 11 digits, so the ids from `encode` begin with `0`.
+// In base-62 digits. An id has one digit more than its 64 bits need, so `encode` begins it with
+// `0`.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -102,8 +103,8 @@ pub struct KeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The id of the registration that the key was issued for. The organization's record
-    /// stores it as `request_id`, so this record stores it as `org_request_id`. The key is accepted
+    /// The id of the registration that the key was issued for: the `request_id` of the
+    /// organization's record. Stored here as `org_request_id`. The key is accepted
     /// only while the two ids are equal, and never if this one is missing.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]

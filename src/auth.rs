@@ -98,7 +98,7 @@ pub(crate) struct Audit {
 }
 
 /// Authorizes the caller of an operation. `path_org_id` is the id of the organization in the path,
-/// if the path has one. Adds the organization that the caller acts for to the log.
+/// if the path has one. Records in `log` which organization the caller acts for.
 ///
 /// # Errors
 /// Every 401 and 403, and [`Error::NoSuchOrganization`]. If a read fails, [`Error::Unavailable`] or
@@ -124,7 +124,7 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let now = request.received_at;
-    // Also reads the organization in the path, unless the key is cached.
+    // A cached key needs no organization. Otherwise, this also reads the one in the path.
     let Some(found) = store.find_key(key.id, path_org_id, now).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };

@@ -1,6 +1,6 @@
 //! Parses a JSON body into the input of an operation, or into a list of every violation.
 //!
-//! `serde` would stop at the first violation, and would accept an array as an object.
+//! `serde` would stop at the first violation, and would accept an array in place of an object.
 
 use std::ops::ControlFlow;
 

@@ -46,7 +46,7 @@ pub(crate) enum Error {
         parameter: &'static str,
         max_length: usize,
     },
-    /// The body is not JSON. The sentence says why.
+    /// The body is not JSON. The string is a sentence that says why.
     #[error("The request body is not JSON. {0}")]
     NotJson(String),
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
@@ -149,7 +149,7 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
     #[serde(skip)]
-    pub(crate) log_only_reason: Option<&'a str>,
+    pub(crate) logged_reason: Option<&'a str>,
 }
 
 impl<'a> ErrorReport<'a> {
@@ -192,8 +192,8 @@ impl<'a> ErrorReport<'a> {
         self
     }
 
-    fn log_only_reason(mut self, reason: &'a str) -> Self {
-        self.log_only_reason = Some(reason);
+    fn logged_reason(mut self, reason: &'a str) -> Self {
+        self.logged_reason = Some(reason);
         self
     }
 }
@@ -210,15 +210,15 @@ impl Error {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
             Self::MalformedPath { parameter, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").parameter(parameter),
-            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").log_only_reason(reason),
+            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").logged_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
             Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
             Self::OtherOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").log_only_reason(reason),
+            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
             // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of this
             // time has usually passed, so `Retry-After` is shorter.

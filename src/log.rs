@@ -57,7 +57,7 @@ impl RequestLog<'_> {
                     status,
                     code = report.map(|report| report.code),
                     reason =
-                        report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
+                        report.and_then(|report| report.conflict_reason.or(report.logged_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
                     // Do not rename fields, because operators query them. `organization` is the
                     // caller's, `org_id` is the path's, and `credential` is why a key was rejected.

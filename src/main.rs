@@ -23,9 +23,9 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.into_connected_sdk_config().await?;
+    let sdk_config = config.dynamodb.connect().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_time);
-    // A reference, so that the future of each call can hold its own copy of it.
+    // A reference: the future of each call copies it instead of borrowing from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {

@@ -216,15 +216,15 @@ impl Store {
     }
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the
-    /// order of `primary_keys`. Sends `BatchGetItem` even for one item, so that the function needs
+    /// order of `locations`. Sends `BatchGetItem` even for one item, so that the function needs
     /// only one permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends
     /// the request.
     async fn read<const N: usize>(
         &self,
-        primary_keys: [(Table, Vec<&str>); N],
+        locations: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut unprocessed = HashMap::with_capacity(N);
-        for (table, primary_key) in &primary_keys {
+        for (table, primary_key) in &locations {
             let read = KeysAndAttributes::builder()
                 .consistent_read(true)
                 .keys(table.primary_key_item(primary_key))
@@ -246,7 +246,7 @@ impl Store {
             sleep(wait).await;
             wait *= 2;
         }
-        Ok(primary_keys.map(|(table, _)| {
+        Ok(locations.map(|(table, _)| {
             let items = found.remove(self.tables.name(table));
             items.and_then(|mut items| items.pop())
         }))

@@ -13,7 +13,7 @@ mod name;
 mod unique_list;
 
 pub(crate) use name::{DisplayName, NameWithId};
-pub(crate) use unique_list::{UniqueBy, UniqueList};
+pub(crate) use unique_list::{UniqueKey, UniqueList};
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
 /// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
@@ -195,8 +195,8 @@ impl Deserr<Violations> for ModelNumber {
     }
 }
 
-/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON. Each type follows
-/// the generic parameters of its `impl`: `[]` if it has none.
+/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON. The brackets
+/// before each type hold the generic parameters of its `impl`, if any.
 macro_rules! from_json_string {
     ($([$($generics:tt)*] $type:ty),+) => {$(
         impl<$($generics)*> Deserr<Violations> for $type {

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result, Rule, Violation},
     operations::Success,
     store::{Store, Table, UpdateSpec},
-    values::{Identifier, ModelName, ModelNumber, ModelType, UniqueBy, UniqueList},
+    values::{Identifier, ModelName, ModelNumber, ModelType, UniqueKey, UniqueList},
 };
 
 #[derive(Debug, Deserr)]
@@ -31,13 +31,13 @@ pub(crate) struct SelectedModel {
     name: ModelName,
 }
 
-impl UniqueBy for SelectedModel {
-    fn unique_by(&self) -> &str {
+impl UniqueKey for SelectedModel {
+    fn unique_key(&self) -> &str {
         self.name.as_str()
     }
 }
 
-/// The record of a model. The attributes `id` and `model_id` are the contract's `id` and `modelid`.
+/// The record of a model. As in the contract, `id` is the number, and `model_id` is the name.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
@@ -62,7 +62,7 @@ const ADD_MODEL: UpdateSpec = UpdateSpec {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: Some("attribute_not_exists(org_id) OR id = :id"),
-    placeholders: &[],
+    name_placeholders: &[],
 };
 
 /// Adds all models of the input, or none if a model exists with a different `id`.

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     operations::Success,
     store::{Store, Table, UpdateSpec, teams_partition_key},
-    values::{Identifier, UniqueBy, UniqueList, UserId},
+    values::{Identifier, UniqueKey, UniqueList, UserId},
 };
 
 #[derive(Debug, Deserr)]
@@ -26,8 +26,8 @@ pub(crate) struct User {
     user_id: UserId,
 }
 
-impl UniqueBy for User {
-    fn unique_by(&self) -> &str {
+impl UniqueKey for User {
+    fn unique_key(&self) -> &str {
         self.user_id.as_str()
     }
 }
@@ -54,7 +54,7 @@ const ADD_MEMBER: UpdateSpec = UpdateSpec {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: None,
-    placeholders: &[],
+    name_placeholders: &[],
 };
 
 /// Adds all users of the input to a team, which must exist.

@@ -45,7 +45,7 @@ const SET_VOICE: UpdateSpec = UpdateSpec {
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by)",
     condition: Some("attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled"),
-    placeholders: &[("#type", "type")],
+    name_placeholders: &[("#type", "type")],
 };
 
 /// Sets the voice of a bot in the caller's organization. Bots are not registered, so any bot id is
@@ -62,7 +62,7 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // An existing record gets only a new voice and new `updated_*` attributes.
+        // The same values as in `audit`, but `SET_VOICE` overwrites these in an existing record.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

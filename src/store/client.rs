@@ -53,7 +53,7 @@ impl ClientConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn into_connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times, and gets the same one each time, because each

@@ -143,7 +143,7 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // As a `dyn Error`, to find out whether `E` is a transaction's error: only that has
+                // As a `dyn Error`, so that it can be downcast: only the error of a transaction has
                 // cancellation reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();

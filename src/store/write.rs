@@ -25,7 +25,7 @@ pub(crate) struct UpdateSpec {
     pub(crate) condition: Option<&'static str>,
     /// The placeholders in the expressions for attribute names that DynamoDB reserves, such as
     /// `("#type", "type")`.
-    pub(crate) placeholders: &'static [(&'static str, &'static str)],
+    pub(crate) name_placeholders: &'static [(&'static str, &'static str)],
 }
 
 /// A record whose condition failed. No record of its transaction was written.
@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Sends the action of a transaction as an `UpdateItem`, which has the same parameters.
+    /// Sends an `Update`, an action of a transaction, as an `UpdateItem` with the same parameters.
     async fn send_as_update_item(&self, action: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client
@@ -164,7 +164,7 @@ impl Store {
             .update_expression(spec.expression)
             .set_condition_expression(spec.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in spec.placeholders {
+        for (placeholder, name) in spec.name_placeholders {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)

@@ -16,11 +16,11 @@ pub(crate) struct UniqueList<T> {
 }
 
 /// An entry of a [`UniqueList`], identified by its key.
-pub(crate) trait UniqueBy: PartialEq {
-    fn unique_by(&self) -> &str;
+pub(crate) trait UniqueKey: PartialEq {
+    fn unique_key(&self) -> &str;
 }
 
-impl<T: UniqueBy> UniqueList<T> {
+impl<T: UniqueKey> UniqueList<T> {
     /// The maximum length: a DynamoDB transaction, which writes all entries, has at most 100
     /// actions.
     const MAX: usize = 100;
@@ -34,13 +34,13 @@ impl<T: UniqueBy> UniqueList<T> {
         self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// The index in the client's array of the entry that has `unique_index` in this list.
+    /// Converts the index of an entry in this list to its index in the client's array.
     pub(crate) fn index_in_body(&self, unique_index: usize) -> usize {
         self.entries[unique_index].0
     }
 }
 
-impl<T: Deserr<Violations> + UniqueBy> Deserr<Violations> for UniqueList<T> {
+impl<T: Deserr<Violations> + UniqueKey> Deserr<Violations> for UniqueList<T> {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
         place: ValuePointerRef,
@@ -71,7 +71,7 @@ impl<T: Deserr<Violations> + UniqueBy> Deserr<Violations> for UniqueList<T> {
             };
             match entries
                 .iter()
-                .find(|(_, earlier)| earlier.unique_by() == entry.unique_by())
+                .find(|(_, earlier)| earlier.unique_key() == entry.unique_key())
             {
                 None => entries.push((index, entry)),
                 Some((_, earlier)) if *earlier == entry => {}

@@ -80,16 +80,14 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// The attribute that disables an organization. Any value disables it, even NULL.
-pub const DISABLED_AT: &str = "disabled_at";
-
 /// The record of an organization.
 #[derive(Clone)]
 pub(crate) struct Organization(Item);
 
 impl Organization {
     pub(crate) fn is_enabled(&self) -> bool {
-        !self.0.contains_key(DISABLED_AT)
+        // Any value disables it, even NULL.
+        !self.0.contains_key("disabled_at")
     }
 
     /// The id of the request that registered the organization. If the organization is erased and

@@ -65,7 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint is assumed to be AWS's own; without a stack, a local DynamoDB.
+        // An endpoint URL is assumed to be one of AWS's if there is a stack, else a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),

@@ -3,11 +3,11 @@
 //!
 //! - "The function" is the Lambda function.
 //! - A "mark" is three attributes that `remove team` and `orgs erase` add to a record before they
-//!   delete anything. When its caches have expired, the function stores nothing that belongs to it.
+//!   delete anything. The function, once its caches have expired, stores nothing for that record.
 //! - A "run" is one execution of a command. Its id is stored in each record that it creates, edits
 //!   or restores: as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the `request_id` of the
-//!   organization's record, so the id of the run that created it. API keys store this id as
+//!   organization's record, that is, the id of the run that created it. API keys store this id as
 //!   `org_request_id`, and the function rejects them once the organization has a different one.
 
 pub mod commands;

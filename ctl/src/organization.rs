@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use workspace_management::store::{DISABLED_AT, Table};
+use workspace_management::store::Table;
 
 use crate::{deployment::Deployment, read};
 
@@ -57,7 +57,7 @@ impl Organization {
     pub fn state(&self) -> State {
         if self.0.get("erasing_id").is_some() {
             State::BeingErased
-        } else if self.0.get(DISABLED_AT).is_some() {
+        } else if self.0.get("disabled_at").is_some() {
             State::Disabled
         } else {
             State::Enabled

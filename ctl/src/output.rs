@@ -16,7 +16,7 @@ use crate::{
     text::{escape, escape_json, humanize},
 };
 
-/// Prints text and a line break. It is no error if a reader such as `head` has closed the pipe.
+/// Prints text and a line break. A pipe closed by its reader, such as `head`, is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
     match print_strictly(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -60,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // `partition_options` form the partition key: `--org` alone, several, or none (API keys).
+        // The options that form the partition key are `--org`, several, or for API keys none.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -124,7 +124,7 @@ impl PageOptions {
                 Ok(())
             }
             _ => Err(UsageError(
-                "the cursor is from a list with different options: repeat the options that printed it"
+                "the cursor is from a list with different options: repeat the options of that command"
                     .to_owned(),
             )),
         }
@@ -189,7 +189,7 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // Whenever the limit ends a page, DynamoDB returns the key to continue after.
+        // If the limit ends a page, DynamoDB returns a key, even after a partition's last item.
         let cursor = self.after.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
@@ -202,7 +202,7 @@ impl Reader {
         })
     }
 
-    /// Only the key attributes of an item, for requests that name the item.
+    /// The primary key of an item, without its other attributes.
     pub(crate) fn key_attributes_of(&self, item: &Item) -> Item {
         let mut key = item.clone();
         key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
@@ -331,8 +331,8 @@ pub(crate) fn readers_by_scan(org: &str) -> Vec<Reader> {
         .collect()
 }
 
-/// Like [`readers_by_scan`], but finds teams in the index. Still scans API keys, to miss none. Can
-/// miss teams that were created in the last few seconds, with their members.
+/// Like [`readers_by_scan`], but finds teams in the index. Still scans for API keys, so that none
+/// is missed. Can miss teams that were created in the last few seconds, with their members.
 pub(crate) async fn readers_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
     let mut readers = readers_by_scan(org);
     for reader in &mut readers {

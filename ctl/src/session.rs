@@ -78,7 +78,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints a result, escaped, after the name of the deployment. Notes use `eprintln!`.
+    /// Prints an outcome to standard error, escaped, after the name of the deployment.
     pub(crate) fn say(&self, text: &str) {
         eprintln!("{}", self.escaped_with_name(text));
     }

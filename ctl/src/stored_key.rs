@@ -36,13 +36,13 @@ pub struct StoredKey {
     pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
     #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_id: Option<String>,
+    pub(crate) predecessor_id: Option<String>,
     /// The id of the key that replaces this key. (The operator is in `replaced_by_operator`.)
     #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) replacement_id: Option<String>,
+    pub(crate) successor_id: Option<String>,
 }
 
-/// Whether the function accepts a key.
+/// The state of a key, whatever the state of its organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum KeyState {
@@ -95,7 +95,7 @@ pub(crate) fn generate() -> Result<String> {
 }
 
 /// The records of keys, which must all exist.
-pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
+pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
         let key = read::get(deployment, Table::KEYS, &[id]).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn find_all(deployment: &Deployment, ids: &[String]) -> Result<
     Ok(keys)
 }
 
-/// Stores the record of a new key. Fails if the organization or the `old` key have changed.
+/// Stores the record of a new key. Fails if the organization or the `old` key no longer allows it.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &StoredKey,
@@ -132,7 +132,7 @@ pub(crate) async fn insert(
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let if_replaceable = Precondition::exists(Table::KEYS, &[&old.record.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // serde leaves out a `None`, as in the table
+            .and_unchanged(&json!(old), &["replaced_by"]); // serde omits a `None`: it must be absent
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -143,7 +143,7 @@ pub(crate) async fn insert(
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
-            // The registration differs, or there is no record, which counts as enabled.
+            // The registration differs, or the record is gone: `state` is then `Enabled`.
             State::Enabled => bail!(
                 "the organization {org} has been erased or registered again since this command began: run the command again"
             ),

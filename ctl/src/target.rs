@@ -12,8 +12,8 @@ use crate::{
     write::Precondition,
 };
 
-/// The attributes that identify the latest write of a record. Those after the first two are absent
-/// until it is changed or restored.
+/// The attributes that identify the latest write to a record, except for a mark. The last three are
+/// absent until the record is changed or restored.
 const LAST_WRITE_ATTRIBUTES: [&str; 5] = [
     "created_at",
     "request_id",
@@ -34,7 +34,7 @@ pub(crate) struct ProjectArgs {
 
 impl ProjectArgs {
     /// The partition key of the project's teams: `<organization>#<project>`.
-    pub(crate) fn partition_key(&self) -> String {
+    pub(crate) fn project_key(&self) -> String {
         format!("{}#{}", self.org, self.project)
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks: serde_json has
-/// escaped those in strings, so the rest are layout. Any other such character is in a string.
+/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which are only
+/// layout: serde_json escapes those in strings. All else that needs escaping is in a string.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

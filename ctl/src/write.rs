@@ -41,7 +41,7 @@ pub(crate) struct Precondition {
 }
 
 impl Precondition {
-    /// Requires only that the record exists, because an update of a missing record would create it.
+    /// Requires that the record exists: without a condition, an update of it would create it.
     pub(crate) fn exists(table: Table, key: &[&str]) -> Self {
         // Any key attribute would do, but the teams table's first, `project`, is a reserved word.
         let attribute = table.primary_key_names[key.len() - 1];
@@ -233,7 +233,7 @@ pub(crate) async fn transact(
 }
 
 /// In rounds, deletes all that `new_readers` find, until nothing is found. Then deletes the marked
-/// record. Returns how many records this run found. A concurrent run may count the same ones.
+/// record. Returns how many records this run deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.

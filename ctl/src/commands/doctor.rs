@@ -232,7 +232,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let now = SystemTime::now();
     let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys.records {
-        // In seconds. Absent if the key was issued without an expiry, or by another program.
+        // `StoredKey::lifetime_seconds`. Absent without an expiry, or if another program issued it.
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
         let is_replaced = !key["replaced_at"].is_null();

@@ -85,7 +85,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             team,
             change,
         } => (
-            Target::team(&project.partition_key(), &team),
+            Target::team(&project.project_key(), &team),
             vec![
                 ("team_name", change.name),
                 ("team_description", change.description),

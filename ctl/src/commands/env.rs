@@ -35,7 +35,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
     }
     eprintln!(
         "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS (default: 60) are not included: \
-        to change their defaults, add them yourself"
+        to override the defaults, add them yourself"
     );
     let lines: Vec<_> = variables
         .iter()

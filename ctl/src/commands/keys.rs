@@ -9,7 +9,7 @@ mod rotate;
 use anyhow::Result;
 
 pub use self::arguments::Expiry;
-pub use self::create::{NewKey, Options as KeyOptions};
+pub use self::create::{NewKey, Options as CreateOptions};
 
 use crate::session::Session;
 

@@ -152,8 +152,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
     };
-    // No confirmation, because the arguments name the one record to remove. `edit` asks, because
-    // its arguments do not show that a repeated create request will get a 409.
+    // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
+    // has an effect that is easy to miss: a repeated create request will get a 409.
     let (deployment, run) = session.deployment_and_run().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;

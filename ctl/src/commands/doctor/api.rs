@@ -54,8 +54,8 @@ impl Api {
 
     /// Checks that the function rejects a well-formed API key that does not exist. The key is
     /// random, so it is in no cache, and the function reads the tables of keys and organizations in
-    /// one request. The path names the organization `doctor`: `SilenceAlarm` in template.yaml
-    /// counts them, and fires when a scheduled `doctor` stops sending them.
+    /// one request. `SilenceAlarm` in template.yaml counts requests for the organization `doctor`,
+    /// and fires when a scheduled `doctor` stops sending them.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = stored_key::generate()?;
         let started = Instant::now();

@@ -88,7 +88,7 @@ impl NewKey {
     /// if DynamoDB cannot be reached, or one of these conditions does not hold:
     ///
     /// - The organization is enabled, and its registration has not changed.
-    /// - The old key has the same registration. It was not revoked or replaced since it was read.
+    /// - The old key has the same registration. It has not been revoked or replaced since.
     pub async fn issue(
         deployment: &Deployment,
         run: &Run,
@@ -116,8 +116,8 @@ impl NewKey {
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            replaced_id: old.map(|old| old.record.key_id.clone()),
-            replacement_id: None,
+            predecessor_id: old.map(|old| old.record.key_id.clone()),
+            successor_id: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })

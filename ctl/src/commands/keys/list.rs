@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// this filters what was read, so fewer than COUNT may be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state. With --limit, this filters what was read, as --expiring does
+    /// Only keys in this state. With --limit, fewer than COUNT may therefore be printed
     #[arg(long)]
     state: Option<KeyState>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> {
     let ids = key_ids(&arguments.keys)?;
     let deployment = session.deployment().await?;
-    let keys = stored_key::find_all(deployment, &ids).await?;
+    let keys = stored_key::require_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(to_output).collect();
     print_records(&keys, &COLUMNS, session)?;
     let orgs = keys.iter().map(|key| string_attribute(key, "org_id"));

@@ -47,11 +47,11 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
 }
 
-async fn revoke_some(keys: &[String], session: &Session) -> Result<()> {
-    let ids = key_ids(keys)?;
+async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
+    let ids = key_ids(arguments)?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let keys = stored_key::find_all(deployment, &ids).await?;
-    for key in revoke_keys(deployment, &run, keys, session).await? {
+    let records = stored_key::require_all(deployment, &ids).await?;
+    for key in revoke_keys(deployment, &run, records, session).await? {
         if session.json {
             print(&escape_json(&key.to_string()))?;
         } else {

@@ -1,4 +1,4 @@
-//! `keys rotate`: replaces a key, in an order in which a client always has a valid key:
+//! `keys rotate`: replaces a key. The order ensures that clients always have a valid key:
 //!
 //! 1. Store the new key, and store its id in the record of the old key.
 //! 2. Print the new key.
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.deployment_and_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
-    for record in stored_key::find_all(deployment, &ids).await? {
+    for record in stored_key::require_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
         if !key.record.is_valid_at(SystemTime::now()) {
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // A replaced key does not stop the others, so that a repeated command can rotate what is left.
+    // Rotates the rest even if some were replaced before, so that the command can be repeated.
     for key in &keys {
         rotate(deployment, &run, key, &options, session.json).await?;
     }
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replacement_id else {
+    let Some(new_id) = &key.successor_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
@@ -149,11 +149,11 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &key.record.expires_at {
-        // Issued by another program, and not rotated.
-        Some(at) if key.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // Issued by another program: this tool stores `last_four`. A rotation may have set this.
+        // From another program. Not rotated, so this is the original expiry.
+        Some(at) if key.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // From another program (no `last_four`). A rotation may have set the current expiry.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
-        // Issued without an expiry. If it has one now, a rotation has set it.
+        // Issued without an expiry. If there is one now, a rotation has set it.
         _ => Ok(Expiry::Never),
     }
 }

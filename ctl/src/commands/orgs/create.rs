@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The id, as in the paths of the API. It has 1 to 128 characters: ASCII letters, digits and
-    /// `-._~:@`, but not `.` or `..` alone, nor `wsk_` at the start
+    /// `-._~:@`. It must not be `.` or `..`, or start with `wsk_`
     #[arg(value_parser = parse_identifier)]
     org: String,
     /// Also succeed if the organization is registered already. Its record does not change

@@ -37,7 +37,7 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let project_key = arguments.partition_key();
+    let project_key = arguments.project_key();
     let mut found = Vec::new();
     let mut descriptions = Vec::new();
     let mut failures = Vec::new();
@@ -93,20 +93,20 @@ pub async fn remove_teams(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut all_marked = Vec::new();
+    let mut attempts = Vec::new();
     for (team, record) in teams {
         let if_same = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
         let marked = if_same.mark(deployment, run, "removing").await?;
-        all_marked.push((team, marked));
+        attempts.push((team, marked));
     }
-    if all_marked.iter().all(|(_, marked)| marked.is_none()) {
-        return Ok(vec![None; all_marked.len()]);
+    if attempts.iter().all(|(_, marked)| marked.is_none()) {
+        return Ok(vec![None; attempts.len()]);
     }
     wait.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, marked) in &all_marked {
+        for (team, marked) in &attempts {
             if let Some((record, _)) = marked {
                 export.write(Table::TEAMS, record.clone())?;
                 let members = vec![members_of(team)];
@@ -116,7 +116,7 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, marked) in all_marked {
+    for (team, marked) in attempts {
         member_counts.push(match marked {
             Some((_, if_marked)) => {
                 Some(delete_all(deployment, &if_marked, || vec![members_of(team)]).await?)

@@ -146,10 +146,10 @@ impl Restore<'_> {
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must be the record's own, not later ones with the same id:
+    /// be marked, and must not have been created again with the same id since:
     ///
-    /// - If they are in the source, the stored ones must have the same `request_id`.
-    /// - Otherwise, the record must not be older than the stored ones.
+    /// - A parent that is in the source must have the same `request_id` in the table.
+    /// - For any other parent, the record must not be older than it.
     async fn skip_reason(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));

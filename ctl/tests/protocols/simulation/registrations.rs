@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspacectl::{
     commands::{
-        keys::{Expiry, KeyOptions, NewKey},
+        keys::{CreateOptions, Expiry, NewKey},
         orgs::erase::erase,
     },
     organization::Organization,
@@ -23,8 +23,8 @@ use super::{
 };
 
 /// A key for all operations that does not expire.
-fn key_options() -> KeyOptions {
-    KeyOptions {
+fn key_options() -> CreateOptions {
+    CreateOptions {
         org: "acme".to_owned(),
         label: String::new(),
         expires: Expiry::Never,

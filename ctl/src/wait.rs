@@ -32,8 +32,8 @@ pub struct Wait {
 
 impl Wait {
     /// Waits, and shows for how long and why: a progress bar on a terminal, otherwise a line.
-    /// Call this even if an earlier run has set the mark: the time in the
-    /// mark is from a different clock, so it does not say how much of the wait has passed.
+    /// Call this even if an earlier run has set the mark: the time in the mark is from a different
+    /// clock, so it does not say how much of the wait has passed.
     pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(

@@ -232,8 +232,8 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// In rounds, deletes all that `new_readers` find, until nothing is found. Then deletes the marked
-/// record. Returns how many records this run deleted. A concurrent run may count the same ones.
+/// Deletes what new readers find, in rounds until they find nothing. Then deletes the marked record.
+/// Returns how many records this run deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the marked record still has its mark. If it does not, another run
 /// has finished, and nothing is left to delete.

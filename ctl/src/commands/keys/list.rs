@@ -36,11 +36,11 @@ pub(crate) struct Options {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only active keys that expire within this period, such as 14d. With --limit,
-    /// this filters what was read, so fewer than COUNT may be printed
+    /// Only active keys that expire within this period, such as 14d. With --limit, this filters what
+    /// was read, so fewer than COUNT may be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state. With --limit, fewer than COUNT may therefore be printed
+    /// Only keys in this state. With --limit, fewer than COUNT may be printed
     #[arg(long)]
     state: Option<KeyState>,
     #[command(flatten)]

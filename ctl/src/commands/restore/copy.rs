@@ -50,28 +50,24 @@ enum Outcome {
     Skipped(&'static str),
 }
 
-/// The words for the outcomes, ordered like [`Outcome::index`] and the counts.
-const OUTCOME_WORDS: [&str; 4] = ["copied", "exists", "differs", "skipped"];
-
-impl Outcome {
-    fn index(&self) -> usize {
-        match self {
-            Self::Copied => 0,
-            Self::Exists => 1,
-            Self::Differs(_) => 2,
-            Self::Skipped(_) => 3,
-        }
-    }
+/// The number of records by outcome.
+#[derive(Default)]
+struct Counts {
+    copied: usize,
+    exist: usize,
+    differ: usize,
+    skipped: usize,
 }
 
 impl Restore<'_> {
     /// Copies all records, and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn execute(&self) -> Result<()> {
-        let mut counts = [0; OUTCOME_WORDS.len()];
+        let mut counts = Counts::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
-        let [copied, exist, differ, skipped] = counts;
+        let (copied, exist) = (counts.copied, counts.exist);
+        let (differ, skipped) = (counts.differ, counts.skipped);
         if self.is_dry_run {
             eprint!("dry run, nothing was written. The result would be: ");
         }
@@ -88,14 +84,11 @@ impl Restore<'_> {
 
     /// Copies the records table by table, because a record needs its organization and team. Counts
     /// the records by their outcomes.
-    async fn copy_all(&self, counts: &mut [usize; OUTCOME_WORDS.len()]) -> Result<()> {
+    async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
-            let records = self
-                .source
-                .records
-                .values()
-                .filter(|(its_table, _)| its_table == table);
+            let records = self.source.records.values();
+            let records = records.filter(|(of_table, _)| of_table == table);
             let copies = stream::iter(records).map(async |(_, record)| {
                 let result = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
@@ -106,7 +99,12 @@ impl Restore<'_> {
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
-                counts[outcome.index()] += 1;
+                match outcome {
+                    Outcome::Copied => counts.copied += 1,
+                    Outcome::Exists => counts.exist += 1,
+                    Outcome::Differs(_) => counts.differ += 1,
+                    Outcome::Skipped(_) => counts.skipped += 1,
+                }
                 self.print_outcome(*table, record, outcome)?;
             }
         }
@@ -200,13 +198,15 @@ impl Restore<'_> {
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print_outcome(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
-        let word = OUTCOME_WORDS[outcome.index()];
-        let detail = match outcome {
-            Outcome::Differs(attributes) => Some(attributes),
-            Outcome::Skipped(reason) => Some(reason.to_owned()),
-            _ if self.is_dry_run => None,
-            _ => return Ok(()),
+        let (word, detail) = match outcome {
+            Outcome::Copied => ("copied", None),
+            Outcome::Exists => ("exists", None),
+            Outcome::Differs(attributes) => ("differs", Some(attributes)),
+            Outcome::Skipped(reason) => ("skipped", Some(reason.to_owned())),
         };
+        if detail.is_none() && !self.is_dry_run {
+            return Ok(());
+        }
         let line = if self.json {
             let mut line = json!({ "table": table.kind, "result": word, "reason": detail });
             for name in table.primary_key_names {

@@ -150,7 +150,7 @@ impl Source {
     pub(super) fn check_one_org(&self, from: &str, scope: &RestoreScope) -> Result<(), UsageError> {
         let records = self.records.values();
         let orgs: BTreeSet<_> = records
-            .map(|(_, it)| string_attribute(it, "org_id"))
+            .map(|(_, record)| string_attribute(record, "org_id"))
             .collect();
         if orgs.len() < 2 || scope.org.is_some() || scope.all_orgs {
             return Ok(());

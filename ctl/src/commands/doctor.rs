@@ -18,7 +18,10 @@ use workspace_management::{
 };
 use workspace_records::{item::string_attribute, local, tables::Declaration};
 
-use self::api::Api;
+use self::{
+    api::Api,
+    stack::{check_function, check_protection, check_recipients, output_value},
+};
 use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
@@ -78,17 +81,14 @@ struct Check {
 enum Status {
     Ok(String),
     Warning(String),
-    /// The check was not possible.
+    /// The check was not possible, for example because the operator lacks a permission.
     Skipped(Error),
     Failed(Error),
 }
 
 impl From<Result<String>> for Status {
     fn from(result: Result<String>) -> Self {
-        match result {
-            Ok(detail) => Self::Ok(detail),
-            Err(error) => Self::Failed(error),
-        }
+        result.map_or_else(Self::Failed, Self::Ok)
     }
 }
 
@@ -121,8 +121,17 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        match stack::check_and_find_url(stack, &deployment.tables, &mut checks).await {
-            Ok(url) => stack_url = url,
+        let function = check_function(stack, &deployment.tables).await;
+        checks.push(Check::new("Function", function));
+        match stack.describe().await {
+            Ok(description) => {
+                let protection = check_protection(&description);
+                checks.push(Check::new("Termination protection", protection));
+                let recipients = check_recipients(stack, &description).await;
+                let recipients = recipients.unwrap_or_else(Status::Skipped);
+                checks.push(Check::new("Alarm recipients", recipients));
+                stack_url = output_value(&description, "ApiUrl");
+            }
             Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
     }
@@ -149,7 +158,6 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    // Skipped if this fails, because the identity may lack the permission.
     let keys = check_keys(deployment).await.unwrap_or_else(Status::Skipped);
     checks.push(Check::new("API keys", keys));
     report(checks, options.strict, session)

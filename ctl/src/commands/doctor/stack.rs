@@ -4,28 +4,11 @@ use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as CfnStack;
 use workspace_management::store::{Table, TableNames};
 
-use super::{Check, Status};
+use super::Status;
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
-/// Checks a stack. Returns its output `ApiUrl`. Fails if the stack cannot be read.
-pub(super) async fn check_and_find_url(
-    stack: &Stack,
-    tables: &TableNames,
-    checks: &mut Vec<Check>,
-) -> Result<Option<String>> {
-    checks.push(Check::new("Function", check_function(stack, tables).await));
-    let description = stack.describe().await?;
-    let protection = check_protection(&description);
-    checks.push(Check::new("Termination protection", protection));
-    // Skipped if this fails, because the identity may lack the permission.
-    let recipients = check_recipients(stack, &description).await;
-    let recipients = recipients.unwrap_or_else(Status::Skipped);
-    checks.push(Check::new("Alarm recipients", recipients));
-    Ok(output_value(&description, "ApiUrl"))
-}
-
 /// The value of an output, if the stack has this output.
-fn output_value(description: &CfnStack, key: &str) -> Option<String> {
+pub(super) fn output_value(description: &CfnStack, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;
     output.output_value.clone()
@@ -33,7 +16,7 @@ fn output_value(description: &CfnStack, key: &str) -> Option<String> {
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
 /// cannot show this, because they also succeed if a variable names a different existing table.
-async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
+pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
@@ -61,7 +44,7 @@ async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
 }
 
 /// Checks that the stack cannot be deleted by mistake.
-fn check_protection(description: &CfnStack) -> Status {
+pub(super) fn check_protection(description: &CfnStack) -> Status {
     let name = description.stack_name().unwrap_or_default();
     match description.enable_termination_protection() {
         Some(true) => Status::Ok("on".to_owned()),
@@ -73,7 +56,7 @@ fn check_protection(description: &CfnStack) -> Status {
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-async fn check_recipients(stack: &Stack, description: &CfnStack) -> Result<Status> {
+pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> Result<Status> {
     let Some(topic) = output_value(description, "AlarmTopicArn") else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";

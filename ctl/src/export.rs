@@ -14,7 +14,8 @@ use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
 use crate::{
-    deployment::Deployment, read::Reader, text::escape_json, usage::UsageError, write::is_mark,
+    deployment::Deployment, read::Reader, text::escape_json, usage::UsageError,
+    write::is_mark_attribute,
 };
 
 /// An export that is being written. Only the file's owner can read it: it may hold personal data.
@@ -68,7 +69,7 @@ impl Export {
     /// Writes a record. Leaves out the hash of an API key's secret, and the mark.
     pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
         if let Some(attributes) = record.as_object_mut() {
-            attributes.retain(|name, _| name != "secret_sha256" && !is_mark(name));
+            attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
         }
         let line = json!({ "table": table.kind, "record": record }).to_string();
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))

@@ -203,7 +203,7 @@ impl Reader {
     }
 
     /// The primary key of an item, without its other attributes.
-    pub(crate) fn key_attributes_of(&self, item: &Item) -> Item {
+    pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
         let mut key = item.clone();
         key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
         key

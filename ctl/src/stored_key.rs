@@ -18,7 +18,7 @@ use crate::{
     organization::{Organization, State},
     read,
     session::Run,
-    write::{Precondition, transact},
+    write::{GuardedRecord, transact},
 };
 
 /// The record of an API key as it is stored: the `record` that the function reads, and more.
@@ -113,7 +113,7 @@ pub(crate) async fn insert(
 ) -> Result<()> {
     let (org, id) = (&new.record.org_id, &new.record.key_id);
     let registration = [(":registration", registration_id)];
-    let if_enabled = Precondition::exists(Table::ORGANIZATIONS, &[org]).and(
+    let if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -124,13 +124,13 @@ pub(crate) async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        if_enabled.check_action(deployment)?,
+        if_enabled.condition_check(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = Precondition::exists(Table::KEYS, &[&old.record.key_id])
+        let if_replaceable = GuardedRecord::if_exists(Table::KEYS, &[&old.record.key_id])
             .and(condition, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]); // serde omits a `None`: it must be absent
         let replace = "SET replaced_by = :new";
@@ -163,7 +163,7 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let if_exists = Precondition::exists(Table::KEYS, &[id]);
+    let if_exists = GuardedRecord::if_exists(Table::KEYS, &[id]);
     let revoked = if_exists.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key(id))
 }

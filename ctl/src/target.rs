@@ -9,7 +9,7 @@ use crate::{
     export::Export,
     read,
     usage::{ORG_HELP, parse_identifier},
-    write::Precondition,
+    write::GuardedRecord,
 };
 
 /// The attributes that identify the latest write to a record, except for a mark. The last three are
@@ -117,14 +117,14 @@ impl Target {
     }
 
     /// The condition that the record has not been written since it was read.
-    pub(crate) fn if_unchanged(&self, record: &Value) -> Precondition {
+    pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
         self.if_exists()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
     /// The condition that the record exists.
-    pub(crate) fn if_exists(&self) -> Precondition {
-        Precondition::exists(self.table, &self.key.each_ref().map(String::as_str))
+    pub(crate) fn if_exists(&self) -> GuardedRecord {
+        GuardedRecord::if_exists(self.table, &self.key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.

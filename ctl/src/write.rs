@@ -25,39 +25,40 @@ use crate::{
 /// The maximum number of actions in a DynamoDB transaction. When deleting, one is a check.
 const MAX_ACTIONS: usize = 100;
 
-/// The values of an expression: pairs of a placeholder and a string.
-type Values<'a> = &'a [(&'a str, &'a str)];
+/// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
+type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A record, by its primary key, and the condition for writing it. Variables are named after the
-/// condition, such as `if_marked`.
-pub(crate) struct Precondition {
+/// A record that may be written only under a condition. Variables are named after the condition,
+/// such as `if_marked`.
+pub(crate) struct GuardedRecord {
     table: Table,
-    key: Item,
+    primary_key: Item,
     /// The primary key in messages.
     display_key: String,
-    /// The condition expression.
-    expression: String,
-    values: Item,
+    /// The expression of the condition.
+    condition: String,
+    /// The values of that expression.
+    condition_values: Item,
 }
 
-impl Precondition {
+impl GuardedRecord {
     /// Requires that the record exists: without a condition, an update of it would create it.
-    pub(crate) fn exists(table: Table, key: &[&str]) -> Self {
+    pub(crate) fn if_exists(table: Table, primary_key: &[&str]) -> Self {
         // Any key attribute would do, but the teams table's first, `project`, is a reserved word.
-        let attribute = table.primary_key_names[key.len() - 1];
+        let attribute = table.primary_key_names[primary_key.len() - 1];
         Self {
             table,
-            key: table.primary_key_item(key),
-            display_key: key.join(" "),
-            expression: format!("attribute_exists({attribute})"),
-            values: Item::new(),
+            primary_key: table.primary_key_item(primary_key),
+            display_key: primary_key.join(" "),
+            condition: format!("attribute_exists({attribute})"),
+            condition_values: Item::new(),
         }
     }
 
-    /// Adds an expression that must also hold.
-    pub(crate) fn and(mut self, expression: &str, values: Values<'_>) -> Self {
-        self.expression += &format!(" AND {expression}");
-        self.values.extend(expression_values(values));
+    /// Also requires this condition.
+    pub(crate) fn and(mut self, condition: &str, values: ExpressionValues<'_>) -> Self {
+        self.condition += &format!(" AND {condition}");
+        self.condition_values.extend(to_item(values));
         self
     }
 
@@ -80,12 +81,12 @@ impl Precondition {
 
     /// An action that checks the condition. If the condition fails, the transaction is cancelled,
     /// and the cancellation reason contains the existing record.
-    pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
+    pub(crate) fn condition_check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
-            .set_key(Some(self.key.clone()))
-            .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.values_with(&[]))
+            .set_key(Some(self.primary_key.clone()))
+            .condition_expression(&self.condition)
+            .set_expression_attribute_values(self.all_values(&[]))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()?;
         Ok(TransactWriteItem::builder().condition_check(check).build())
@@ -96,14 +97,14 @@ impl Precondition {
         &self,
         deployment: &Deployment,
         expression: &str,
-        values: Values<'_>,
+        values: ExpressionValues<'_>,
     ) -> Result<TransactWriteItem> {
         let update = Update::builder()
             .table_name(deployment.tables.name(self.table))
-            .set_key(Some(self.key.clone()))
+            .set_key(Some(self.primary_key.clone()))
             .update_expression(expression)
-            .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.values_with(values))
+            .condition_expression(&self.condition)
+            .set_expression_attribute_values(self.all_values(values))
             .build()?;
         Ok(TransactWriteItem::builder().update(update).build())
     }
@@ -113,16 +114,16 @@ impl Precondition {
         &self,
         deployment: &Deployment,
         expression: &str,
-        values: Values<'_>,
+        values: ExpressionValues<'_>,
     ) -> Result<Option<Value>> {
         let result = deployment
             .client
             .update_item()
             .table_name(deployment.tables.name(self.table))
-            .set_key(Some(self.key.clone()))
+            .set_key(Some(self.primary_key.clone()))
             .update_expression(expression)
-            .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.values_with(values))
+            .condition_expression(&self.condition)
+            .set_expression_attribute_values(self.all_values(values))
             .return_values(ReturnValue::AllNew)
             .send()
             .await;
@@ -158,8 +159,8 @@ impl Precondition {
         let id = record[&attribute].as_str();
         let id = id.with_context(|| format!("another program has changed {attribute}"))?;
         let if_marked = Self {
-            expression: format!("{attribute} = :id"),
-            values: expression_values(&[(":id", id)]),
+            condition: format!("{attribute} = :id"),
+            condition_values: to_item(&[(":id", id)]),
             ..self
         };
         Ok(Some((record, if_marked)))
@@ -172,9 +173,9 @@ impl Precondition {
             .client
             .delete_item()
             .table_name(deployment.tables.name(self.table))
-            .set_key(Some(self.key.clone()))
-            .condition_expression(&self.expression)
-            .set_expression_attribute_values(self.values_with(&[]))
+            .set_key(Some(self.primary_key.clone()))
+            .condition_expression(&self.condition)
+            .set_expression_attribute_values(self.all_values(&[]))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
@@ -189,9 +190,9 @@ impl Precondition {
     }
 
     /// The values of the condition and an update. `None` if empty, which DynamoDB would reject.
-    fn values_with(&self, values_of_update: Values<'_>) -> Option<Item> {
-        let mut values = self.values.clone();
-        values.extend(expression_values(values_of_update));
+    fn all_values(&self, update_values: ExpressionValues<'_>) -> Option<Item> {
+        let mut values = self.condition_values.clone();
+        values.extend(to_item(update_values));
         (!values.is_empty()).then_some(values)
     }
 
@@ -201,7 +202,7 @@ impl Precondition {
     }
 }
 
-fn expression_values(values: Values<'_>) -> Item {
+fn to_item(values: ExpressionValues<'_>) -> Item {
     let attributes = values.iter().map(|(placeholder, text)| {
         let value = AttributeValue::S((*text).to_owned());
         ((*placeholder).to_owned(), value)
@@ -210,7 +211,7 @@ fn expression_values(values: Values<'_>) -> Item {
 }
 
 /// Whether an attribute with this name belongs to a mark.
-pub(crate) fn is_mark(name: &str) -> bool {
+pub(crate) fn is_mark_attribute(name: &str) -> bool {
     name.starts_with("removing_") || name.starts_with("erasing_")
 }
 
@@ -239,7 +240,7 @@ pub(crate) async fn transact(
 /// has finished, and nothing is left to delete.
 pub(crate) async fn delete_all(
     deployment: &Deployment,
-    if_marked: &Precondition,
+    if_marked: &GuardedRecord,
     new_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
     let mut deleted = 0;
@@ -268,16 +269,16 @@ pub(crate) async fn delete_all(
 /// Deletes items in a transaction that checks a record's mark. Returns false if the mark is gone.
 async fn delete_items(
     deployment: &Deployment,
-    if_marked: &Precondition,
+    if_marked: &GuardedRecord,
     reader: &Reader,
     items: &[Item],
 ) -> Result<bool> {
     let table = deployment.tables.name(reader.table);
-    let mut actions = vec![if_marked.check_action(deployment)?];
+    let mut actions = vec![if_marked.condition_check(deployment)?];
     for item in items {
         let delete = Delete::builder()
             .table_name(table)
-            .set_key(Some(reader.key_attributes_of(item)))
+            .set_key(Some(reader.primary_key_of(item)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

@@ -19,7 +19,7 @@ use crate::{
     session::{Run, Session},
     stored_key::{self, StoredKey},
     text::{escape, humanize},
-    write::Precondition,
+    write::GuardedRecord,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -125,7 +125,7 @@ async fn schedule_expiry(
     };
     let new_id = new.stored.record.key_id.as_str();
     let if_replaced =
-        Precondition::exists(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
+        GuardedRecord::if_exists(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [

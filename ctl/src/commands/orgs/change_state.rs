@@ -15,7 +15,7 @@ use crate::{
     output::print_record,
     session::{Run, Session},
     wait::{SAFE_WAIT, Wait},
-    write::Precondition,
+    write::GuardedRecord,
 };
 
 const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
@@ -81,7 +81,7 @@ pub async fn change_state(
     if state == State::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
-    let if_unchanged = Precondition::exists(Table::ORGANIZATIONS, &[org])
+    let if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.0, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];

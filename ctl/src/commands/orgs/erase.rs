@@ -24,7 +24,7 @@ use crate::{
     text::counted,
     usage::parse_identifier,
     wait::Wait,
-    write::{Precondition, delete_all},
+    write::{GuardedRecord, delete_all},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -89,7 +89,7 @@ pub async fn erase(
     wait: Wait,
     export: Option<Export>,
 ) -> Result<usize> {
-    let if_disabled = Precondition::exists(Table::ORGANIZATIONS, &[org])
+    let if_disabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
     let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {

@@ -20,7 +20,7 @@ use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
     usage::{UsageError, table_of_kind},
-    write::is_mark,
+    write::is_mark_attribute,
 };
 
 /// The content of a source.
@@ -133,7 +133,7 @@ impl Source {
             return Err(invalid(place, table, &record, &reason));
         }
         if let Some(attributes) = record.as_object_mut() {
-            attributes.retain(|name, _| !is_mark(name));
+            attributes.retain(|name, _| !is_mark_attribute(name));
         }
         let key = (table.kind, primary_key(table, &record));
         if let Some((_, earlier)) = self.records.get(&key)

@@ -84,9 +84,9 @@ impl Export {
     ) -> Result<usize> {
         let mut count = 0;
         for mut reader in readers {
-            while let Some(items) = reader.next(deployment).await? {
-                count += items.len();
-                for item in items {
+            while let Some(batch) = reader.next_batch(deployment).await? {
+                count += batch.len();
+                for item in batch {
                     self.write(reader.table, to_json(item))?;
                 }
             }

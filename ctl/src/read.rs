@@ -24,19 +24,22 @@ use crate::{
 pub(crate) async fn get(
     deployment: &Deployment,
     table: Table,
-    key: &[impl AsRef<str>],
+    primary_key: &[impl AsRef<str>],
 ) -> Result<Option<Value>> {
-    let key: Vec<&str> = key.iter().map(AsRef::as_ref).collect();
-    let name = deployment.tables.name(table);
+    let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
+    let table_name = deployment.tables.name(table);
     let response = deployment
         .client
         .get_item()
         .consistent_read(true)
-        .table_name(name)
-        .set_key(Some(table.primary_key_item(&key)))
+        .table_name(table_name)
+        .set_key(Some(table.primary_key_item(&primary_key)))
         .send()
         .await
-        .explain(format!("cannot read {} in {name}", key.join(" ")))?;
+        .explain(format!(
+            "cannot read {} in {table_name}",
+            primary_key.join(" ")
+        ))?;
     Ok(response.item.map(to_json))
 }
 
@@ -79,16 +82,16 @@ pub(crate) struct Reader {
     /// The name of the sort key, and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
     /// How many more records may be read.
-    limit: Option<i32>,
-    /// The key after which the next request continues. When reading an index, it also has the
-    /// index's key.
-    after: Option<Item>,
+    remaining: Option<i32>,
+    /// The primary key after which the next request continues. When reading an index, it also has
+    /// the index's key.
+    start_key: Option<Item>,
     /// Whether a scan has read the whole table.
-    is_scanned: bool,
+    is_scan_finished: bool,
 }
 
-/// What one request finds: items and, if there may be more, the primary key to continue after.
-type Found = (Vec<Item>, Option<Item>);
+/// What one request returns: items and, if there may be more, the start key of the next request.
+type ItemsAndStartKey = (Vec<Item>, Option<Item>);
 
 /// The result of a read: all records or, with a limit, one page of them.
 #[derive(Default)]
@@ -140,9 +143,9 @@ impl Reader {
             partition_key_name: table.primary_key_names[0],
             scope,
             sort_key_prefix: None,
-            limit: None,
-            after: None,
-            is_scanned: false,
+            remaining: None,
+            start_key: None,
+            is_scan_finished: false,
         }
     }
 
@@ -154,24 +157,25 @@ impl Reader {
     }
 
     /// Reads only records whose sort key begins with a prefix.
-    pub(crate) fn sort_key_prefix(mut self, key: &'static str, prefix: String) -> Self {
-        self.sort_key_prefix = Some((key, prefix));
+    pub(crate) fn sort_key_prefix(mut self, name: &'static str, prefix: String) -> Self {
+        self.sort_key_prefix = Some((name, prefix));
         self
     }
 
     /// Reads only a page.
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
-        self.limit = options.limit;
-        self.after = options.after;
+        self.remaining = options.limit;
+        self.start_key = options.after;
         // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
-        if let Scope::Partitions(values) = &mut self.scope
-            && let Some(after) = &self.after
-            && let Some(Ok(partition)) =
-                after.get(self.partition_key_name).map(AttributeValue::as_s)
+        if let Scope::Partitions(partitions) = &mut self.scope
+            && let Some(start_key) = &self.start_key
+            && let Some(Ok(first)) = start_key
+                .get(self.partition_key_name)
+                .map(AttributeValue::as_s)
         {
-            values.retain(|value| value >= partition);
-            if values.first() != Some(partition) {
-                self.after = None;
+            partitions.retain(|partition| partition >= first);
+            if partitions.first() != Some(first) {
+                self.start_key = None;
             }
         }
         self
@@ -179,18 +183,18 @@ impl Reader {
 
     /// Reads all records or, with a limit, one page.
     pub(crate) async fn read(mut self, deployment: &Deployment) -> Result<Page> {
-        let is_limited = self.limit.is_some();
+        let is_limited = self.remaining.is_some();
         let mut items: Vec<Item> = Vec::new();
-        while self.limit != Some(0)
-            && let Some(batch) = self.next(deployment).await?
+        while self.remaining != Some(0)
+            && let Some(batch) = self.next_batch(deployment).await?
         {
-            if let Some(limit) = &mut self.limit {
-                *limit -= i32::try_from(batch.len())?;
+            if let Some(remaining) = &mut self.remaining {
+                *remaining -= i32::try_from(batch.len())?;
             }
             items.extend(batch);
         }
         // If the limit ends a page, DynamoDB returns a key, even after a partition's last item.
-        let cursor = self.after.map(encode_cursor).transpose()?;
+        let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
             records.sort_by_cached_key(|record| primary_key(self.table, record));
@@ -204,36 +208,39 @@ impl Reader {
 
     /// The primary key of an item, without its other attributes.
     pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
-        let mut key = item.clone();
-        key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
-        key
+        let mut primary_key = item.clone();
+        primary_key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
+        primary_key
     }
 
     /// Counts the records without keeping them in memory.
     pub(crate) async fn count(mut self, deployment: &Deployment) -> Result<usize> {
         let mut count = 0;
-        while let Some(batch) = self.next(deployment).await? {
+        while let Some(batch) = self.next_batch(deployment).await? {
             count += batch.len();
         }
         Ok(count)
     }
 
     /// Sends the next request. Returns at most a megabyte of items. `None` if all were read.
-    pub(crate) async fn next(&mut self, deployment: &Deployment) -> Result<Option<Vec<Item>>> {
+    pub(crate) async fn next_batch(
+        &mut self,
+        deployment: &Deployment,
+    ) -> Result<Option<Vec<Item>>> {
         if self.is_finished() {
             return Ok(None);
         }
-        let found = match &self.scope {
-            Scope::Partitions(values) => self.send_query(deployment, &values[0]).await,
+        let result = match &self.scope {
+            Scope::Partitions(partitions) => self.send_query(deployment, &partitions[0]).await,
             _ => self.send_scan(deployment).await,
         };
-        let name = deployment.tables.name(self.table);
-        let (items, last_key) = found.explain(format!("cannot read {name}"))?;
-        self.after = last_key;
-        if self.after.is_none() {
+        let table_name = deployment.tables.name(self.table);
+        let (items, start_key) = result.explain(format!("cannot read {table_name}"))?;
+        self.start_key = start_key;
+        if self.start_key.is_none() {
             match &mut self.scope {
-                Scope::Partitions(values) => drop(values.remove(0)),
-                _ => self.is_scanned = true,
+                Scope::Partitions(partitions) => drop(partitions.remove(0)),
+                _ => self.is_scan_finished = true,
             }
         }
         Ok(Some(items))
@@ -242,53 +249,57 @@ impl Reader {
     /// Whether all items were read.
     fn is_finished(&self) -> bool {
         match &self.scope {
-            Scope::Partitions(values) => values.is_empty(),
-            _ => self.is_scanned,
+            Scope::Partitions(partitions) => partitions.is_empty(),
+            _ => self.is_scan_finished,
         }
     }
 
     /// Sends a `Scan`.
-    async fn send_scan(&self, deployment: &Deployment) -> Result<Found, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<ItemsAndStartKey, RequestError> {
         let mut scan = deployment
             .client
             .scan()
             .table_name(deployment.tables.name(self.table))
             .consistent_read(true)
-            .set_exclusive_start_key(self.after.clone());
+            .set_exclusive_start_key(self.start_key.clone());
         // No limit with a filter, because DynamoDB counts items before it filters them.
         scan = match &self.scope {
             Scope::ScanForOrganization(org) if self.table == Table::KEYS => scan
                 .filter_expression("org_id = :value")
                 .expression_attribute_values(":value", AttributeValue::S(org.clone())),
             Scope::ScanForOrganization(org) => scan
-                .filter_expression("begins_with(#key, :value)")
-                .expression_attribute_names("#key", self.partition_key_name)
+                .filter_expression("begins_with(#partition_key, :value)")
+                .expression_attribute_names("#partition_key", self.partition_key_name)
                 // With the `#`, because a different organization's id can begin with this id.
                 .expression_attribute_values(":value", AttributeValue::S(format!("{org}#"))),
-            _ => scan.set_limit(self.limit),
+            _ => scan.set_limit(self.remaining),
         };
         let response = scan.send().await?;
         let items = response.items.unwrap_or_default();
         Ok((items, response.last_evaluated_key))
     }
 
-    /// Sends a `Query` for a value of the partition key.
-    async fn send_query(&self, deployment: &Deployment, key: &str) -> Result<Found, RequestError> {
-        let mut condition = "#key = :value".to_owned();
+    /// Sends a `Query` for a partition.
+    async fn send_query(
+        &self,
+        deployment: &Deployment,
+        partition: &str,
+    ) -> Result<ItemsAndStartKey, RequestError> {
+        let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
             .client
             .query()
             .table_name(deployment.tables.name(self.table))
             .set_index_name(self.index.map(str::to_owned))
             .consistent_read(self.index.is_none())
-            .expression_attribute_names("#key", self.partition_key_name)
-            .expression_attribute_values(":value", AttributeValue::S(key.to_owned()))
-            .set_exclusive_start_key(self.after.clone())
-            .set_limit(self.limit);
-        if let Some((sort_key, prefix)) = &self.sort_key_prefix {
+            .expression_attribute_names("#partition_key", self.partition_key_name)
+            .expression_attribute_values(":partition", AttributeValue::S(partition.to_owned()))
+            .set_exclusive_start_key(self.start_key.clone())
+            .set_limit(self.remaining);
+        if let Some((name, prefix)) = &self.sort_key_prefix {
             condition += " AND begins_with(#sort_key, :prefix)";
             query = query
-                .expression_attribute_names("#sort_key", *sort_key)
+                .expression_attribute_names("#sort_key", *name)
                 .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
         }
         let response = query.key_condition_expression(condition).send().await?;
@@ -299,7 +310,7 @@ impl Reader {
 
 /// The partitions of `table` (teams or members) that belong to an organization, or to one of its
 /// projects. Finds the teams in the index.
-pub(crate) async fn scope_from_index(
+pub(crate) async fn scope_from_teams_index(
     deployment: &Deployment,
     table: Table,
     org: &str,
@@ -324,28 +335,31 @@ pub(crate) async fn scope_from_index(
 
 /// A reader per table, for all records of an organization. They find every record, but read the
 /// API keys, teams and members of all organizations.
-pub(crate) fn readers_by_scan(org: &str) -> Vec<Reader> {
+pub(crate) fn consistent_readers(org: &str) -> Vec<Reader> {
     Table::ALL
         .iter()
         .map(|table| Reader::new(*table, Scope::organization(*table, org)))
         .collect()
 }
 
-/// Like [`readers_by_scan`], but finds teams in the index. Still scans for API keys, so that none
+/// Like [`consistent_readers`], but finds teams in the index. Still scans for API keys, so that none
 /// is missed. Can miss teams that were created in the last few seconds, with their members.
-pub(crate) async fn readers_by_index(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
-    let mut readers = readers_by_scan(org);
+pub(crate) async fn eventual_readers(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
+    let mut readers = consistent_readers(org);
     for reader in &mut readers {
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            *reader = Reader::new(table, scope_from_index(deployment, table, org, None).await?);
+            *reader = Reader::new(
+                table,
+                scope_from_teams_index(deployment, table, org, None).await?,
+            );
         }
     }
     Ok(readers)
 }
 
-/// The sorted keys `<org>#<project>#<team>` of the teams in `org` that have `user` as a member.
-pub(crate) async fn team_keys_of_user(
+/// The partition keys `<org>#<project>#<team>` of the memberships of `user` in `org`, sorted.
+pub(crate) async fn members_partitions_of_user(
     deployment: &Deployment,
     org: &str,
     user: &str,
@@ -354,23 +368,23 @@ pub(crate) async fn team_keys_of_user(
     let reader = Reader::new(Table::TEAM_MEMBERS, Scope::partition(user))
         .index("by_user", "user_id")
         .sort_key_prefix("team", format!("{org}#"));
-    let mut teams = Vec::new();
+    let mut partitions = Vec::new();
     for member in reader.read(deployment).await?.records {
-        teams.push(string_attribute(&member, "team").to_owned());
+        partitions.push(string_attribute(&member, "team").to_owned());
     }
-    Ok(teams)
+    Ok(partitions)
 }
 
-/// Encodes the key to continue after, for `--after`.
-fn encode_cursor(key: Item) -> Result<String> {
-    let key: HashMap<String, String> = serde_dynamo::from_item(key)?;
-    Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&key)?))
+/// Encodes a start key, for `--after`.
+fn encode_cursor(start_key: Item) -> Result<String> {
+    let attributes: HashMap<String, String> = serde_dynamo::from_item(start_key)?;
+    Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&attributes)?))
 }
 
 /// Parses a cursor from [`encode_cursor`].
 fn parse_cursor(text: &str) -> Result<Item> {
     const ADVICE: &str = "use the cursor that the previous page printed";
     let json = URL_SAFE_NO_PAD.decode(text).context(ADVICE)?;
-    let key: HashMap<String, String> = serde_json::from_slice(&json).context(ADVICE)?;
-    serde_dynamo::to_item(key).context(ADVICE)
+    let attributes: HashMap<String, String> = serde_json::from_slice(&json).context(ADVICE)?;
+    serde_dynamo::to_item(attributes).context(ADVICE)
 }

@@ -33,8 +33,8 @@ pub(crate) struct ProjectArgs {
 }
 
 impl ProjectArgs {
-    /// The partition key of the project's teams: `<organization>#<project>`.
-    pub(crate) fn project_key(&self) -> String {
+    /// The partition of the project's teams: `<organization>#<project>`.
+    pub(crate) fn teams_partition(&self) -> String {
         format!("{}#{}", self.org, self.project)
     }
 
@@ -43,7 +43,7 @@ impl ProjectArgs {
         Target {
             table: Table::LOGGING_INSTANCES,
             display_name: format!("the logging instance of the project {}", self.project),
-            key: [self.org, self.project],
+            primary_key: [self.org, self.project],
         }
     }
 }
@@ -63,7 +63,7 @@ impl DataStoreArgs {
         Target {
             table: Table::DATA_STORES,
             display_name: format!("the data store {}", self.id),
-            key: [self.org, self.id],
+            primary_key: [self.org, self.id],
         }
     }
 }
@@ -73,28 +73,28 @@ pub struct Target {
     pub(crate) table: Table,
     /// The name of the record in messages, such as `the team docs`.
     pub(crate) display_name: String,
-    /// The values of its primary key.
-    pub(crate) key: [String; 2],
+    /// The partition and the sort key.
+    pub(crate) primary_key: [String; 2],
 }
 
 impl Target {
-    /// A team. The key of its project is `<organization>#<project>`.
-    pub fn team(project_key: &str, id: &str) -> Self {
+    /// A team in the partition of its project: `<organization>#<project>`.
+    pub fn team(teams_partition: &str, id: &str) -> Self {
         Self {
             table: Table::TEAMS,
             display_name: format!("the team {id}"),
-            key: [project_key.to_owned(), id.to_owned()],
+            primary_key: [teams_partition.to_owned(), id.to_owned()],
         }
     }
 
-    /// The last part of the primary key, which is unique in its partition.
-    pub(crate) fn id(&self) -> &str {
-        &self.key[1]
+    /// The sort key, which is unique in the partition.
+    pub(crate) fn sort_key(&self) -> &str {
+        &self.primary_key[1]
     }
 
     /// Reads the record. `None` if it does not exist.
     pub async fn read(&self, deployment: &Deployment) -> Result<Option<Value>> {
-        read::get(deployment, self.table, &self.key).await
+        read::get(deployment, self.table, &self.primary_key).await
     }
 
     /// Reads, exports and deletes the record, and returns it. `None` if there is no such record.
@@ -124,7 +124,7 @@ impl Target {
 
     /// The condition that the record exists.
     pub(crate) fn if_exists(&self) -> GuardedRecord {
-        GuardedRecord::if_exists(self.table, &self.key.each_ref().map(String::as_str))
+        GuardedRecord::if_exists(self.table, &self.primary_key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.

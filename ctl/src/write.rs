@@ -197,8 +197,8 @@ impl GuardedRecord {
     }
 
     fn failure_message(&self, verb: &str, deployment: &Deployment) -> String {
-        let table = deployment.tables.name(self.table);
-        format!("cannot {verb} {} in {table}", self.display_key)
+        let table_name = deployment.tables.name(self.table);
+        format!("cannot {verb} {} in {table_name}", self.display_key)
     }
 }
 
@@ -216,11 +216,11 @@ pub(crate) fn is_mark_attribute(name: &str) -> bool {
 }
 
 /// Sends a transaction. If conditions fail, nothing is written, and the failed conditions are
-/// returned. `what` says what failed if the transaction fails for a different reason.
+/// returned. `message` is for a failure for a different reason.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,
-    what: String,
+    message: String,
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.client.transact_write_items();
     let result = request.set_transact_items(Some(actions)).send().await;
@@ -228,61 +228,63 @@ pub(crate) async fn transact(
     let failed = error.map(failed_conditions).unwrap_or_default();
     if failed.is_empty() {
         // Success, or a failure for a different reason.
-        result.explain(what)?;
+        result.explain(message)?;
     }
     Ok(failed)
 }
 
-/// Deletes what new readers find, in rounds until they find nothing. Then deletes the marked record.
-/// Returns how many records this run deleted. A concurrent run may count the same ones.
+/// Deletes the children of a marked record in rounds, until new readers find none. Then deletes the
+/// record itself. Returns how many children this run deleted. A concurrent run may count the same
+/// ones.
 ///
-/// Every transaction checks that the marked record still has its mark. If it does not, another run
-/// has finished, and nothing is left to delete.
-pub(crate) async fn delete_all(
+/// Every transaction checks that the record still has its mark. If it does not, another run has
+/// finished, and nothing is left to delete.
+pub(crate) async fn delete_with_children(
     deployment: &Deployment,
     if_marked: &GuardedRecord,
-    new_readers: impl Fn() -> Vec<Reader>,
+    make_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
-    let mut deleted = 0;
+    let mut deleted_count = 0;
     loop {
-        let mut found = 0;
-        for mut reader in new_readers() {
-            while let Some(items) = reader.next(deployment).await? {
-                found += items.len();
-                for items in items.chunks(MAX_ACTIONS - 1) {
-                    if !delete_items(deployment, if_marked, &reader, items).await? {
-                        return Ok(deleted);
+        let mut found_count = 0;
+        for mut reader in make_readers() {
+            while let Some(batch) = reader.next_batch(deployment).await? {
+                found_count += batch.len();
+                for children in batch.chunks(MAX_ACTIONS - 1) {
+                    if !delete_children(deployment, if_marked, &reader, children).await? {
+                        return Ok(deleted_count);
                     }
-                    deleted += items.len();
+                    deleted_count += children.len();
                 }
             }
         }
-        if found == 0 {
+        if found_count == 0 {
             break;
         }
     }
     // If the condition fails, another run has deleted the record, and a new record has its key.
     if_marked.delete(deployment).await?;
-    Ok(deleted)
+    Ok(deleted_count)
 }
 
-/// Deletes items in a transaction that checks a record's mark. Returns false if the mark is gone.
-async fn delete_items(
+/// Deletes children in a transaction that checks the mark of their parent. Returns false if the mark
+/// is gone.
+async fn delete_children(
     deployment: &Deployment,
     if_marked: &GuardedRecord,
     reader: &Reader,
-    items: &[Item],
+    children: &[Item],
 ) -> Result<bool> {
-    let table = deployment.tables.name(reader.table);
+    let table_name = deployment.tables.name(reader.table);
     let mut actions = vec![if_marked.condition_check(deployment)?];
-    for item in items {
+    for child in children {
         let delete = Delete::builder()
-            .table_name(table)
-            .set_key(Some(reader.primary_key_of(item)))
+            .table_name(table_name)
+            .set_key(Some(reader.primary_key_of(child)))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }
-    let what = format!("cannot delete records in {table}");
-    let failed = transact(deployment, actions, what).await?;
+    let message = format!("cannot delete records in {table_name}");
+    let failed = transact(deployment, actions, message).await?;
     Ok(failed.is_empty())
 }

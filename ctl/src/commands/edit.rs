@@ -85,7 +85,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             team,
             change,
         } => (
-            Target::team(&project.project_key(), &team),
+            Target::team(&project.teams_partition(), &team),
             vec![
                 ("team_name", change.name),
                 ("team_description", change.description),
@@ -130,27 +130,30 @@ impl Edit {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
-            session.confirm(&self.describe(&record), self.target.id())?;
+            session.confirm(&self.describe(&record), self.target.sort_key())?;
             let edited = self.update(deployment, run, &record).await?;
             (edited, "was changed")
         };
         session.say(&format!("{display_name} {outcome}"));
-        print_record(&edited, &escape(self.target.id()), session.json)
+        print_record(&edited, &escape(self.target.sort_key()), session.json)
     }
 
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
-        let Target { table, key, .. } = &self.target;
+        let Target {
+            table, primary_key, ..
+        } = &self.target;
         // Only a name has a `derived_id`: the id that a create request with this name would use.
         let mut changes = self.changes.iter();
         let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());
         };
-        let reader = Reader::new(*table, Scope::partition(&key[0]));
+        let reader = Reader::new(*table, Scope::partition(&primary_key[0]));
         for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, table.primary_key_names[1]);
             let has_name = string_attribute(record, attribute) == name.text;
-            if id != self.target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {
+            if id != self.target.sort_key() && (has_name || Some(id) == name.derived_id.as_deref())
+            {
                 bail!(
                     "the record {id} already has this name, or the id derived from this name: choose a different name"
                 );
@@ -167,7 +170,7 @@ impl Edit {
             let (old, text) = (string_attribute(record, attribute), &new.text);
             changes.push(format!("{attribute} changes from \"{old}\" to \"{text}\""));
             if let Some(id) = &new.derived_id
-                && id != self.target.id()
+                && id != self.target.sort_key()
             {
                 new_id_warning = format!(
                     " A create request with the new name will create a different record, with the id {id}."

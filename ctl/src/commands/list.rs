@@ -9,7 +9,9 @@ use crate::{
     deployment::Deployment,
     organization::Organization,
     output::print_page,
-    read::{self, Page, PageOptions, Reader, Scope, scope_from_index, team_keys_of_user},
+    read::{
+        self, Page, PageOptions, Reader, Scope, members_partitions_of_user, scope_from_teams_index,
+    },
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
 };
@@ -76,9 +78,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// The memberships of a user. Reads each one, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
     let mut records = Vec::new();
-    for team_key in team_keys_of_user(deployment, org, user).await? {
-        let key = [team_key.as_str(), user];
-        records.extend(read::get(deployment, Table::TEAM_MEMBERS, &key).await?);
+    for members_partition in members_partitions_of_user(deployment, org, user).await? {
+        let primary_key = [members_partition.as_str(), user];
+        records.extend(read::get(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
     }
     Ok(Page {
         records,
@@ -105,7 +107,7 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition_options.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            scope_from_index(deployment, table, org, project).await?
+            scope_from_teams_index(deployment, table, org, project).await?
         }
     })
 }

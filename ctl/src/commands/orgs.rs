@@ -16,7 +16,7 @@ use crate::{
     export::Export,
     organization::Organization,
     output::{print_page, print_records},
-    read::{PageOptions, Reader, Scope, readers_by_index},
+    read::{PageOptions, Reader, Scope, eventual_readers},
     session::Session,
     text::counted,
     usage::{ORG_HELP, parse_identifier},
@@ -131,7 +131,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;
-            let readers = readers_by_index(deployment, &org).await?;
+            let readers = eventual_readers(deployment, &org).await?;
             let count = export.write_from(deployment, readers).await?;
             export.persist()?;
             session.say(&format!("exported {} of {org}", counted(count, "record")));
@@ -144,7 +144,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for reader in readers_by_index(deployment, org).await? {
+    for reader in eventual_readers(deployment, org).await? {
         let table = reader.table;
         if table != Table::ORGANIZATIONS {
             counts[table.kind] = json!(reader.count(deployment).await?);

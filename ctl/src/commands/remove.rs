@@ -129,7 +129,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         } => Target {
             table: Table::TEAM_MEMBERS,
             display_name: format!("the member {user} of the team {team}"),
-            key: [format!("{org}#{project}#{team}"), user],
+            primary_key: [format!("{org}#{project}#{team}"), user],
         },
         // With --all-teams.
         Command::Member { org, user, .. } => {
@@ -142,12 +142,12 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         } => Target {
             table: Table::MODELS,
             display_name: format!("the model {model} of the type {model_type}"),
-            key: [org, format!("{model_type}#{model}")],
+            primary_key: [org, format!("{model_type}#{model}")],
         },
         Command::Voice { org, bot } => Target {
             table: Table::BOT_VOICES,
             display_name: format!("the voice of the bot {bot}"),
-            key: [org, bot],
+            primary_key: [org, bot],
         },
         Command::DataStore(data_store) => data_store.target(),
         Command::LoggingInstance(project) => project.logging_instance(),
@@ -158,7 +158,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
     session.say(&format!("{} was removed", target.display_name));
-    print_removed(removed, target.id(), &run, session)
+    print_removed(removed, target.sort_key(), &run, session)
 }
 
 /// Prints what was removed, by whom and when. Without `--json`, prints only the id.

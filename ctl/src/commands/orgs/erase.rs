@@ -19,12 +19,12 @@ use crate::{
     export::Export,
     organization::{Organization, State},
     output::print_record,
-    read::readers_by_scan,
+    read::consistent_readers,
     session::{Run, Session},
     text::counted,
     usage::parse_identifier,
     wait::Wait,
-    write::{GuardedRecord, delete_all},
+    write::{GuardedRecord, delete_with_children},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -97,7 +97,9 @@ pub async fn erase(
     };
     wait.wait(deployment).await;
     if let Some(mut export) = export {
-        let count = export.write_from(deployment, readers_by_scan(org)).await?;
+        let count = export
+            .write_from(deployment, consistent_readers(org))
+            .await?;
         let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(
@@ -108,11 +110,11 @@ pub async fn erase(
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     // All but the organization's own record, which is deleted last.
-    let new_readers = || {
-        let mut readers = readers_by_scan(org);
+    let make_readers = || {
+        let mut readers = consistent_readers(org);
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_all(deployment, &if_marked, new_readers).await?;
+    let deleted = delete_with_children(deployment, &if_marked, make_readers).await?;
     Ok(deleted + 1)
 }

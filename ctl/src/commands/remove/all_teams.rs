@@ -16,8 +16,8 @@ use workspace_management::store::Table;
 
 use super::{print_removed, undo_sentence};
 use crate::{
-    deployment::Deployment, export::Export, organization::Organization, read::team_keys_of_user,
-    session::Session, target::Target, text::counted,
+    deployment::Deployment, export::Export, organization::Organization,
+    read::members_partitions_of_user, session::Session, target::Target, text::counted,
 };
 
 /// The maximum number of reads of the index. If even the last finds a team, clients keep adding the
@@ -36,7 +36,9 @@ pub(super) async fn run(
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
     Organization::require(deployment, org).await?;
-    let teams = team_keys_of_user(deployment, org, user).await?.join(", ");
+    let teams = members_partitions_of_user(deployment, org, user)
+        .await?
+        .join(", ");
     let found = if teams.is_empty() { "none" } else { &teams };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
@@ -66,16 +68,16 @@ pub async fn remove_from_all_teams(
             sleep(PAUSE).await;
         }
         let mut found_any = false;
-        for team_key in team_keys_of_user(deployment, org, user).await? {
+        for members_partition in members_partitions_of_user(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
-                display_name: format!("the member {user} of {team_key}"),
-                key: [team_key.clone(), user.to_owned()],
+                display_name: format!("the member {user} of {members_partition}"),
+                primary_key: [members_partition.clone(), user.to_owned()],
             };
             let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
             if removed_record.is_some() {
                 found_any = true;
-                removed.insert(team_key);
+                removed.insert(members_partition);
             }
         }
         // The index may have lacked a membership at the first read.

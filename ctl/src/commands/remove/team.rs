@@ -25,7 +25,7 @@ use crate::{
     target::{ProjectArgs, Target},
     text::counted,
     wait::Wait,
-    write::delete_all,
+    write::delete_with_children,
 };
 
 pub(super) async fn run(
@@ -37,12 +37,12 @@ pub(super) async fn run(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let project_key = arguments.project_key();
+    let teams_partition = arguments.teams_partition();
     let mut found = Vec::new();
     let mut descriptions = Vec::new();
     let mut failures = Vec::new();
     for id in ids {
-        let team = Target::team(&project_key, id);
+        let team = Target::team(&teams_partition, id);
         match team.read(deployment).await? {
             Some(record) => {
                 let [name, created_at] = ["team_name", "created_at"]
@@ -62,7 +62,7 @@ pub(super) async fn run(
         undo_sentence(export.as_ref())
     );
     let word = match &found[..] {
-        [(team, _)] => team.id(),
+        [(team, _)] => team.sort_key(),
         _ => project,
     };
     session.confirm(&text, word)?;
@@ -72,10 +72,10 @@ pub(super) async fn run(
             failures.push(team.changed_message());
             continue;
         };
-        let id = team.id();
+        let id = team.sort_key();
         let members = counted(member_count, "member");
         session.say(&format!("{} was removed with {members}", team.display_name));
-        let removed = json!({ "project": project_key, "team_id": id, "members": member_count });
+        let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
     ensure!(failures.is_empty(), failures.join("; "));
@@ -119,7 +119,7 @@ pub async fn remove_teams(
     for (team, marked) in attempts {
         member_counts.push(match marked {
             Some((_, if_marked)) => {
-                Some(delete_all(deployment, &if_marked, || vec![members_of(team)]).await?)
+                Some(delete_with_children(deployment, &if_marked, || vec![members_of(team)]).await?)
             }
             None => None,
         });
@@ -129,5 +129,8 @@ pub async fn remove_teams(
 
 /// A reader of the members of a team.
 fn members_of(team: &Target) -> Reader {
-    Reader::new(Table::TEAM_MEMBERS, Scope::partition(&team.key.join("#")))
+    Reader::new(
+        Table::TEAM_MEMBERS,
+        Scope::partition(&team.primary_key.join("#")),
+    )
 }

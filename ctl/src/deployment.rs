@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_cloudformation::types::Stack as CfnStack;
+use aws_sdk_cloudformation::types::Stack as StackDescription;
 use aws_sdk_dynamodb::{
     Client,
     config::{Builder as ConfigBuilder, retry::RetryConfig},
@@ -34,12 +34,12 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 /// What a command works on: a stack, the tables named in the environment, or the local service.
 pub struct Deployment {
     /// The client for its DynamoDB.
-    pub client: Client,
+    pub dynamodb: Client,
     pub(crate) tables: TableNames,
     /// The name of the deployment in messages.
-    pub(crate) name: String,
+    pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
-    pub(crate) local_endpoint: Option<String>,
+    pub(crate) local_service_endpoint: Option<String>,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
     /// `None` unless the operator named a stack.
@@ -58,11 +58,11 @@ impl Deployment {
         let is_named = |table: &Table| read_variable(table.variable).is_some();
         if stack.is_none() && !Table::ALL.iter().any(is_named) {
             let url = endpoint.as_deref().unwrap_or(local::DYNAMODB_URL);
-            return Ok(Self::local(url));
+            return Ok(Self::local_service(url));
         }
-        let config = load_sdk_config().await?;
+        let sdk_config = load_sdk_config().await?;
         let stack = match stack {
-            Some(name) => Some(Stack::read(name, config.clone()).await?),
+            Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
         // An endpoint URL is assumed to be one of AWS's if there is a stack, else a local DynamoDB.
@@ -72,43 +72,43 @@ impl Deployment {
             None => read_variable(table.variable)
                 .with_context(|| format!("{} is not set", table.variable)),
         })?;
-        let name = match &stack {
+        let display_name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
             // Named after a table.
             None => {
-                let region = config.region().map_or("", Region::as_ref);
-                let place = endpoint.as_deref().unwrap_or(region);
-                format!("{} in {place}", tables.name(Table::ORGANIZATIONS))
+                let region = sdk_config.region().map_or("", Region::as_ref);
+                let location = endpoint.as_deref().unwrap_or(region);
+                format!("{} in {location}", tables.name(Table::ORGANIZATIONS))
             }
         };
         let retries = RetryConfig::standard()
             .with_max_attempts(MAX_ATTEMPTS)
             .with_initial_backoff(INITIAL_BACKOFF);
         Ok(Self {
-            client: Client::from_conf(
-                ConfigBuilder::from(&config)
+            dynamodb: Client::from_conf(
+                ConfigBuilder::from(&sdk_config)
                     .retry_config(retries)
                     // The Lambda function retries the same errors, such as transaction conflicts.
                     .retry_classifier(AdditionalRetries)
                     .build(),
             ),
             tables,
-            name,
-            local_endpoint: None,
-            sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&config)),
+            display_name,
+            local_service_endpoint: None,
+            sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
         })
     }
 
     /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
     /// at once if nothing listens.
-    pub fn local(endpoint: &str) -> Self {
+    pub fn local_service(endpoint: &str) -> Self {
         let config = local::sdk_config(endpoint).retry_config(RetryConfig::disabled());
         Self {
-            client: Client::from_conf(config.build()),
+            dynamodb: Client::from_conf(config.build()),
             tables: local::table_names(),
-            name: format!("local DynamoDB at {endpoint}"),
-            local_endpoint: Some(endpoint.to_owned()),
+            display_name: format!("local DynamoDB at {endpoint}"),
+            local_service_endpoint: Some(endpoint.to_owned()),
             sts: None,
             stack: None,
         }
@@ -124,32 +124,32 @@ impl Deployment {
 pub(crate) struct Stack {
     pub(crate) name: String,
     /// The configuration for clients of other AWS services, which `doctor` uses.
-    pub(crate) config: SdkConfig,
+    pub(crate) sdk_config: SdkConfig,
     /// The physical id of each resource, by its logical id.
     resources: HashMap<String, String>,
 }
 
 impl Stack {
     /// Reads the resources of a stack.
-    async fn read(name: &str, config: SdkConfig) -> Result<Self> {
-        let mut pages = aws_sdk_cloudformation::Client::new(&config)
+    async fn read(name: &str, sdk_config: SdkConfig) -> Result<Self> {
+        let mut summaries = aws_sdk_cloudformation::Client::new(&sdk_config)
             .list_stack_resources()
             .stack_name(name)
             .into_paginator()
             .items()
             .send();
         let mut resources = HashMap::new();
-        while let Some(resource) = pages.next().await {
-            let resource = resource.explain(format!("cannot read the stack {name}"))?;
+        while let Some(summary) = summaries.next().await {
+            let summary = summary.request_context(format!("cannot read the stack {name}"))?;
             if let (Some(logical_id), Some(physical_id)) =
-                (resource.logical_resource_id, resource.physical_resource_id)
+                (summary.logical_resource_id, summary.physical_resource_id)
             {
                 resources.insert(logical_id, physical_id);
             }
         }
         Ok(Self {
             name: name.to_owned(),
-            config,
+            sdk_config,
             resources,
         })
     }
@@ -166,10 +166,10 @@ impl Stack {
     }
 
     /// Reads the outputs and settings of the stack.
-    pub(crate) async fn describe(&self) -> Result<CfnStack> {
-        let client = aws_sdk_cloudformation::Client::new(&self.config);
+    pub(crate) async fn describe(&self) -> Result<StackDescription> {
+        let client = aws_sdk_cloudformation::Client::new(&self.sdk_config);
         let response = client.describe_stacks().stack_name(&self.name).send().await;
-        let response = response.explain(format!("cannot read the stack {}", self.name))?;
+        let response = response.request_context(format!("cannot read the stack {}", self.name))?;
         let stack = response.stacks.unwrap_or_default().into_iter().next();
         stack.context("CloudFormation returned no stack")
     }

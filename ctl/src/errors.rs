@@ -61,23 +61,23 @@ where
     }
 }
 
-/// Adds [`Self::explain`] to the result of a request.
+/// Adds [`Self::request_context`] to the result of a request.
 pub(crate) trait RequestResultExt<T> {
-    /// Turns the error into a [`RequestError`], and says what failed, such as `cannot read X`.
-    fn explain(self, what: impl Into<String>) -> Result<T>;
+    /// Turns the error into a [`RequestError`], and adds a message such as `cannot read X`.
+    fn request_context(self, message: impl Into<String>) -> Result<T>;
 }
 
 impl<T, E> RequestResultExt<T> for Result<T, E>
 where
     RequestError: From<E>,
 {
-    fn explain(self, what: impl Into<String>) -> Result<T> {
-        self.map_err(RequestError::from).context(what.into())
+    fn request_context(self, message: impl Into<String>) -> Result<T> {
+        self.map_err(RequestError::from).context(message.into())
     }
 }
 
-/// The text of an error: what failed, and why. `verbose` adds all causes of a failed request.
-pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
+/// What failed, and why. `verbose` adds all causes of a failed request.
+pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
     match error.downcast_ref::<RequestError>() {
         Some(failed) if verbose => format!("{error:#}: {}", failed.causes),
         _ => format!("{error:#}"),
@@ -85,12 +85,12 @@ pub(crate) fn describe(error: &anyhow::Error, verbose: bool) -> String {
 }
 
 /// What to do about an error. `None` if there is nothing to add to the text of the error.
-pub(crate) fn hint(error: &anyhow::Error, is_local: bool) -> Option<&'static str> {
+pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'static str> {
     Some(match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials => {
             "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws sso login`, or run `aws configure`."
         }
-        Failure::NoConnection(_) if is_local => {
+        Failure::NoConnection(_) if is_local_service => {
             "Run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the URL that `cargo serve` prints. To use a stack, pass --stack."
         }
         Failure::NoConnection(_) => {

@@ -172,16 +172,16 @@ fn start_log() {
 
 /// Prints an error, and what to do about it. If a request has failed, names the deployment.
 fn report_error(error: &anyhow::Error, session: &Session) {
-    let mut text = errors::describe(error, session.verbose);
-    let mut is_local = false;
+    let mut text = errors::error_text(error, session.verbose);
+    let mut is_local_service = false;
     if let Some(deployment) = session.known_deployment.get()
         && error.is::<RequestError>()
     {
-        text = format!("{}: {text}", deployment.name);
-        is_local = deployment.local_endpoint.is_some();
+        text = format!("{}: {text}", deployment.display_name);
+        is_local_service = deployment.local_service_endpoint.is_some();
     }
     eprintln!("error: {}", escape(&text));
-    if let Some(hint) = errors::hint(error, is_local) {
+    if let Some(hint) = errors::hint(error, is_local_service) {
         eprintln!("hint: {hint}");
     }
 }

@@ -17,7 +17,7 @@ pub struct Organization(pub Value);
 
 /// The state of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum OrgState {
     /// Requests are accepted.
     Enabled,
     /// Requests are rejected until the organization is enabled again.
@@ -26,7 +26,7 @@ pub enum State {
     BeingErased,
 }
 
-impl State {
+impl OrgState {
     /// The word for the state in output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -54,13 +54,13 @@ impl Organization {
     }
 
     /// The state of the organization.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> OrgState {
         if self.0.get("erasing_id").is_some() {
-            State::BeingErased
+            OrgState::BeingErased
         } else if self.0.get("disabled_at").is_some() {
-            State::Disabled
+            OrgState::Disabled
         } else {
-            State::Enabled
+            OrgState::Enabled
         }
     }
 

@@ -6,12 +6,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use comfy_table::{ContentArrangement, Row, Table, presets::NOTHING};
+use comfy_table::{ContentArrangement, Row, Table as TextTable, presets::NOTHING};
 use console::Term;
 use serde_json::{Value, json};
 
 use crate::{
-    read::Page,
+    read::Listing,
     session::Session,
     text::{escape, escape_json, humanize},
 };
@@ -35,53 +35,49 @@ fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// With `--json`, prints a record. Otherwise prints text for scripts, usually the id.
-pub(crate) fn print_record(record: &Value, text: &str, json: bool) -> Result<()> {
-    if json {
-        print_json(record)
-    } else {
-        print(text)
-    }
+/// Prints a value if the operator used `--json`, else text for scripts, usually an id.
+pub(crate) fn print_json_or_text(value: &Value, text: &str, json: bool) -> Result<()> {
+    if json { print_json(value) } else { print(text) }
 }
 
-/// Prints a page of records, and the cursor of the next page. As JSON, prints an array or, if the
-/// operator used `--limit`, an object with `records` and `next`.
-pub(crate) fn print_page(page: &Page, columns: &[&str], session: &Session) -> Result<()> {
-    if session.json && page.is_limited {
-        return print_json(&json!({ "records": page.records, "next": page.cursor }));
+/// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator used
+/// `--limit`, an object with `records` and `next`.
+pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
+    if session.json && listing.is_limited {
+        return print_json(&json!({ "records": listing.records, "next": listing.cursor }));
     }
-    print_records(&page.records, columns, session)?;
-    if let Some(cursor) = &page.cursor {
+    print_rows(&listing.records, columns, session)?;
+    if let Some(cursor) = &listing.cursor {
         eprintln!("for more records, repeat the command with --after {cursor}");
     }
     Ok(())
 }
 
-/// Prints records as a JSON array, or else as a table, which cuts long text to fit a terminal.
-pub(crate) fn print_records(records: &[Value], columns: &[&str], session: &Session) -> Result<()> {
+/// Prints rows as a JSON array, or else as a table, which cuts long text to fit a terminal.
+pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.json {
-        return print_json(&json!(records));
+        return print_json(&json!(rows));
     }
-    let now = (!session.utc).then(SystemTime::now);
+    let relative_to = (!session.utc).then(SystemTime::now);
     let terminal = Term::stdout().size_checked();
     let width = terminal.map(|(_height, width)| width);
-    print(&table(records, columns, now, width).trim_fmt())
+    print(&text_table(rows, columns, relative_to, width).trim_fmt())
 }
 
-/// A table of records. Times are relative to `now`, or as stored if `now` is `None`.
-fn table(
-    records: &[Value],
+/// A table for a terminal. Times are as stored if there is no time that they are relative to.
+fn text_table(
+    rows: &[Value],
     columns: &[&str],
-    now: Option<SystemTime>,
+    relative_to: Option<SystemTime>,
     width: Option<u16>,
-) -> Table {
-    let mut table = Table::new();
+) -> TextTable {
+    let mut table = TextTable::new();
     table.load_style(NOTHING);
     table.set_header(columns.iter().map(|column| header(column)));
-    for record in records {
+    for row in rows {
         let cells = columns
             .iter()
-            .map(|column| cell(column, &record[*column], now));
+            .map(|column| cell(column, &row[*column], relative_to));
         let mut row = Row::from(cells);
         if width.is_some() {
             row.max_height(1);
@@ -102,11 +98,11 @@ fn header(column: &str) -> String {
 }
 
 /// The text of a cell.
-fn cell(column: &str, value: &Value, now: Option<SystemTime>) -> String {
+fn cell(column: &str, value: &Value, relative_to: Option<SystemTime>) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if column.ends_with("_at") => {
-            let relative = now.and_then(|now| relative_time(text, now));
+            let relative = relative_to.and_then(|now| relative_time(text, now));
             relative.unwrap_or_else(|| escape(text))
         }
         Value::String(text) => escape(text),
@@ -138,7 +134,7 @@ mod tests {
         let text = "long ".repeat(40);
         let records = [json!({ "team_id": "docs", "name": text, "created_at": created_at })];
         let row = |now, width| {
-            let table = table(&records, &["team_id", "name", "created_at"], now, width);
+            let table = text_table(&records, &["team_id", "name", "created_at"], now, width);
             let text = table.trim_fmt();
             let (_, line) = text.split_once('\n').expect("two lines");
             assert!(!line.contains('\n'), "{text}");

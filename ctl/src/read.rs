@@ -29,14 +29,14 @@ pub(crate) async fn get(
     let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
     let table_name = deployment.tables.name(table);
     let response = deployment
-        .client
+        .dynamodb
         .get_item()
         .consistent_read(true)
         .table_name(table_name)
         .set_key(Some(table.primary_key_item(&primary_key)))
         .send()
         .await
-        .explain(format!(
+        .request_context(format!(
             "cannot read {} in {table_name}",
             primary_key.join(" ")
         ))?;
@@ -93,9 +93,9 @@ pub(crate) struct Reader {
 /// What one request returns: items and, if there may be more, the start key of the next request.
 type ItemsAndStartKey = (Vec<Item>, Option<Item>);
 
-/// The result of a read: all records or, with a limit, one page of them.
+/// What a read returns: all records or, with a limit, one page of them.
 #[derive(Default)]
-pub(crate) struct Page {
+pub(crate) struct Listing {
     /// The records, sorted by their primary keys unless the read has a limit.
     pub(crate) records: Vec<Value>,
     /// The value of `--after` for the next page. `None` if there are no more records.
@@ -182,7 +182,7 @@ impl Reader {
     }
 
     /// Reads all records or, with a limit, one page.
-    pub(crate) async fn read(mut self, deployment: &Deployment) -> Result<Page> {
+    pub(crate) async fn read(mut self, deployment: &Deployment) -> Result<Listing> {
         let is_limited = self.remaining.is_some();
         let mut items: Vec<Item> = Vec::new();
         while self.remaining != Some(0)
@@ -199,7 +199,7 @@ impl Reader {
         if !is_limited {
             records.sort_by_cached_key(|record| primary_key(self.table, record));
         }
-        Ok(Page {
+        Ok(Listing {
             records,
             cursor,
             is_limited,
@@ -235,7 +235,7 @@ impl Reader {
             _ => self.send_scan(deployment).await,
         };
         let table_name = deployment.tables.name(self.table);
-        let (items, start_key) = result.explain(format!("cannot read {table_name}"))?;
+        let (items, start_key) = result.request_context(format!("cannot read {table_name}"))?;
         self.start_key = start_key;
         if self.start_key.is_none() {
             match &mut self.scope {
@@ -257,7 +257,7 @@ impl Reader {
     /// Sends a `Scan`.
     async fn send_scan(&self, deployment: &Deployment) -> Result<ItemsAndStartKey, RequestError> {
         let mut scan = deployment
-            .client
+            .dynamodb
             .scan()
             .table_name(deployment.tables.name(self.table))
             .consistent_read(true)
@@ -287,7 +287,7 @@ impl Reader {
     ) -> Result<ItemsAndStartKey, RequestError> {
         let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
-            .client
+            .dynamodb
             .query()
             .table_name(deployment.tables.name(self.table))
             .set_index_name(self.index.map(str::to_owned))

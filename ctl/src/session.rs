@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// The deployment to work on, and a new run, which names the operator.
-    pub(crate) async fn deployment_and_run(&self) -> Result<(&Deployment, Run)> {
+    pub(crate) async fn begin_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
         Ok((deployment, Run::begin(deployment).await?))
     }
@@ -69,7 +69,7 @@ impl Session {
             self.say(text);
             return Ok(());
         }
-        let text = self.escaped_with_name(text);
+        let text = self.escaped_with_deployment(text);
         eprint!("{text} Type {} to confirm: ", escape(word));
         io::stderr().flush()?;
         let mut line = String::new();
@@ -80,12 +80,12 @@ impl Session {
 
     /// Prints an outcome to standard error, escaped, after the name of the deployment.
     pub(crate) fn say(&self, text: &str) {
-        eprintln!("{}", self.escaped_with_name(text));
+        eprintln!("{}", self.escaped_with_deployment(text));
     }
 
-    fn escaped_with_name(&self, text: &str) -> String {
+    fn escaped_with_deployment(&self, text: &str) -> String {
         let deployment = self.known_deployment.get();
-        let name = deployment.map_or("no deployment", |deployment| &deployment.name);
+        let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
         escape(&format!("{name}: {text}"))
     }
 }
@@ -105,7 +105,7 @@ impl Run {
         let operator = match &deployment.sts {
             Some(client) => {
                 let identity = client.get_caller_identity().send().await;
-                let identity = identity.explain("cannot determine your AWS identity")?;
+                let identity = identity.request_context("cannot determine your AWS identity")?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
             None => {

@@ -15,17 +15,17 @@ use workspace_records::item::{string_attribute, to_json};
 
 use crate::{
     deployment::Deployment,
-    organization::{Organization, State},
+    organization::{OrgState, Organization},
     read,
     session::Run,
     write::{GuardedRecord, transact},
 };
 
-/// The record of an API key as it is stored: the `record` that the function reads, and more.
+/// The record of an API key: the attributes that the function reads as `base`, and more.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
     #[serde(flatten)]
-    pub(crate) record: KeyRecord,
+    pub(crate) base: KeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(crate) last_four: Option<String>,
     pub(crate) created_by: Option<String>,
@@ -35,11 +35,11 @@ pub struct StoredKey {
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
     pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) predecessor_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<String>,
     /// The id of the key that replaces this key. (The operator is in `replaced_by_operator`.)
-    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) successor_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_by: Option<String>,
 }
 
 /// The state of a key, whatever the state of its organization.
@@ -75,7 +75,7 @@ pub(crate) fn expires_within(record: &Value, period: Duration, now: SystemTime) 
 }
 
 /// A key's record for output: has the state of the key instead of the hash of its secret.
-pub(crate) fn to_output(mut record: Value) -> Value {
+pub(crate) fn into_output(mut record: Value) -> Value {
     let state = KeyState::of(&record);
     if let Value::Object(attributes) = &mut record {
         attributes.remove("secret_sha256");
@@ -86,7 +86,7 @@ pub(crate) fn to_output(mut record: Value) -> Value {
 
 /// Generates a random key.
 /// Fails if the operating system provides no random numbers.
-pub(crate) fn generate() -> Result<String> {
+pub(crate) fn random_key() -> Result<String> {
     // `ApiKey::encode` takes the secret as two halves.
     let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
     getrandom::fill(&mut id)?;
@@ -111,7 +111,7 @@ pub(crate) async fn insert(
     registration_id: &str,
     old: Option<&StoredKey>,
 ) -> Result<()> {
-    let (org, id) = (&new.record.org_id, &new.record.key_id);
+    let (org, id) = (&new.base.org_id, &new.base.key_id);
     let registration = [(":registration", registration_id)];
     let if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
@@ -130,7 +130,7 @@ pub(crate) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = GuardedRecord::if_exists(Table::KEYS, &[&old.record.key_id])
+        let if_replaceable = GuardedRecord::if_exists(Table::KEYS, &[&old.base.key_id])
             .and(condition, &registration)
             .and_unchanged(&json!(old), &["replaced_by"]); // serde omits a `None`: it must be absent
         let replace = "SET replaced_by = :new";
@@ -144,7 +144,7 @@ pub(crate) async fn insert(
     match failed.index {
         0 => match Organization(to_json(failed.existing)).state() {
             // The registration differs, or the record is gone: `state` is then `Enabled`.
-            State::Enabled => bail!(
+            OrgState::Enabled => bail!(
                 "the organization {org} has been erased or registered again since this command began: run the command again"
             ),
             state => bail!("no key can be created, because {org} is {}", state.as_str()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::sleep;
-use workspace_management::{service::TIMEOUT, store::MAX_CACHE_TIME};
+use workspace_management::{service::TIMEOUT as FUNCTION_TIMEOUT, store::MAX_CACHE_TIME};
 
 use crate::deployment::Deployment;
 
@@ -15,8 +15,9 @@ const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 
 /// The maximum time from marking a record, or disabling an organization, to the last write based on
 /// an older copy of that record: cache time + function timeout + write delay.
-pub const SAFE_WAIT: Duration =
-    Duration::from_secs(MAX_CACHE_TIME.as_secs() + TIMEOUT.as_secs() + MAX_WRITE_DELAY.as_secs());
+pub const SAFE_WAIT: Duration = Duration::from_secs(
+    MAX_CACHE_TIME.as_secs() + FUNCTION_TIMEOUT.as_secs() + MAX_WRITE_DELAY.as_secs(),
+);
 
 const REASON: &str = "for the function's caches to expire and its last writes to finish";
 
@@ -34,7 +35,7 @@ impl Wait {
     /// Waits, and shows for how long and why: a progress bar on a terminal, otherwise a line.
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
-    pub(crate) async fn wait(self, deployment: &Deployment) {
+    pub(crate) async fn for_function(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
                 "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",

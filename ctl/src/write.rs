@@ -117,7 +117,7 @@ impl GuardedRecord {
         values: ExpressionValues<'_>,
     ) -> Result<Option<Value>> {
         let result = deployment
-            .client
+            .dynamodb
             .update_item()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.primary_key.clone()))
@@ -130,7 +130,8 @@ impl GuardedRecord {
         match result {
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
             result => {
-                let response = result.explain(self.failure_message("update", deployment))?;
+                let response =
+                    result.request_context(self.failure_message("update", deployment))?;
                 Ok(response.attributes.map(to_json))
             }
         }
@@ -170,7 +171,7 @@ impl GuardedRecord {
     /// Returns true if there is no record: an earlier attempt by the SDK may have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
         let result = deployment
-            .client
+            .dynamodb
             .delete_item()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.primary_key.clone()))
@@ -185,7 +186,7 @@ impl GuardedRecord {
         {
             return Ok(failure.item().is_none_or(HashMap::is_empty));
         }
-        result.explain(self.failure_message("delete", deployment))?;
+        result.request_context(self.failure_message("delete", deployment))?;
         Ok(true)
     }
 
@@ -222,13 +223,13 @@ pub(crate) async fn transact(
     actions: Vec<TransactWriteItem>,
     message: String,
 ) -> Result<Vec<FailedCondition>> {
-    let request = deployment.client.transact_write_items();
+    let request = deployment.dynamodb.transact_write_items();
     let result = request.set_transact_items(Some(actions)).send().await;
     let error = result.as_ref().err().and_then(SdkError::as_service_error);
     let failed = error.map(failed_conditions).unwrap_or_default();
     if failed.is_empty() {
         // Success, or a failure for a different reason.
-        result.explain(message)?;
+        result.request_context(message)?;
     }
     Ok(failed)
 }

@@ -20,13 +20,13 @@ use workspace_records::{item::string_attribute, local, tables::Declaration};
 
 use self::{
     api::Api,
-    stack::{check_function, check_protection, check_recipients, output_value},
+    stack::{check_function, check_recipients, check_termination_protection, output_value},
 };
 use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
-    organization::{Organization, State},
-    output::print_records,
+    organization::{OrgState, Organization},
+    output::print_rows,
     read::{self, Reader, Scope},
     session::Session,
     stored_key,
@@ -103,19 +103,19 @@ impl Check {
 
 /// Checks the tables, the stack, the API and the API keys.
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let key = api_key(options.key_file)?;
+    let key = read_api_key(options.key_file)?;
     let deployment = session.deployment().await?;
-    let known_url = match (options.url, &deployment.local_endpoint) {
+    let known_url = match (options.url, &deployment.local_service_endpoint) {
         (None, Some(endpoint)) => Some(local_api_url(endpoint)?),
         (url, _) => url,
     };
-    eprintln!("checking {}", deployment.name);
+    eprintln!("checking {}", deployment.display_name);
     let mut checks = Vec::new();
     for table in Table::ALL {
         let mut name = table.logical_id.to_owned();
-        let actual_name = deployment.tables.name(*table);
-        if actual_name != name {
-            name += &format!(" {actual_name}");
+        let table_name = deployment.tables.name(*table);
+        if table_name != name {
+            name += &format!(" {table_name}");
         }
         checks.push(Check::new(name, check_table(*table, deployment).await));
     }
@@ -125,7 +125,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         checks.push(Check::new("Function", function));
         match stack.describe().await {
             Ok(description) => {
-                let protection = check_protection(&description);
+                let protection = check_termination_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
                 let recipients = check_recipients(stack, &description).await;
                 let recipients = recipients.unwrap_or_else(Status::Skipped);
@@ -186,7 +186,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
             Status::Ok(_) | Status::Skipped(_) => {}
         }
     }
-    let printed = print_records(&rows, &["status", "check", "detail"], session);
+    let printed = print_rows(&rows, &["status", "check", "detail"], session);
     let count = failures.len();
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
@@ -196,7 +196,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
 }
 
 /// Reads the API key for the write checks, if there is one.
-fn api_key(file: Option<PathBuf>) -> Result<Option<String>> {
+fn read_api_key(file: Option<PathBuf>) -> Result<Option<String>> {
     let Some(file) = file else {
         return Ok(read_variable(KEY_VARIABLE));
     };
@@ -256,7 +256,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let mut count = 0;
     for (org, count_of_org) in count_by_org {
         let organization = Organization::find(deployment, &org).await?;
-        if organization.is_some_and(|organization| organization.state() == State::Enabled) {
+        if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
             count += count_of_org;
         }
     }
@@ -273,12 +273,12 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
 async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
     let name = deployment.tables.name(table);
     let response = deployment
-        .client
+        .dynamodb
         .describe_table()
         .table_name(name)
         .send()
         .await
-        .explain("cannot describe the table")?;
+        .request_context("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
     if deployment.is_on_aws() {
@@ -286,12 +286,12 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
             problems.push("deletion protection is off".to_owned());
         }
         let backups = deployment
-            .client
+            .dynamodb
             .describe_continuous_backups()
             .table_name(name)
             .send()
             .await
-            .explain("cannot describe the backups")?;
+            .request_context("cannot describe the backups")?;
         let recovery = backups
             .continuous_backups_description
             .and_then(|backups| backups.point_in_time_recovery_description)

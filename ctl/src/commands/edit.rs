@@ -13,7 +13,7 @@ use workspace_records::item::string_attribute;
 
 use crate::{
     deployment::Deployment,
-    output::print_record,
+    output::print_json_or_text,
     read::{Reader, Scope},
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
@@ -116,7 +116,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 impl Edit {
     async fn apply(mut self, session: &Session) -> Result<()> {
         session.check_can_confirm()?;
-        let (deployment, run) = session.deployment_and_run().await?;
+        let (deployment, run) = session.begin_run().await?;
         let display_name = &self.target.display_name;
         let record = self.target.read(deployment).await?;
         let record = record.with_context(|| format!("{display_name} does not exist"))?;
@@ -135,7 +135,7 @@ impl Edit {
             (edited, "was changed")
         };
         session.say(&format!("{display_name} {outcome}"));
-        print_record(&edited, &escape(self.target.sort_key()), session.json)
+        print_json_or_text(&edited, &escape(self.target.sort_key()), session.json)
     }
 
     /// Fails if a different record has the new name, or the id that is derived from the new name.

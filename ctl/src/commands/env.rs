@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{output::print_record, session::Session};
+use crate::{output::print_json_or_text, session::Session};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +21,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .iter()
         .map(|table| (table.variable, deployment.tables.name(*table)))
         .collect();
-    if let Some(endpoint) = &deployment.local_endpoint {
+    if let Some(endpoint) = &deployment.local_service_endpoint {
         // A local DynamoDB accepts any region and credentials.
         variables.extend([
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
@@ -42,5 +42,5 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let object = Value::from_iter(variables);
-    print_record(&object, &lines.join("\n"), session.json)
+    print_json_or_text(&object, &lines.join("\n"), session.json)
 }

@@ -8,9 +8,10 @@ use workspace_records::columns::{columns, operation_tables};
 use crate::{
     deployment::Deployment,
     organization::Organization,
-    output::print_page,
+    output::print_listing,
     read::{
-        self, Page, PageOptions, Reader, Scope, members_partitions_of_user, scope_from_teams_index,
+        self, Listing, PageOptions, Reader, Scope, members_partitions_of_user,
+        scope_from_teams_index,
     },
     session::Session,
     usage::{UsageError, kind_parser, parse_identifier},
@@ -58,33 +59,33 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         options.page.check_cursor(attribute, &ids.join("#"))?;
     }
     let deployment = session.deployment().await?;
-    let page = match (&options.user, &org) {
+    let listing = match (&options.user, &org) {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
             let reader = Reader::new(table, scope(deployment, table, &ids).await?);
             reader.page(options.page).read(deployment).await?
         }
     };
-    if page.records.is_empty() {
+    if listing.records.is_empty() {
         if let Some(org) = &org {
             Organization::require(deployment, org).await?;
         }
         eprintln!("no {} match the options", table.kind);
     }
-    let columns = columns(table, &page.records);
-    print_page(&page, &columns, session)
+    let columns = columns(table, &listing.records);
+    print_listing(&listing, &columns, session)
 }
 
 /// The memberships of a user. Reads each one, because the index can still list deleted ones.
-async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Page> {
+async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
     let mut records = Vec::new();
     for members_partition in members_partitions_of_user(deployment, org, user).await? {
         let primary_key = [members_partition.as_str(), user];
         records.extend(read::get(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
     }
-    Ok(Page {
+    Ok(Listing {
         records,
-        ..Page::default()
+        ..Listing::default()
     })
 }
 

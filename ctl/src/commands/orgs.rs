@@ -10,12 +10,12 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
-use self::change_state::Change;
+use self::change_state::StateChange;
 use crate::{
     deployment::Deployment,
     export::Export,
     organization::Organization,
-    output::{print_page, print_records},
+    output::{print_listing, print_rows},
     read::{PageOptions, Reader, Scope, eventual_readers},
     session::Session,
     text::counted,
@@ -100,29 +100,31 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         Command::Create(options) => create::run(options, session).await,
         Command::List(options) => {
             let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(options);
-            let mut page = reader.read(session.deployment().await?).await?;
-            let organizations = page.records.into_iter().map(Organization);
-            page.records = organizations.map(Organization::into_output).collect();
-            print_page(&page, &COLUMNS[..4], session)
+            let mut listing = reader.read(session.deployment().await?).await?;
+            let organizations = listing.records.into_iter().map(Organization);
+            listing.records = organizations.map(Organization::into_output).collect();
+            print_listing(&listing, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
             let mut organization = Organization::require(deployment, &org).await?.into_output();
             let counts = count_records(deployment, &org).await?;
             organization["records"] = counts.clone();
-            print_records(&[organization], &COLUMNS, session)?;
+            print_rows(&[organization], &COLUMNS, session)?;
             if !session.json {
                 // All but the organizations, which come first.
                 let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.kind).collect();
-                print_records(&[counts], &kinds, session)?;
+                print_rows(&[counts], &kinds, session)?;
             }
             Ok(())
         }
         Command::Disable { org, no_wait, wait } => {
             let wait = if no_wait { None } else { Some(wait) };
-            change_state::run(&org, Change::Disable, wait, session).await
+            change_state::run(&org, StateChange::Disable, wait, session).await
         }
-        Command::Enable { org } => change_state::run(&org, Change::Enable, None, session).await,
+        Command::Enable { org } => {
+            change_state::run(&org, StateChange::Enable, None, session).await
+        }
         Command::Export { org, out } => {
             let mut export = if out == Path::new("-") {
                 Export::stdout()

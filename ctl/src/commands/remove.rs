@@ -12,7 +12,7 @@ use workspace_management::store::{Table, timestamp};
 
 use crate::{
     export::Export,
-    output::print_record,
+    output::print_json_or_text,
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
@@ -154,7 +154,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     };
     // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
     // has an effect that is easy to miss: a repeated create request will get a 409.
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
     session.say(&format!("{} was removed", target.display_name));
@@ -166,7 +166,7 @@ fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> 
     removed["removed_at"] = json!(timestamp(SystemTime::now()));
     removed["removed_by"] = json!(run.operator);
     removed["removed_request_id"] = json!(run.id);
-    print_record(&removed, &escape(id), session.json)
+    print_json_or_text(&removed, &escape(id), session.json)
 }
 
 /// The sentence that says whether the removal can be undone.

@@ -1,6 +1,6 @@
 //! `restore`: copies missing records from a restored table or an export. Overwrites nothing.
 //!
-//! 1. Read the source once. Check every record in the scope. If one is invalid, write nothing.
+//! 1. Read the source once. Check every record that matches the filter. If one is invalid, write nothing.
 //! 2. Copy organizations first, and teams before their members. Each write has the condition that
 //!    no record has the same primary key.
 
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TABLE|FILE")]
     from: String,
     #[command(flatten)]
-    scope: RestoreScope,
+    filter: RestoreFilter,
     /// Write nothing, and print each record's kind, key and result (`copied`, `exists`, `differs`
     /// or `skipped`), separated by tabs. Without this option, prints only records that differ or
     /// are skipped
@@ -43,7 +43,7 @@ pub(crate) struct Options {
 
 /// Which records to restore.
 #[derive(Debug, clap::Args)]
-struct RestoreScope {
+struct RestoreFilter {
     /// Copy only this kind of record, to its table. Required unless --from is a file
     #[arg(long = "to", value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
     kind: Option<Table>,
@@ -62,9 +62,9 @@ struct RestoreScope {
     team: Option<String>,
 }
 
-impl RestoreScope {
-    /// Whether a record is in the scope. An attribute that the record lacks counts as empty.
-    fn contains(&self, table: Table, record: &Value) -> bool {
+impl RestoreFilter {
+    /// Whether to restore a record. An attribute that the record lacks counts as empty.
+    fn matches(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
         self.kind.is_none_or(|wanted| wanted == table)
@@ -75,15 +75,15 @@ impl RestoreScope {
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let Options { from, scope, .. } = &options;
-    let file = source::open(from, scope)?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let Options { from, filter, .. } = &options;
+    let file = source::open(from, filter)?;
+    let (deployment, run) = session.begin_run().await?;
     let source = match file {
-        Some(file) => Source::read_file(from, file, scope),
-        None => Source::scan_table(from, scope, deployment).await,
+        Some(file) => Source::read_file(from, file, filter),
+        None => Source::scan_table(from, filter, deployment).await,
     }
     .context("nothing was restored")?;
-    source.check_one_org(from, scope)?;
+    source.check_one_org(from, filter)?;
     if source.keys_without_hash > 0 {
         let keys = counted(source.keys_without_hash, "key");
         eprintln!(

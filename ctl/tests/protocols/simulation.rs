@@ -51,7 +51,7 @@ use self::weakness::Weakness;
 
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.
-const MAX_LAG_OF_INDEXES: Duration = all_teams::PAUSE;
+const MAX_LAG_OF_INDEXES: Duration = all_teams::INDEX_PAUSE;
 
 /// The time after which no write that was sent is still late.
 const LATE_WRITES: Duration = Duration::from_secs(60);
@@ -196,8 +196,8 @@ impl World {
             .retry_config(RetryConfig::standard().with_max_attempts(30))
             .timeout_config(timeouts.build())
             .retry_classifier(AdditionalRetries);
-        let mut deployment = Deployment::local("http://dynamodb");
-        deployment.client = Client::from_conf(config.build());
+        let mut deployment = Deployment::local_service("http://dynamodb");
+        deployment.dynamodb = Client::from_conf(config.build());
         (deployment, index_reads)
     }
 

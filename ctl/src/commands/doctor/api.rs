@@ -14,14 +14,15 @@ use workspace_management::{operations::Operation, store::Table};
 use crate::{deployment::build_connector, stored_key, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
-const TIMEOUT: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The wait before the first retry of a request. It doubles before each further retry.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The API to check.
 pub(super) struct Api {
-    url: String,
+    /// The URL of the API with `/api/v1`.
+    base_url: String,
     connector: SharedHttpConnector,
     /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
     retry_until: Instant,
@@ -46,7 +47,7 @@ impl Api {
             Connector::builder().build_http()
         };
         Self {
-            url: format!("{}/api/v1", url.trim_end_matches('/')),
+            base_url: format!("{}/api/v1", url.trim_end_matches('/')),
             connector: SharedHttpConnector::new(connector),
             retry_until: Instant::now() + retry_time,
         }
@@ -57,12 +58,12 @@ impl Api {
     /// one request. `SilenceAlarm` in template.yaml counts requests for the organization `doctor`,
     /// and fires when a scheduled `doctor` stops sending them.
     pub(super) async fn check_reads(&self) -> Result<String> {
-        let key = stored_key::generate()?;
+        let key = stored_key::random_key()?;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
-        let response = self.post(path, &key, &json!({})).await?;
-        if response.code() != Some("unauthenticated") {
-            return Err(response.failure("KeysTable or OrganizationsTable"));
+        let response = self.post_with_retries(path, &key, &json!({})).await?;
+        if response.problem_code() != Some("unauthenticated") {
+            return Err(response.error("KeysTable or OrganizationsTable"));
         }
         // This wording shows that the function received the key, and so has read both tables.
         ensure!(
@@ -82,21 +83,21 @@ impl Api {
     ) -> Result<String> {
         let (table, path, body) = sample_request(operation, org);
         let started = Instant::now();
-        let response = self.post(&path, key, &body).await?;
+        let response = self.post_with_retries(&path, key, &body).await?;
         if response.status != 204 {
-            return Err(response.failure(table.logical_id));
+            return Err(response.error(table.logical_id));
         }
         let time = started.elapsed().as_millis();
         Ok(format!("writes {}, in {time} ms", table.logical_id))
     }
 
     /// Sends a request. Retries the request until `retry_until`.
-    async fn post(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
-        let mut wait = FIRST_WAIT;
+    async fn post_with_retries(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
+        let mut backoff = INITIAL_BACKOFF;
         loop {
-            let sent = timeout(TIMEOUT, self.send(path, key, body)).await;
+            let sent = timeout(RESPONSE_TIMEOUT, self.post(path, key, body)).await;
             let response = sent.unwrap_or_else(|_| {
-                let time = humanize(TIMEOUT);
+                let time = humanize(RESPONSE_TIMEOUT);
                 Err(anyhow!(
                     "no response within {time}: check the URL and the network"
                 ))
@@ -105,18 +106,18 @@ impl Api {
                 Ok(response) => response.status == 429 || response.status >= 500,
                 Err(_) => true,
             };
-            if !is_retryable || Instant::now() + wait > self.retry_until {
+            if !is_retryable || Instant::now() + backoff > self.retry_until {
                 return response;
             }
-            sleep(wait).await;
-            wait *= 2;
+            sleep(backoff).await;
+            backoff *= 2;
         }
     }
 
-    async fn send(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
+    async fn post(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
         let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
         request.set_method("POST")?;
-        request.set_uri(format!("{}/{path}", self.url))?;
+        request.set_uri(format!("{}/{path}", self.base_url))?;
         let headers = request.headers_mut();
         headers.insert("content-type", "application/json");
         headers.insert("authorization", format!("Bearer {key}"));
@@ -140,7 +141,7 @@ impl Api {
 
 impl Response {
     /// The code of the problem, if the response is from the function.
-    fn code(&self) -> Option<&str> {
+    fn problem_code(&self) -> Option<&str> {
         self.request_id.as_ref().and(self.problem["code"].as_str())
     }
 
@@ -149,10 +150,10 @@ impl Response {
     }
 
     /// What the API did wrong, worded to follow the check's name. `tables` are those that it used.
-    fn failure(&self, tables: &str) -> anyhow::Error {
+    fn error(&self, tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();
-        match self.code() {
+        match self.problem_code() {
             Some("unavailable") => anyhow!(
                 "responds with 503, because the function cannot reach DynamoDB or is throttled by it: \
                 check the function's variable AWS_ENDPOINT_URL_DYNAMODB, and search its log for the request id {id}"

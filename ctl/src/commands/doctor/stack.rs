@@ -1,14 +1,14 @@
 //! The checks of a stack: its function, its termination protection and its alarms.
 
 use anyhow::{Result, ensure};
-use aws_sdk_cloudformation::types::Stack as CfnStack;
+use aws_sdk_cloudformation::types::Stack as StackDescription;
 use workspace_management::store::{Table, TableNames};
 
 use super::Status;
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
 /// The value of an output, if the stack has this output.
-pub(super) fn output_value(description: &CfnStack, key: &str) -> Option<String> {
+pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;
     output.output_value.clone()
@@ -17,12 +17,12 @@ pub(super) fn output_value(description: &CfnStack, key: &str) -> Option<String> 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
 /// cannot show this, because they also succeed if a variable names a different existing table.
 pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
-    let configuration = aws_sdk_lambda::Client::new(&stack.config)
+    let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
         .send()
         .await
-        .explain("cannot read the configuration of the function")?;
+        .request_context("cannot read the configuration of the function")?;
     let environment = configuration.environment;
     let variables = environment.and_then(|environment| environment.variables);
     let variables = variables.unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
 }
 
 /// Checks that the stack cannot be deleted by mistake.
-pub(super) fn check_protection(description: &CfnStack) -> Status {
+pub(super) fn check_termination_protection(description: &StackDescription) -> Status {
     let name = description.stack_name().unwrap_or_default();
     match description.enable_termination_protection() {
         Some(true) => Status::Ok("on".to_owned()),
@@ -56,13 +56,16 @@ pub(super) fn check_protection(description: &CfnStack) -> Status {
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> Result<Status> {
+pub(super) async fn check_recipients(
+    stack: &Stack,
+    description: &StackDescription,
+) -> Result<Status> {
     let Some(topic) = output_value(description, "AlarmTopicArn") else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
         return Ok(Status::Warning(detail.to_owned()));
     };
-    let mut subscriptions = aws_sdk_sns::Client::new(&stack.config)
+    let mut subscriptions = aws_sdk_sns::Client::new(&stack.sdk_config)
         .list_subscriptions_by_topic()
         .topic_arn(&topic)
         .into_paginator()
@@ -70,7 +73,8 @@ pub(super) async fn check_recipients(stack: &Stack, description: &CfnStack) -> R
         .send();
     let (mut confirmed, mut unconfirmed) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
-        let subscription = subscription.explain("cannot list the subscriptions to the topic")?;
+        let subscription =
+            subscription.request_context("cannot list the subscriptions to the topic")?;
         // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
         match subscription.subscription_arn {
             Some(arn) if arn.starts_with("arn:") => confirmed += 1,

@@ -15,7 +15,7 @@ use crate::usage::UsageError;
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
 
 /// The time from the Unix epoch to the end of the year 9999, the last year in RFC 3339.
-const END_OF_TIME: Duration = Duration::from_secs(253_402_300_800);
+const END_OF_YEAR_9999: Duration = Duration::from_secs(253_402_300_800);
 
 /// When a key expires.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ impl Expiry {
             Self::After(duration) => now.checked_add(duration),
             Self::At(time) => Some(time),
         };
-        let Some(at) = at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_TIME) else {
+        let Some(at) = at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_YEAR_9999) else {
             return Err("the key would expire after the year 9999: use a shorter duration");
         };
         if at <= now {

@@ -54,7 +54,7 @@ pub struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     check_can_print()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let new = NewKey::issue(deployment, &run, options, None).await?;
     new.print_or_revoke(deployment, &run, session.json).await
 }
@@ -101,23 +101,24 @@ impl NewKey {
         let registration_id = registration_id.with_context(|| {
             format!("the record of {org} has no request_id, which keys need: add one with a random value")
         })?;
-        let key = stored_key::generate()?;
+        let key = stored_key::random_key()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
-        let end = options.expires.resolve(now).map_err(Error::msg)?;
+        let expires_at = options.expires.resolve(now).map_err(Error::msg)?;
         let label = &options.label;
-        let mut record = key_record(parsed, org, registration_id, label, &timestamp(now));
-        record.operations = options.allow;
-        record.expires_at = end.map(|end| humantime::format_rfc3339_seconds(end).to_string());
-        let lifetime = end.and_then(|end| end.duration_since(now).ok());
+        let mut base = key_record(parsed, org, registration_id, label, &timestamp(now));
+        base.operations = options.allow;
+        base.expires_at =
+            expires_at.map(|time| humantime::format_rfc3339_seconds(time).to_string());
+        let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
         let stored = StoredKey {
-            record,
+            base,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            predecessor_id: old.map(|old| old.record.key_id.clone()),
-            successor_id: None,
+            replaces: old.map(|old| old.base.key_id.clone()),
+            replaced_by: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
@@ -131,7 +132,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored_key::to_output(serde_json::to_value(&self.stored)?);
+            let mut record = stored_key::into_output(serde_json::to_value(&self.stored)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
@@ -140,7 +141,7 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print_strictly(&text) {
-            let id = &self.stored.record.key_id;
+            let id = &self.stored.base.key_id;
             let result = stored_key::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
@@ -152,15 +153,15 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let KeyRecord { key_id, org_id, .. } = &self.stored.record;
-        let validity = match (&self.stored.record.expires_at, self.stored.lifetime_seconds) {
+        let KeyRecord { key_id, org_id, .. } = &self.stored.base;
+        let validity = match (&self.stored.base.expires_at, self.stored.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.stored.record.operations {
+        let operations = match &self.stored.base.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

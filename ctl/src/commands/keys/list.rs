@@ -11,11 +11,11 @@ use workspace_records::item::string_attribute;
 
 use super::arguments::{KeyArgs, key_ids, parse_duration};
 use crate::{
-    organization::{Organization, State},
-    output::{print_page, print_records},
+    organization::{OrgState, Organization},
+    output::{print_listing, print_rows},
     read::{PageOptions, Reader, Scope},
     session::Session,
-    stored_key::{self, KeyState, expires_within, to_output},
+    stored_key::{self, KeyState, expires_within, into_output},
     usage::parse_identifier,
 };
 
@@ -58,21 +58,23 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         }
         None => Reader::new(Table::KEYS, Scope::All),
     };
-    let mut page = reader.page(options.page).read(deployment).await?;
-    if page.records.is_empty()
+    let mut listing = reader.page(options.page).read(deployment).await?;
+    if listing.records.is_empty()
         && let Some(org) = &options.org
     {
         Organization::require(deployment, org).await?;
     }
     if let Some(state) = options.state {
-        page.records.retain(|key| KeyState::of(key) == state);
+        listing.records.retain(|key| KeyState::of(key) == state);
     }
     if let Some(period) = options.expiring {
         let now = SystemTime::now();
-        page.records.retain(|key| expires_within(key, period, now));
+        listing
+            .records
+            .retain(|key| expires_within(key, period, now));
     }
-    page.records = page.records.into_iter().map(to_output).collect();
-    print_page(&page, &COLUMNS, session)
+    listing.records = listing.records.into_iter().map(into_output).collect();
+    print_listing(&listing, &COLUMNS, session)
 }
 
 /// Shows keys, and says which of their organizations are not enabled. Does not check the secrets.
@@ -80,12 +82,12 @@ pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> 
     let ids = key_ids(&arguments.keys)?;
     let deployment = session.deployment().await?;
     let keys = stored_key::require_all(deployment, &ids).await?;
-    let keys: Vec<_> = keys.into_iter().map(to_output).collect();
-    print_records(&keys, &COLUMNS, session)?;
+    let keys: Vec<_> = keys.into_iter().map(into_output).collect();
+    print_rows(&keys, &COLUMNS, session)?;
     let orgs = keys.iter().map(|key| string_attribute(key, "org_id"));
     for org in BTreeSet::from_iter(orgs) {
         let state = match Organization::find(deployment, org).await? {
-            Some(organization) if organization.state() == State::Enabled => continue,
+            Some(organization) if organization.state() == OrgState::Enabled => continue,
             Some(organization) => organization.state().as_str(),
             None => "not registered",
         };

@@ -8,8 +8,8 @@ use workspace_records::item::string_attribute;
 use super::arguments::key_ids;
 use crate::{
     deployment::Deployment,
-    organization::{Organization, State},
-    output::{print, print_records},
+    organization::{OrgState, Organization},
+    output::{print, print_rows},
     read::{Reader, Scope},
     session::{Run, Session},
     stored_key,
@@ -49,7 +49,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
     let ids = key_ids(arguments)?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let records = stored_key::require_all(deployment, &ids).await?;
     for key in revoke_keys(deployment, &run, records, session).await? {
         if session.json {
@@ -65,9 +65,9 @@ async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
 /// created at the same time, unless the organization is disabled.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let organization = Organization::require(deployment, org).await?;
-    if organization.state() == State::Enabled {
+    if organization.state() == OrgState::Enabled {
         eprintln!(
             "note: {org} is enabled, so this command can miss a key that is created at the same time: to prevent this, run `workspacectl orgs disable {org}` first"
         );
@@ -82,7 +82,7 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.confirm(&text, org)?;
     let revoked = revoke_keys(deployment, &run, keys, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
-    print_records(&revoked, &columns, session)
+    print_rows(&revoked, &columns, session)
 }
 
 /// Revokes keys, and returns their records for output.
@@ -96,7 +96,7 @@ async fn revoke_keys(
     for key in keys {
         let key = stored_key::revoke(deployment, string_attribute(&key, "key_id"), run).await;
         let key = key.context("not all keys were revoked: run the command again")?;
-        revoked.push(stored_key::to_output(key));
+        revoked.push(stored_key::into_output(key));
     }
     let count = counted(revoked.len(), "key");
     let cache_time = humanize(MAX_CACHE_TIME);

@@ -44,13 +44,13 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let ids = key_ids(&options.arguments.keys)?;
     check_can_print()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
     for record in stored_key::require_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
-        if !key.record.is_valid_at(SystemTime::now()) {
-            let id = &key.record.key_id;
+        if !key.base.is_valid_at(SystemTime::now()) {
+            let id = &key.base.key_id;
             bail!(
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
@@ -70,14 +70,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.successor_id else {
+    let Some(new_id) = &key.replaced_by else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
-    let id = &key.record.key_id;
+    let id = &key.base.key_id;
     Ok(Some(format!(
         "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
     )))
@@ -91,16 +91,16 @@ async fn rotate(
     options: &Options,
     json: bool,
 ) -> Result<()> {
-    let id = &old.record.key_id;
+    let id = &old.base.key_id;
     let expires = match options.expires {
         Some(expires) => expires,
         None => default_expiry(old)?,
     };
     let new_options = create::Options {
-        org: old.record.org_id.clone(),
-        label: old.record.label.clone(),
+        org: old.base.org_id.clone(),
+        label: old.base.label.clone(),
         expires,
-        allow: old.record.operations.clone(),
+        allow: old.base.operations.clone(),
     };
     let result = NewKey::issue(deployment, run, new_options, Some(old)).await;
     let new = result.with_context(|| format!("cannot replace the key {id}"))?;
@@ -117,13 +117,13 @@ async fn schedule_expiry(
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let (id, now) = (&old.record.key_id, SystemTime::now());
+    let (id, now) = (&old.base.key_id, SystemTime::now());
     let end = now + overlap;
-    let expires_at = match &old.record.expires_at {
+    let expires_at = match &old.base.expires_at {
         Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
         _ => humantime::format_rfc3339_seconds(end).to_string(),
     };
-    let new_id = new.stored.record.key_id.as_str();
+    let new_id = new.stored.base.key_id.as_str();
     let if_replaced =
         GuardedRecord::if_exists(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
@@ -148,9 +148,9 @@ fn default_expiry(key: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = key.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &key.record.expires_at {
+    match &key.base.expires_at {
         // From another program. Not rotated, so this is the original expiry.
-        Some(at) if key.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
         // From another program (no `last_four`). A rotation may have set the current expiry.
         Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
         // Issued without an expiry. If there is one now, a rotation has set it.

@@ -11,8 +11,8 @@ use workspace_records::item::string_attribute;
 
 use crate::{
     deployment::Deployment,
-    organization::{Organization, State},
-    output::print_record,
+    organization::{OrgState, Organization},
+    output::print_json_or_text,
     session::{Run, Session},
     wait::{SAFE_WAIT, Wait},
     write::GuardedRecord,
@@ -24,7 +24,7 @@ const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at,
 
 /// What to do with an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum StateChange {
     /// Accept requests for it.
     Enable,
     /// Reject requests for it.
@@ -34,28 +34,28 @@ pub enum Change {
 /// Enables or disables an organization. If there is a `wait`, waits until no operation can succeed.
 pub(super) async fn run(
     org: &str,
-    change: Change,
+    change: StateChange,
     wait: Option<Wait>,
     session: &Session,
 ) -> Result<()> {
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let now = SystemTime::now();
     let organization = change_state(deployment, &run, org, change, now).await?;
     let state = string_attribute(&organization, "state");
     session.say(&format!("the organization {org} is {state}"));
-    if change == Change::Disable {
+    if change == StateChange::Disable {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
             "the function rejects every new request after at most {cache} seconds, and its last writes end after at most {last_write} seconds"
         );
     }
     if let Some(wait) = wait {
-        wait.wait(deployment).await;
+        wait.for_function(deployment).await;
         if wait.is_safe() {
             session.say(&format!("from now on, every operation for {org} fails"));
         }
     }
-    print_record(&organization, org, session.json)
+    print_json_or_text(&organization, org, session.json)
 }
 
 /// Enables or disables an organization, and returns its record for output. Fails if there is no
@@ -65,20 +65,20 @@ pub async fn change_state(
     deployment: &Deployment,
     run: &Run,
     org: &str,
-    change: Change,
+    change: StateChange,
     now: SystemTime,
 ) -> Result<Value> {
     let organization = Organization::require(deployment, org).await?;
     let state = organization.state();
-    if state == State::BeingErased && change == Change::Enable {
+    if state == OrgState::BeingErased && change == StateChange::Enable {
         bail!("the organization {org} is being erased: it cannot be enabled again");
     }
     let (wanted, expression) = match change {
-        Change::Enable => (State::Enabled, ENABLE),
-        Change::Disable => (State::Disabled, DISABLE),
+        StateChange::Enable => (OrgState::Enabled, ENABLE),
+        StateChange::Disable => (OrgState::Disabled, DISABLE),
     };
     // An organization that is being erased is disabled already.
-    if state == State::BeingErased || state == wanted {
+    if state == OrgState::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
     let if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])

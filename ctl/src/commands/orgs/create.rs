@@ -22,7 +22,7 @@ use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
     organization::{MAX_CLOCK_DIFFERENCE, Organization},
-    output::print_record,
+    output::print_json_or_text,
     session::Session,
     text::humanize,
     usage::parse_identifier,
@@ -41,7 +41,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, if_absent } = options;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     check_clock(deployment, &org).await?;
     let new = json!({
         "org_id": org,
@@ -50,10 +50,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "request_id": run.id,
     });
     // Never an update, because two customers who choose the same id must not share an organization.
-    let (client, tables) = (&deployment.client, &deployment.tables);
+    let (client, tables) = (&deployment.dynamodb, &deployment.tables);
     let item = serde_dynamo::to_item(&new)?;
     let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
-    let existing = result.explain(format!("cannot register {org}"))?;
+    let existing = result.request_context(format!("cannot register {org}"))?;
     let organization = Organization(existing.map_or(new, to_json));
     // Also true if a retry finds the record of an earlier attempt, which has the id of this run.
     let is_new = organization.registration_id() == Some(&run.id);
@@ -65,7 +65,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.say(&format!("the organization {org} {verb} registered"));
     let mut record = organization.into_output();
     record["created"] = json!(is_new);
-    print_record(&record, &org, session.json)
+    print_json_or_text(&record, &org, session.json)
 }
 
 /// Sends a request, and compares this machine's clock with the `Date` header of the response. Fails
@@ -74,7 +74,7 @@ async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
     let name = deployment.tables.name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();
     deployment
-        .client
+        .dynamodb
         .get_item()
         .table_name(name)
         .set_key(Some(Table::ORGANIZATIONS.primary_key_item(&[org])))
@@ -82,7 +82,7 @@ async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
         .interceptor(date.clone())
         .send()
         .await
-        .explain(format!("cannot read {org} in {name}"))?;
+        .request_context(format!("cannot read {org} in {name}"))?;
     let Some(theirs) = date.0.get().copied() else {
         return Ok(());
     };

@@ -17,8 +17,8 @@ use workspace_management::store::{Table, timestamp};
 use crate::{
     deployment::Deployment,
     export::Export,
-    organization::{Organization, State},
-    output::print_record,
+    organization::{OrgState, Organization},
+    output::print_json_or_text,
     read::consistent_readers,
     session::{Run, Session},
     text::counted,
@@ -52,9 +52,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let path = options.export.as_deref();
     let export = path.map(Export::create).transpose()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let organization = Organization::require(deployment, org).await?;
-    if organization.state() == State::Enabled {
+    if organization.state() == OrgState::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
     let undo = match path {
@@ -74,7 +74,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
         "erased_by": run.operator, "request_id": run.id,
     });
-    print_record(&erased, org, session.json)
+    print_json_or_text(&erased, org, session.json)
 }
 
 /// Erases an organization that has not changed since it was read. Returns the number of records
@@ -95,7 +95,7 @@ pub async fn erase(
     let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
-    wait.wait(deployment).await;
+    wait.for_function(deployment).await;
     if let Some(mut export) = export {
         let count = export
             .write_from(deployment, consistent_readers(org))

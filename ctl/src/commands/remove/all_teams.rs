@@ -25,7 +25,7 @@ use crate::{
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads. The index usually needs less than a second to catch up.
-pub const PAUSE: Duration = Duration::from_secs(2);
+pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(
     org: &str,
@@ -34,7 +34,7 @@ pub(super) async fn run(
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     Organization::require(deployment, org).await?;
     let teams = members_partitions_of_user(deployment, org, user)
         .await?
@@ -65,7 +65,7 @@ pub async fn remove_from_all_teams(
     let mut removed = BTreeSet::new();
     for earlier_reads in 0..MAX_READS {
         if earlier_reads > 0 {
-            sleep(PAUSE).await;
+            sleep(INDEX_PAUSE).await;
         }
         let mut found_any = false;
         for members_partition in members_partitions_of_user(deployment, org, user).await? {

@@ -36,7 +36,7 @@ pub(super) async fn run(
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, run) = session.deployment_and_run().await?;
+    let (deployment, run) = session.begin_run().await?;
     let teams_partition = arguments.teams_partition();
     let mut found = Vec::new();
     let mut descriptions = Vec::new();
@@ -104,7 +104,7 @@ pub async fn remove_teams(
     if attempts.iter().all(|(_, marked)| marked.is_none()) {
         return Ok(vec![None; attempts.len()]);
     }
-    wait.wait(deployment).await;
+    wait.for_function(deployment).await;
     if let Some(mut export) = export {
         for (team, marked) in &attempts {
             if let Some((record, _)) = marked {

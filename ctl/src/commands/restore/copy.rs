@@ -135,9 +135,11 @@ impl Restore<'_> {
         record["restored_by"] = json!(self.run.operator);
         record["restored_request_id"] = json!(self.run.id);
         let item = serde_dynamo::to_item(record)?;
-        let (client, tables) = (&self.deployment.client, &self.deployment.tables);
+        let (client, tables) = (&self.deployment.dynamodb, &self.deployment.tables);
         let result = insert_item_if_absent(client, tables, table, item).await;
-        let existing = result.explain("cannot copy the record")?.map(to_json);
+        let existing = result
+            .request_context("cannot copy the record")?
+            .map(to_json);
         // A retry finds the record that an earlier attempt of this run has stored.
         let is_from_another_run = |record: &Value| record["restored_request_id"] != self.run.id;
         Ok(existing.filter(is_from_another_run))

@@ -15,7 +15,7 @@ use workspace_records::{
     schemas,
 };
 
-use super::RestoreScope;
+use super::RestoreFilter;
 use crate::{
     deployment::Deployment,
     errors::RequestResultExt as _,
@@ -37,12 +37,12 @@ pub(super) struct Source {
 
 /// Opens the file with this name. `None` if there is no such file: the name is that of a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
-pub(super) fn open(name: &str, scope: &RestoreScope) -> Result<Option<File>> {
+pub(super) fn open(name: &str, filter: &RestoreFilter) -> Result<Option<File>> {
     if Path::new(name).is_file() {
         let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
         return Ok(Some(file));
     }
-    if scope.kind.is_some() && (scope.org.is_some() || scope.all_orgs) {
+    if filter.kind.is_some() && (filter.org.is_some() || filter.all_orgs) {
         return Ok(None);
     }
     let message = format!(
@@ -54,7 +54,7 @@ pub(super) fn open(name: &str, scope: &RestoreScope) -> Result<Option<File>> {
 impl Source {
     /// Reads all lines of a file.
     /// Fails if a line is not from an export, or a record in the scope is invalid.
-    pub(super) fn read_file(name: &str, file: File, scope: &RestoreScope) -> Result<Self> {
+    pub(super) fn read_file(name: &str, file: File, filter: &RestoreFilter) -> Result<Self> {
         let mut source = Self::default();
         for (number, line) in (1..).zip(BufReader::new(file).lines()) {
             let place = format!("line {number} of {name}");
@@ -74,8 +74,8 @@ impl Source {
                 "{place} has no record: use a file that --export or `orgs export` has written"
             );
             if table != Table::KEYS || record.get("secret_sha256").is_some() {
-                source.add(&place, table, record, scope)?;
-            } else if scope.contains(table, &record) {
+                source.add(&place, table, record, filter)?;
+            } else if filter.matches(table, &record) {
                 source.keys_without_hash += 1;
             }
         }
@@ -86,47 +86,47 @@ impl Source {
     /// Fails if the table cannot be read, or a record in the scope is invalid.
     pub(super) async fn scan_table(
         name: &str,
-        scope: &RestoreScope,
+        filter: &RestoreFilter,
         deployment: &Deployment,
     ) -> Result<Self> {
-        let table = scope.kind.context("a table needs --to")?;
+        let table = filter.kind.context("a table needs --to")?;
         let mut source = Self::default();
         let scan = deployment
-            .client
+            .dynamodb
             .scan()
             .table_name(name)
             .consistent_read(true);
         let mut items = scan.into_paginator().items().send();
         while let Some(item) = items.next().await {
             let message = format!("there is no file {name}, and the table {name} cannot be read");
-            let item = item.explain(message)?;
+            let item = item.request_context(message)?;
             let record = to_json(item.clone());
             // The restore writes this JSON, so the conversion must not have lost anything.
-            if scope.contains(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
+            if filter.matches(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
             {
                 let reason = "it has an attribute of an unexpected type";
                 return Err(invalid(name, table, &record, reason));
             }
-            source.add(name, table, record, scope)?;
+            source.add(name, table, record, filter)?;
         }
         Ok(source)
     }
 
-    /// Adds a record if it is in the scope. Fails if it is invalid. Keeps the `request_id` of every
+    /// Adds a record if it is in the filter. Fails if it is invalid. Keeps the `request_id` of every
     /// organization and team.
     fn add(
         &mut self,
         place: &str,
         table: Table,
         mut record: Value,
-        scope: &RestoreScope,
+        filter: &RestoreFilter,
     ) -> Result<()> {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = string_attribute(&record, "request_id").to_owned();
             let key = primary_key(table, &record);
             self.request_ids.insert(key, request_id);
         }
-        if !scope.contains(table, &record) {
+        if !filter.matches(table, &record) {
             return Ok(());
         }
         if let Some(reason) = schemas::first_violation(table, &record) {
@@ -147,12 +147,16 @@ impl Source {
     }
 
     /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
-    pub(super) fn check_one_org(&self, from: &str, scope: &RestoreScope) -> Result<(), UsageError> {
+    pub(super) fn check_one_org(
+        &self,
+        from: &str,
+        filter: &RestoreFilter,
+    ) -> Result<(), UsageError> {
         let records = self.records.values();
         let orgs: BTreeSet<_> = records
             .map(|(_, record)| string_attribute(record, "org_id"))
             .collect();
-        if orgs.len() < 2 || scope.org.is_some() || scope.all_orgs {
+        if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());
         }
         let orgs: Vec<_> = orgs.into_iter().take(2).collect();

@@ -9,11 +9,11 @@ use tokio::time::{sleep, timeout};
 use workspace_management::store::Table;
 use workspacectl::{
     commands::orgs::{
-        change_state::{Change, change_state},
+        change_state::{StateChange, change_state},
         erase::erase as erase_organization,
     },
     deployment::Deployment,
-    organization::{Organization, State},
+    organization::{OrgState, Organization},
     wait::SAFE_WAIT,
 };
 
@@ -69,7 +69,7 @@ fn organization(world: &World) -> Option<Value> {
 /// Disables `acme`.
 pub(super) async fn disable_acme(world: &World, deployment: &Deployment) {
     let now = world.time();
-    let changed = change_state(deployment, &run_by(0), "acme", Change::Disable, now).await;
+    let changed = change_state(deployment, &run_by(0), "acme", StateChange::Disable, now).await;
     changed.expect("it is disabled");
 }
 
@@ -109,7 +109,7 @@ async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
             let mut done = Vec::new();
             for _ in 0..4 {
                 pause(&mut rng, 0..15).await;
-                let change = [Change::Disable, Change::Enable][usize::from(rng.bool())];
+                let change = [StateChange::Disable, StateChange::Enable][usize::from(rng.bool())];
                 let (deployment, began) = (world.deployment(&mut rng), world.now());
                 let this_run = run_by(number);
                 let result =
@@ -126,8 +126,8 @@ async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
     let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
     let (.., change, succeeded) = last;
-    let is_enabled = Organization(organization.clone()).state() == State::Enabled;
-    if is_alone && *succeeded && is_enabled != (*change == Change::Enable) {
+    let is_enabled = Organization(organization.clone()).state() == OrgState::Enabled;
+    if is_alone && *succeeded && is_enabled != (*change == StateChange::Enable) {
         return vec![format!(
             "the last command was reverted: {done:?} {organization}"
         )];

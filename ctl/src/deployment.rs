@@ -23,7 +23,7 @@ use workspace_management::{
 };
 use workspace_records::local;
 
-use crate::{errors::RequestResultExt as _, usage::UsageError};
+use crate::errors::{RequestResultExt as _, UsageError};
 
 /// The maximum number of attempts per request. Large removals run into throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;

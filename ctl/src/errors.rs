@@ -1,4 +1,4 @@
-//! Failed requests to AWS or to a local DynamoDB, and what the operator is told about them.
+//! Errors, and what the operator is told about them.
 
 use std::{error::Error as StdError, fmt};
 
@@ -6,7 +6,13 @@ use anyhow::{Chain, Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
-/// A request that failed.
+/// A usage error that clap does not report. The process exits with 2, as after clap's own errors.
+/// The message must never repeat an argument that may be an API key.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub(crate) String);
+
+/// A request to AWS or to a local DynamoDB that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{failure}")]
 pub(crate) struct RequestError {

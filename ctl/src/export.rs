@@ -14,46 +14,46 @@ use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
 use crate::{
-    deployment::Deployment, read::Reader, text::escape_json, usage::UsageError,
+    deployment::Deployment, errors::UsageError, read::Reader, text::escape_json,
     write::is_mark_attribute,
 };
 
 /// An export that is being written. Only the file's owner can read it: it may hold personal data.
-pub struct Export {
+pub struct ExportWriter {
     /// The path of the complete file, or `standard output` for messages.
     path: PathBuf,
     out: BufWriter<Box<dyn Write + Send>>,
     /// The file behind `out`, to sync it. `None` for standard output.
     file: Option<File>,
     /// The path of the incomplete file, which is deleted if the command fails.
-    incomplete: Option<TempPath>,
+    partial: Option<TempPath>,
 }
 
-impl Export {
+impl ExportWriter {
     /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
     /// it is deleted. Fails if `FILE` or `FILE.partial` exists, so that each file has the records
     /// of only one command, or if `FILE.partial` cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
-            return Err(already_exists(path, ""));
+            return Err(exists_error(path, ""));
         }
-        let incomplete = path.with_added_extension("partial");
+        let partial = path.with_added_extension("partial");
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = match options.open(&incomplete) {
+        let file = match options.open(&partial) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let hint = ", or delete this one if no command is writing it";
-                return Err(already_exists(&incomplete, hint));
+                return Err(exists_error(&partial, hint));
             }
-            result => result.with_context(|| format!("cannot write {}", incomplete.display()))?,
+            result => result.with_context(|| format!("cannot write {}", partial.display()))?,
         };
         Ok(Self {
             path: path.to_owned(),
             out: BufWriter::new(Box::new(file.try_clone()?)),
             file: Some(file),
-            incomplete: Some(TempPath::try_from_path(incomplete)?),
+            partial: Some(TempPath::try_from_path(partial)?),
         })
     }
 
@@ -62,7 +62,7 @@ impl Export {
             path: "standard output".into(),
             out: BufWriter::new(Box::new(io::stdout())),
             file: None,
-            incomplete: None,
+            partial: None,
         }
     }
 
@@ -101,8 +101,8 @@ impl Export {
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.write_error(&error))?;
         }
-        if let Some(incomplete) = self.incomplete.take() {
-            let result = incomplete.persist_noclobber(&self.path);
+        if let Some(partial) = self.partial.take() {
+            let result = partial.persist_noclobber(&self.path);
             result.map_err(|failed| self.write_error(&failed.error))?;
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Export {
 }
 
 /// The error if a file that must be new exists.
-fn already_exists(path: &Path, hint: &str) -> anyhow::Error {
+fn exists_error(path: &Path, hint: &str) -> anyhow::Error {
     let name = path.display();
     UsageError(format!("{name} exists: choose a different file{hint}")).into()
 }

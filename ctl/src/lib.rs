@@ -10,6 +10,7 @@
 //!   organization's record, that is, the id of the run that created it. API keys store this id as
 //!   `org_request_id`, and the function rejects them once the organization has a different one.
 
+mod arguments;
 pub mod commands;
 pub mod deployment;
 mod errors;
@@ -21,7 +22,6 @@ pub mod session;
 mod stored_key;
 pub mod target;
 mod text;
-mod usage;
 pub mod wait;
 mod write;
 
@@ -41,10 +41,9 @@ use crate::{
         doctor::{self, OnlyWarnings},
         edit, keys, list, orgs, remove, restore,
     },
-    errors::RequestError,
+    errors::{RequestError, UsageError},
     session::Session,
     text::escape,
-    usage::UsageError,
 };
 
 /// Register organizations, issue API keys, and manage the records of workspace-management.

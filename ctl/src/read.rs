@@ -16,8 +16,7 @@ use workspace_records::item::{primary_key, string_attribute, to_json};
 
 use crate::{
     deployment::Deployment,
-    errors::{RequestError, RequestResultExt as _},
-    usage::UsageError,
+    errors::{RequestError, RequestResultExt as _, UsageError},
 };
 
 /// Reads the record with this primary key, with strong consistency.

@@ -8,7 +8,9 @@ use tokio::sync::OnceCell;
 use workspace_management::config::read_variable;
 
 use crate::{
-    deployment::Deployment, errors::RequestResultExt as _, text::escape, usage::UsageError,
+    deployment::Deployment,
+    errors::{RequestResultExt as _, UsageError},
+    text::escape,
 };
 
 /// The global options, and the deployment, which is found when a command first asks for it.
@@ -63,18 +65,21 @@ impl Session {
     }
 
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
-    /// the operator must then type `word`. Escapes whatever it prints.
-    pub(crate) fn confirm(&self, text: &str, word: &str) -> Result<()> {
+    /// the operator must then type `expected`. Escapes whatever it prints.
+    pub(crate) fn confirm(&self, text: &str, expected: &str) -> Result<()> {
         if self.yes {
             self.say(text);
             return Ok(());
         }
         let text = self.escaped_with_deployment(text);
-        eprint!("{text} Type {} to confirm: ", escape(word));
+        eprint!("{text} Type {} to confirm: ", escape(expected));
         io::stderr().flush()?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
-        ensure!(line.trim() == word, "not confirmed: nothing was changed");
+        ensure!(
+            line.trim() == expected,
+            "not confirmed: nothing was changed"
+        );
         Ok(())
     }
 

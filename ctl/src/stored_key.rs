@@ -99,7 +99,7 @@ pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Resu
     let mut keys = Vec::new();
     for id in ids {
         let key = read::get(deployment, Table::KEYS, &[id]).await?;
-        keys.push(key.ok_or_else(|| no_such_key(id))?);
+        keys.push(key.ok_or_else(|| no_such_key_error(id))?);
     }
     Ok(keys)
 }
@@ -165,9 +165,9 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
     let if_exists = GuardedRecord::if_exists(Table::KEYS, &[id]);
     let revoked = if_exists.update(deployment, expression, &values).await?;
-    revoked.ok_or_else(|| no_such_key(id))
+    revoked.ok_or_else(|| no_such_key_error(id))
 }
 
-fn no_such_key(id: &str) -> anyhow::Error {
+fn no_such_key_error(id: &str) -> anyhow::Error {
     anyhow!("there is no key {id}: see `workspacectl keys list`")
 }

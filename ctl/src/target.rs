@@ -5,10 +5,10 @@ use serde_json::Value;
 use workspace_management::store::Table;
 
 use crate::{
+    arguments::{ORG_HELP, parse_identifier},
     deployment::Deployment,
-    export::Export,
+    export::ExportWriter,
     read,
-    usage::{ORG_HELP, parse_identifier},
     write::GuardedRecord,
 };
 
@@ -39,7 +39,7 @@ impl ProjectArgs {
     }
 
     /// The logging instance of the project.
-    pub(crate) fn logging_instance(self) -> Target {
+    pub(crate) fn logging_instance_target(self) -> Target {
         Target {
             table: Table::LOGGING_INSTANCES,
             display_name: format!("the logging instance of the project {}", self.project),
@@ -102,7 +102,7 @@ impl Target {
     pub(crate) async fn remove(
         &self,
         deployment: &Deployment,
-        export: Option<&mut Export>,
+        export: Option<&mut ExportWriter>,
     ) -> Result<Option<Value>> {
         let Some(record) = self.read(deployment).await? else {
             return Ok(None);

@@ -24,14 +24,13 @@ use self::{
 };
 use crate::{
     deployment::Deployment,
-    errors::RequestResultExt as _,
+    errors::{RequestResultExt as _, UsageError},
     organization::{OrgState, Organization},
     output::print_rows,
     read::{self, Reader, Scope},
     session::Session,
     stored_key,
     text::{counted, humanize},
-    usage::UsageError,
 };
 
 pub(crate) const EXAMPLES: &str = "\

@@ -12,13 +12,13 @@ use workspace_management::{
 use workspace_records::item::string_attribute;
 
 use crate::{
+    arguments::parse_identifier,
     deployment::Deployment,
     output::print_json_or_text,
     read::{Reader, Scope},
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
-    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -38,7 +38,7 @@ pub(crate) enum Command {
         #[arg(value_parser = parse_identifier)]
         team: String,
         #[command(flatten)]
-        change: ChangeOptions,
+        new: NewValueOptions,
     },
     /// Correct the name or the description of a data store. Its id does not change
     #[command(after_help = EXAMPLES)]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         data_store: DataStoreArgs,
         #[command(flatten)]
-        change: ChangeOptions,
+        new: NewValueOptions,
     },
     /// Correct the project name of a logging instance
     #[command(after_help = EXAMPLES)]
@@ -62,7 +62,7 @@ pub(crate) enum Command {
 /// The new name and description. The rules for teams apply to data stores too.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
-pub(crate) struct ChangeOptions {
+pub(crate) struct NewValueOptions {
     /// The new name
     #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
     name: Option<NewValue>,
@@ -80,29 +80,25 @@ struct Edit {
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     let (target, new_values) = match command {
-        Command::Team {
-            project,
-            team,
-            change,
-        } => (
+        Command::Team { project, team, new } => (
             Target::team(&project.teams_partition(), &team),
             vec![
-                ("team_name", change.name),
-                ("team_description", change.description),
+                ("team_name", new.name),
+                ("team_description", new.description),
             ],
         ),
-        Command::DataStore { data_store, change } => (
+        Command::DataStore { data_store, new } => (
             data_store.target(),
             vec![
-                ("data_store_name", change.name),
-                ("data_store_description", change.description),
+                ("data_store_name", new.name),
+                ("data_store_description", new.description),
             ],
         ),
         Command::LoggingInstance {
             project,
             project_name,
         } => (
-            project.logging_instance(),
+            project.logging_instance_target(),
             vec![("project_name", Some(project_name))],
         ),
     };
@@ -130,7 +126,7 @@ impl Edit {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
-            session.confirm(&self.describe(&record), self.target.sort_key())?;
+            session.confirm(&self.summary(&record), self.target.sort_key())?;
             let edited = self.update(deployment, run, &record).await?;
             (edited, "was changed")
         };
@@ -163,7 +159,7 @@ impl Edit {
     }
 
     /// Describes the changes, and how they affect create requests.
-    fn describe(&self, record: &Value) -> String {
+    fn summary(&self, record: &Value) -> String {
         let mut changes = Vec::new();
         let mut new_id_warning = String::new();
         for (attribute, new) in &self.changes {

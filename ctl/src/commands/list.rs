@@ -6,7 +6,9 @@ use workspace_management::store::Table;
 use workspace_records::columns::{columns, operation_tables};
 
 use crate::{
+    arguments::{parse_identifier, table_parser},
     deployment::Deployment,
+    errors::UsageError,
     organization::Organization,
     output::print_listing,
     read::{
@@ -14,7 +16,6 @@ use crate::{
         scope_from_teams_index,
     },
     session::Session,
-    usage::{UsageError, kind_parser, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -29,8 +30,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The kind of records
-    #[arg(value_parser = kind_parser(operation_tables()))]
-    kind: Table,
+    #[arg(value_name = "KIND", value_parser = table_parser(operation_tables()))]
+    table: Table,
     /// Only records of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
@@ -48,7 +49,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let table = options.kind;
+    let table = options.table;
     let org = options.org.clone();
     let ids = checked_ids(table, [options.org, options.project, options.team])?;
     if options.user.is_some() && table != Table::TEAM_MEMBERS {

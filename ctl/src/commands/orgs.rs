@@ -12,14 +12,14 @@ use workspace_management::store::Table;
 
 use self::change_state::StateChange;
 use crate::{
+    arguments::{ORG_HELP, parse_identifier},
     deployment::Deployment,
-    export::Export,
+    export::ExportWriter,
     organization::Organization,
     output::{print_listing, print_rows},
     read::{PageOptions, Reader, Scope, eventual_readers},
     session::Session,
     text::counted,
-    usage::{ORG_HELP, parse_identifier},
     wait::Wait,
 };
 
@@ -107,10 +107,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Show { org } => {
             let deployment = session.deployment().await?;
-            let mut organization = Organization::require(deployment, &org).await?.into_output();
+            let mut record = Organization::require(deployment, &org).await?.into_output();
             let counts = count_records(deployment, &org).await?;
-            organization["records"] = counts.clone();
-            print_rows(&[organization], &COLUMNS, session)?;
+            record["records"] = counts.clone();
+            print_rows(&[record], &COLUMNS, session)?;
             if !session.json {
                 // All but the organizations, which come first.
                 let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.kind).collect();
@@ -127,9 +127,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Export { org, out } => {
             let mut export = if out == Path::new("-") {
-                Export::stdout()
+                ExportWriter::stdout()
             } else {
-                Export::create(&out)?
+                ExportWriter::create(&out)?
             };
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;

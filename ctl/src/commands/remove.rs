@@ -1,6 +1,6 @@
 //! `remove`: removes records that the API has stored. The API itself cannot remove anything.
 
-pub mod all_teams;
+pub mod from_all_teams;
 pub mod team;
 
 use std::{path::PathBuf, time::SystemTime};
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
 use crate::{
-    export::Export,
+    arguments::{ORG_HELP, parse_identifier},
+    export::ExportWriter,
     output::print_json_or_text,
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
-    usage::{ORG_HELP, parse_identifier},
     wait::Wait,
 };
 
@@ -109,7 +109,11 @@ Examples:
   workspacectl remove member --org globex --all-teams ada@example.com";
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let mut export = options.export.as_deref().map(Export::create).transpose()?;
+    let mut export = options
+        .export
+        .as_deref()
+        .map(ExportWriter::create)
+        .transpose()?;
     let target = match options.command {
         Command::Team {
             project,
@@ -133,7 +137,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         },
         // With --all-teams.
         Command::Member { org, user, .. } => {
-            return all_teams::run(&org, &user, export, session).await;
+            return from_all_teams::run(&org, &user, export, session).await;
         }
         Command::Model {
             org,
@@ -150,7 +154,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             primary_key: [org, bot],
         },
         Command::DataStore(data_store) => data_store.target(),
-        Command::LoggingInstance(project) => project.logging_instance(),
+        Command::LoggingInstance(project) => project.logging_instance_target(),
     };
     // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
     // has an effect that is easy to miss: a repeated create request will get a 409.
@@ -170,7 +174,7 @@ fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> 
 }
 
 /// The sentence that says whether the removal can be undone.
-fn undo_sentence(export: Option<&Export>) -> &'static str {
+fn undo_sentence(export: Option<&ExportWriter>) -> &'static str {
     match export {
         Some(_) => "`restore` can copy the records back from the export.",
         None => "This cannot be undone.",

@@ -14,9 +14,9 @@ use workspace_records::item::string_attribute;
 
 use self::{copy::Restore, source::Source};
 use crate::{
+    arguments::{parse_identifier, table_parser},
     session::Session,
     text::counted,
-    usage::{kind_parser, parse_identifier},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -45,8 +45,8 @@ pub(crate) struct Options {
 #[derive(Debug, clap::Args)]
 struct RestoreFilter {
     /// Copy only this kind of record, to its table. Required unless --from is a file
-    #[arg(long = "to", value_name = "KIND", value_parser = kind_parser(Table::ALL.iter().copied()))]
-    kind: Option<Table>,
+    #[arg(long = "to", value_name = "KIND", value_parser = table_parser(Table::ALL.iter().copied()))]
+    table: Option<Table>,
     /// Only records of this organization. This or --all-orgs is required for a table, and for a
     /// file with several organizations
     #[arg(long, value_parser = parse_identifier)]
@@ -67,7 +67,7 @@ impl RestoreFilter {
     fn matches(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
-        self.kind.is_none_or(|wanted| wanted == table)
+        self.table.is_none_or(|wanted| wanted == table)
             && self.org.as_ref().is_none_or(|wanted| wanted == org)
             && self.project.as_ref().is_none_or(|wanted| wanted == project)
             && self.team.as_ref().is_none_or(|wanted| wanted == team)
@@ -76,7 +76,7 @@ impl RestoreFilter {
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { from, filter, .. } = &options;
-    let file = source::open(from, filter)?;
+    let file = source::open_if_file(from, filter)?;
     let (deployment, run) = session.begin_run().await?;
     let source = match file {
         Some(file) => Source::read_file(from, file, filter),
@@ -85,9 +85,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     .context("nothing was restored")?;
     source.check_one_org(from, filter)?;
     if source.keys_without_hash > 0 {
-        let keys = counted(source.keys_without_hash, "key");
+        let key_count = counted(source.keys_without_hash, "key");
         eprintln!(
-            "note: {keys} left out, because exports lack the hashes of keys: create new keys"
+            "note: {key_count} left out, because exports lack the hashes of keys: create new keys"
         );
     }
     if source.records.is_empty() {

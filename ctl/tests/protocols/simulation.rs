@@ -41,7 +41,7 @@ use workspace_management::{
 };
 use workspace_records::local::table_names;
 use workspacectl::{
-    commands::remove::all_teams,
+    commands::remove::from_all_teams,
     deployment::Deployment,
     session::Run,
     wait::{SAFE_WAIT, Wait},
@@ -51,7 +51,7 @@ use self::weakness::Weakness;
 
 /// The maximum age of the state that an index returns. DynamoDB documents no limit, and indexes
 /// usually lag by less than a second. `remove member --all-teams` relies on this limit.
-const MAX_LAG_OF_INDEXES: Duration = all_teams::INDEX_PAUSE;
+const MAX_LAG_OF_INDEXES: Duration = from_all_teams::INDEX_PAUSE;
 
 /// The time after which no write that was sent is still late.
 const LATE_WRITES: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use workspace_management::api_key::{ApiKey, KEY_PREFIX};
 
-use crate::usage::UsageError;
+use crate::errors::UsageError;
 
 /// The maximum overlap, during which a replaced key stays valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
@@ -102,13 +102,13 @@ pub(crate) struct KeyArgs {
 
 /// The distinct ids of the keys in the arguments and, if an argument is `-`, in standard input.
 /// Fails if one is invalid. The error never contains it, because it may be a secret.
-pub(super) fn key_ids(arguments: &[String]) -> Result<Vec<String>> {
+pub(super) fn read_key_ids(arguments: &[String]) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for argument in arguments {
         if argument == "-" {
-            ids.extend(read_key_ids()?);
+            ids.extend(read_key_ids_from_stdin()?);
         } else {
-            ids.push(key_id(argument)?);
+            ids.push(parse_key_id(argument)?);
         }
     }
     let mut seen = HashSet::new();
@@ -116,7 +116,7 @@ pub(super) fn key_ids(arguments: &[String]) -> Result<Vec<String>> {
     Ok(ids)
 }
 
-fn read_key_ids() -> Result<Vec<String>> {
+fn read_key_ids_from_stdin() -> Result<Vec<String>> {
     if io::stdin().is_terminal() {
         eprintln!("enter keys or their ids, one per line, then press Ctrl-D");
     }
@@ -126,7 +126,7 @@ fn read_key_ids() -> Result<Vec<String>> {
         if line.is_empty() {
             continue;
         }
-        let id = key_id(line)
+        let id = parse_key_id(line)
             .map_err(|error| UsageError(format!("line {number} of standard input: {error}")))?;
         ids.push(id);
     }
@@ -136,7 +136,7 @@ fn read_key_ids() -> Result<Vec<String>> {
     Ok(ids)
 }
 
-fn key_id(text: &str) -> Result<String, UsageError> {
+fn parse_key_id(text: &str) -> Result<String, UsageError> {
     if let Some(key) = ApiKey::parse(text) {
         return Ok(key.id.to_owned());
     }

@@ -18,13 +18,13 @@ use workspace_records::item::key_record;
 
 use super::arguments::{Expiry, parse_expiry, parse_label};
 use crate::{
+    arguments::parse_identifier,
     deployment::Deployment,
     organization::Organization,
     output::print_strictly,
     session::{Run, Session},
     stored_key::{self, StoredKey},
     text::{escape, escape_json, humanize},
-    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\

@@ -9,14 +9,14 @@ use anyhow::Result;
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::arguments::{KeyArgs, key_ids, parse_duration};
+use super::arguments::{KeyArgs, parse_duration, read_key_ids};
 use crate::{
+    arguments::parse_identifier,
     organization::{OrgState, Organization},
     output::{print_listing, print_rows},
     read::{PageOptions, Reader, Scope},
     session::Session,
     stored_key::{self, KeyState, expires_within, into_output},
-    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -79,7 +79,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Shows keys, and says which of their organizations are not enabled. Does not check the secrets.
 pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> {
-    let ids = key_ids(&arguments.keys)?;
+    let ids = read_key_ids(&arguments.keys)?;
     let deployment = session.deployment().await?;
     let keys = stored_key::require_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(into_output).collect();

@@ -5,8 +5,9 @@ use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TIME, Table};
 use workspace_records::item::string_attribute;
 
-use super::arguments::key_ids;
+use super::arguments::read_key_ids;
 use crate::{
+    arguments::parse_identifier,
     deployment::Deployment,
     organization::{OrgState, Organization},
     output::{print, print_rows},
@@ -14,7 +15,6 @@ use crate::{
     session::{Run, Session},
     stored_key,
     text::{counted, escape_json, humanize},
-    usage::parse_identifier,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
-    let ids = key_ids(arguments)?;
+    let ids = read_key_ids(arguments)?;
     let (deployment, run) = session.begin_run().await?;
     let records = stored_key::require_all(deployment, &ids).await?;
     for key in revoke_keys(deployment, &run, records, session).await? {
@@ -77,8 +77,8 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     let mut keys = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
-    let count = counted(keys.len(), "key");
-    let text = format!("{count} of {org} will be revoked, which cannot be undone.");
+    let key_count = counted(keys.len(), "key");
+    let text = format!("{key_count} of {org} will be revoked, which cannot be undone.");
     session.confirm(&text, org)?;
     let revoked = revoke_keys(deployment, &run, keys, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
@@ -94,14 +94,14 @@ async fn revoke_keys(
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
     for key in keys {
-        let key = stored_key::revoke(deployment, string_attribute(&key, "key_id"), run).await;
-        let key = key.context("not all keys were revoked: run the command again")?;
+        let result = stored_key::revoke(deployment, string_attribute(&key, "key_id"), run).await;
+        let key = result.context("not all keys were revoked: run the command again")?;
         revoked.push(stored_key::into_output(key));
     }
-    let count = counted(revoked.len(), "key");
+    let key_count = counted(revoked.len(), "key");
     let cache_time = humanize(MAX_CACHE_TIME);
     session.say(&format!(
-        "revoked {count}. The function can accept a key from its cache for up to {cache_time}"
+        "revoked {key_count}. The function can accept a key from its cache for up to {cache_time}"
     ));
     Ok(revoked)
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
 
 use super::{
-    arguments::{Expiry, KeyArgs, key_ids, parse_expiry, parse_overlap},
+    arguments::{Expiry, KeyArgs, parse_expiry, parse_overlap, read_key_ids},
     create::{self, NewKey, check_can_print},
 };
 use crate::{
@@ -42,7 +42,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let ids = key_ids(&options.arguments.keys)?;
+    let ids = read_key_ids(&options.arguments.keys)?;
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
@@ -92,14 +92,14 @@ async fn rotate(
     json: bool,
 ) -> Result<()> {
     let id = &old.base.key_id;
-    let expires = match options.expires {
-        Some(expires) => expires,
+    let expiry = match options.expires {
+        Some(expiry) => expiry,
         None => default_expiry(old)?,
     };
     let new_options = create::Options {
         org: old.base.org_id.clone(),
         label: old.base.label.clone(),
-        expires,
+        expires: expiry,
         allow: old.base.operations.clone(),
     };
     let result = NewKey::issue(deployment, run, new_options, Some(old)).await;
@@ -118,10 +118,10 @@ async fn schedule_expiry(
     overlap: Duration,
 ) -> Result<()> {
     let (id, now) = (&old.base.key_id, SystemTime::now());
-    let end = now + overlap;
+    let overlap_end = now + overlap;
     let expires_at = match &old.base.expires_at {
-        Some(earlier) if humantime::parse_rfc3339(earlier)? <= end => earlier.clone(),
-        _ => humantime::format_rfc3339_seconds(end).to_string(),
+        Some(earlier) if humantime::parse_rfc3339(earlier)? <= overlap_end => earlier.clone(),
+        _ => humantime::format_rfc3339_seconds(overlap_end).to_string(),
     };
     let new_id = new.stored.base.key_id.as_str();
     let if_replaced =
@@ -144,15 +144,15 @@ async fn schedule_expiry(
 }
 
 /// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
-fn default_expiry(key: &StoredKey) -> Result<Expiry> {
-    if let Some(seconds) = key.lifetime_seconds {
+fn default_expiry(old: &StoredKey) -> Result<Expiry> {
+    if let Some(seconds) = old.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &key.base.expires_at {
+    match &old.base.expires_at {
         // From another program. Not rotated, so this is the original expiry.
-        Some(at) if key.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        Some(at) if old.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
         // From another program (no `last_four`). A rotation may have set the current expiry.
-        Some(_) if key.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
+        Some(_) if old.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
         // Issued without an expiry. If there is one now, a rotation has set it.
         _ => Ok(Expiry::Never),
     }

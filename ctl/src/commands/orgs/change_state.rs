@@ -40,8 +40,8 @@ pub(super) async fn run(
 ) -> Result<()> {
     let (deployment, run) = session.begin_run().await?;
     let now = SystemTime::now();
-    let organization = change_state(deployment, &run, org, change, now).await?;
-    let state = string_attribute(&organization, "state");
+    let record = change_state(deployment, &run, org, change, now).await?;
+    let state = string_attribute(&record, "state");
     session.say(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
@@ -55,7 +55,7 @@ pub(super) async fn run(
             session.say(&format!("from now on, every operation for {org} fails"));
         }
     }
-    print_json_or_text(&organization, org, session.json)
+    print_json_or_text(&record, org, session.json)
 }
 
 /// Enables or disables an organization, and returns its record for output. Fails if there is no

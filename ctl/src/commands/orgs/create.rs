@@ -19,13 +19,13 @@ use workspace_management::store::{Table, insert_item_if_absent, timestamp};
 use workspace_records::item::to_json;
 
 use crate::{
+    arguments::parse_identifier,
     deployment::Deployment,
     errors::RequestResultExt as _,
     organization::{MAX_CLOCK_DIFFERENCE, Organization},
     output::print_json_or_text,
     session::Session,
     text::humanize,
-    usage::parse_identifier,
 };
 
 #[derive(Debug, clap::Args)]

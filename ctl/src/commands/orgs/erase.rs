@@ -15,14 +15,14 @@ use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
 use crate::{
+    arguments::parse_identifier,
     deployment::Deployment,
-    export::Export,
+    export::ExportWriter,
     organization::{OrgState, Organization},
     output::print_json_or_text,
     read::consistent_readers,
     session::{Run, Session},
     text::counted,
-    usage::parse_identifier,
     wait::Wait,
     write::{GuardedRecord, delete_with_children},
 };
@@ -51,7 +51,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let Options { org, wait, .. } = &options;
     session.check_can_confirm()?;
     let path = options.export.as_deref();
-    let export = path.map(Export::create).transpose()?;
+    let export = path.map(ExportWriter::create).transpose()?;
     let (deployment, run) = session.begin_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == OrgState::Enabled {
@@ -87,7 +87,7 @@ pub async fn erase(
     org: &str,
     organization: &Organization,
     wait: Wait,
-    export: Option<Export>,
+    export: Option<ExportWriter>,
 ) -> Result<usize> {
     let if_disabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])

@@ -19,7 +19,7 @@ use workspace_records::item::string_attribute;
 use super::{print_removed, undo_sentence};
 use crate::{
     deployment::Deployment,
-    export::Export,
+    export::ExportWriter,
     read::{Reader, Scope},
     session::{Run, Session},
     target::{ProjectArgs, Target},
@@ -29,18 +29,18 @@ use crate::{
 };
 
 pub(super) async fn run(
-    arguments: &ProjectArgs,
+    project_args: &ProjectArgs,
     ids: &[String],
     wait: Wait,
-    export: Option<Export>,
+    export: Option<ExportWriter>,
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.begin_run().await?;
-    let teams_partition = arguments.teams_partition();
-    let mut found = Vec::new();
+    let teams_partition = project_args.teams_partition();
+    let mut teams = Vec::new();
     let mut descriptions = Vec::new();
-    let mut failures = Vec::new();
+    let mut errors = Vec::new();
     for id in ids {
         let team = Target::team(&teams_partition, id);
         match team.read(deployment).await? {
@@ -48,37 +48,40 @@ pub(super) async fn run(
                 let [name, created_at] = ["team_name", "created_at"]
                     .map(|attribute| string_attribute(&record, attribute));
                 descriptions.push(format!("{id} (\"{name}\", created at {created_at})"));
-                found.push((team, record));
+                teams.push((team, record));
             }
-            None => failures.push(format!("the team {id} does not exist in this project")),
+            None => errors.push(format!("the team {id} does not exist in this project")),
         }
     }
-    ensure!(!found.is_empty(), failures.join("; "));
-    let ProjectArgs { org, project } = arguments;
+    ensure!(!teams.is_empty(), errors.join("; "));
+    let ProjectArgs { org, project } = project_args;
     let text = format!(
         "{} of the project {project} of {org} will be removed with all members: {}. {}",
-        counted(found.len(), "team"),
+        counted(teams.len(), "team"),
         descriptions.join(", "),
         undo_sentence(export.as_ref())
     );
-    let word = match &found[..] {
+    let expected = match &teams[..] {
         [(team, _)] => team.sort_key(),
         _ => project,
     };
-    session.confirm(&text, word)?;
-    let member_counts = remove_teams(deployment, &run, &found, wait, export).await?;
-    for ((team, _), member_count) in found.iter().zip(member_counts) {
+    session.confirm(&text, expected)?;
+    let member_counts = remove_teams(deployment, &run, &teams, wait, export).await?;
+    for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
-            failures.push(team.changed_message());
+            errors.push(team.changed_message());
             continue;
         };
         let id = team.sort_key();
-        let members = counted(member_count, "member");
-        session.say(&format!("{} was removed with {members}", team.display_name));
+        session.say(&format!(
+            "{} was removed with {}",
+            team.display_name,
+            counted(member_count, "member")
+        ));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
-    ensure!(failures.is_empty(), failures.join("; "));
+    ensure!(errors.is_empty(), errors.join("; "));
     Ok(())
 }
 
@@ -91,36 +94,36 @@ pub async fn remove_teams(
     run: &Run,
     teams: &[(Target, Value)],
     wait: Wait,
-    export: Option<Export>,
+    export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut attempts = Vec::new();
+    let mut marked_teams = Vec::new();
     for (team, record) in teams {
         let if_same = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
         let marked = if_same.mark(deployment, run, "removing").await?;
-        attempts.push((team, marked));
+        marked_teams.push((team, marked));
     }
-    if attempts.iter().all(|(_, marked)| marked.is_none()) {
-        return Ok(vec![None; attempts.len()]);
+    if marked_teams.iter().all(|(_, marked)| marked.is_none()) {
+        return Ok(vec![None; marked_teams.len()]);
     }
     wait.for_function(deployment).await;
     if let Some(mut export) = export {
-        for (team, marked) in &attempts {
+        for (team, marked) in &marked_teams {
             if let Some((record, _)) = marked {
                 export.write(Table::TEAMS, record.clone())?;
-                let members = vec![members_of(team)];
-                export.write_from(deployment, members).await?;
+                let readers = vec![member_reader(team)];
+                export.write_from(deployment, readers).await?;
             }
         }
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, marked) in attempts {
+    for (team, marked) in marked_teams {
         member_counts.push(match marked {
-            Some((_, if_marked)) => {
-                Some(delete_with_children(deployment, &if_marked, || vec![members_of(team)]).await?)
-            }
+            Some((_, if_marked)) => Some(
+                delete_with_children(deployment, &if_marked, || vec![member_reader(team)]).await?,
+            ),
             None => None,
         });
     }
@@ -128,7 +131,7 @@ pub async fn remove_teams(
 }
 
 /// A reader of the members of a team.
-fn members_of(team: &Target) -> Reader {
+fn member_reader(team: &Target) -> Reader {
     Reader::new(
         Table::TEAM_MEMBERS,
         Scope::partition(&team.primary_key.join("#")),

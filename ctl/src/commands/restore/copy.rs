@@ -74,9 +74,9 @@ impl Restore<'_> {
         eprintln!("{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
         result?;
         if differ + skipped > 0 {
-            let records = counted(differ + skipped, "record");
+            let record_count = counted(differ + skipped, "record");
             bail!(
-                "the restore is not complete: {records} skipped or different, listed on standard output"
+                "the restore is not complete: {record_count} skipped or different, listed on standard output"
             );
         }
         Ok(())
@@ -175,7 +175,7 @@ impl Restore<'_> {
             if parent.get("erasing_id").is_some() {
                 return Ok(Some("its organization is being erased"));
             }
-            let belongs = match self.source.request_ids.get(&key) {
+            let belongs = match self.source.parent_request_ids.get(&key) {
                 Some(request_id) => string_attribute(&parent, "request_id") == request_id,
                 None => !is_older(record, &parent),
             };

@@ -17,32 +17,32 @@ use workspace_records::{
 
 use super::RestoreFilter;
 use crate::{
+    arguments::table_of_kind,
     deployment::Deployment,
-    errors::RequestResultExt as _,
-    usage::{UsageError, table_of_kind},
+    errors::{RequestResultExt as _, UsageError},
     write::is_mark_attribute,
 };
 
 /// The content of a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records in the scope, by kind and primary key. Their marks are removed.
+    /// The valid records that match the filter, by kind and primary key. Their marks are removed.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
-    /// The `request_id`s of all organizations and teams, even outside the scope, by primary key.
+    /// The `request_id`s of all organizations and teams, whatever the filter, by primary key.
     /// The keys `[org]` and `[org#project, team]` cannot be equal.
-    pub(super) request_ids: HashMap<Vec<String>, String>,
-    /// The number of API keys in the scope that are left out, because the file lacks their hashes.
+    pub(super) parent_request_ids: HashMap<Vec<String>, String>,
+    /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
 }
 
 /// Opens the file with this name. `None` if there is no such file: the name is that of a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
-pub(super) fn open(name: &str, filter: &RestoreFilter) -> Result<Option<File>> {
+pub(super) fn open_if_file(name: &str, filter: &RestoreFilter) -> Result<Option<File>> {
     if Path::new(name).is_file() {
         let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
         return Ok(Some(file));
     }
-    if filter.kind.is_some() && (filter.org.is_some() || filter.all_orgs) {
+    if filter.table.is_some() && (filter.org.is_some() || filter.all_orgs) {
         return Ok(None);
     }
     let message = format!(
@@ -53,7 +53,7 @@ pub(super) fn open(name: &str, filter: &RestoreFilter) -> Result<Option<File>> {
 
 impl Source {
     /// Reads all lines of a file.
-    /// Fails if a line is not from an export, or a record in the scope is invalid.
+    /// Fails if a line is not from an export, or a matching record is invalid.
     pub(super) fn read_file(name: &str, file: File, filter: &RestoreFilter) -> Result<Self> {
         let mut source = Self::default();
         for (number, line) in (1..).zip(BufReader::new(file).lines()) {
@@ -83,13 +83,13 @@ impl Source {
     }
 
     /// Reads all records of a table.
-    /// Fails if the table cannot be read, or a record in the scope is invalid.
+    /// Fails if the table cannot be read, or a matching record is invalid.
     pub(super) async fn scan_table(
         name: &str,
         filter: &RestoreFilter,
         deployment: &Deployment,
     ) -> Result<Self> {
-        let table = filter.kind.context("a table needs --to")?;
+        let table = filter.table.context("a table needs --to")?;
         let mut source = Self::default();
         let scan = deployment
             .dynamodb
@@ -105,7 +105,7 @@ impl Source {
             if filter.matches(table, &record) && serde_dynamo::to_item::<_, Item>(&record)? != item
             {
                 let reason = "it has an attribute of an unexpected type";
-                return Err(invalid(name, table, &record, reason));
+                return Err(invalid_record_error(name, table, &record, reason));
             }
             source.add(name, table, record, filter)?;
         }
@@ -124,13 +124,13 @@ impl Source {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = string_attribute(&record, "request_id").to_owned();
             let key = primary_key(table, &record);
-            self.request_ids.insert(key, request_id);
+            self.parent_request_ids.insert(key, request_id);
         }
         if !filter.matches(table, &record) {
             return Ok(());
         }
         if let Some(reason) = schemas::first_violation(table, &record) {
-            return Err(invalid(place, table, &record, &reason));
+            return Err(invalid_record_error(place, table, &record, &reason));
         }
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark_attribute(name));
@@ -140,7 +140,7 @@ impl Source {
             && *earlier != record
         {
             let reason = "an earlier line has this record with different values";
-            return Err(invalid(place, table, &record, reason));
+            return Err(invalid_record_error(place, table, &record, reason));
         }
         self.records.insert(key, (table, record));
         Ok(())
@@ -168,7 +168,7 @@ impl Source {
 }
 
 /// The error of an invalid record. Cuts the key, which can have any length in an invalid record.
-fn invalid(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
+fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key(table, record).join(" ");
     anyhow!("{place}: {} {key:.200}: {reason}", table.kind)
 }

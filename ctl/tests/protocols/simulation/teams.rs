@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use test_support::fixtures;
 use tokio::time::timeout;
 use workspace_management::store::Table;
-use workspacectl::{commands::remove::team::remove_teams, export::Export, target::Target};
+use workspacectl::{commands::remove::team::remove_teams, export::ExportWriter, target::Target};
 
 use super::{
     Attempt, Request, Weakness, World, assert_breaks, assert_holds, join, pause, run_by,
@@ -52,7 +52,7 @@ async fn remove_team(
         let wait = world.wait(run > 0 || number > 0);
         let mut confirmed = false;
         let export = folder.join(format!("{number}-{run}.jsonl"));
-        let export = Some(Export::create(&export).expect("a new file"));
+        let export = Some(ExportWriter::create(&export).expect("a new file"));
         let removal = async {
             let team = Target::team("acme#apollo", "docs");
             let found = team.read(&deployment).await?.unwrap_or_default();

@@ -16,7 +16,7 @@ use workspace_management::store::Table;
 
 use super::{print_removed, undo_sentence};
 use crate::{
-    deployment::Deployment, export::Export, organization::Organization,
+    deployment::Deployment, export::ExportWriter, organization::Organization,
     read::members_partitions_of_user, session::Session, target::Target, text::counted,
 };
 
@@ -30,16 +30,16 @@ pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
 pub(super) async fn run(
     org: &str,
     user: &str,
-    mut export: Option<Export>,
+    mut export: Option<ExportWriter>,
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.begin_run().await?;
     Organization::require(deployment, org).await?;
-    let teams = members_partitions_of_user(deployment, org, user)
+    let found = members_partitions_of_user(deployment, org, user)
         .await?
         .join(", ");
-    let found = if teams.is_empty() { "none" } else { &teams };
+    let found = if found.is_empty() { "none" } else { &found };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
     let text =
@@ -47,8 +47,8 @@ pub(super) async fn run(
     session.confirm(&text, user)?;
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
-    let teams = counted(removed.len(), "team");
-    session.say(&format!("{user} was removed from {teams} of {org}"));
+    let team_count = counted(removed.len(), "team");
+    session.say(&format!("{user} was removed from {team_count} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &run, session)
 }
@@ -60,7 +60,7 @@ pub async fn remove_from_all_teams(
     deployment: &Deployment,
     org: &str,
     user: &str,
-    mut export: Option<&mut Export>,
+    mut export: Option<&mut ExportWriter>,
 ) -> Result<BTreeSet<String>> {
     let mut removed = BTreeSet::new();
     for earlier_reads in 0..MAX_READS {

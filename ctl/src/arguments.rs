@@ -1,13 +1,7 @@
-//! Usage errors, and parsers of arguments that several commands share.
+//! Arguments that several commands have.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
-
-/// A usage error that clap does not report. The process exits with 2, as after clap's own errors.
-/// The message must never repeat an argument that may be an API key.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct UsageError(pub(crate) String);
 
 /// The help text of arguments that take the id of an organization.
 pub(crate) const ORG_HELP: &str = "The id of the organization";
@@ -21,7 +15,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
 }
 
 /// A parser that turns a kind of record, such as `teams`, into its table: one of `tables`.
-pub(crate) fn kind_parser(
+pub(crate) fn table_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {
     PossibleValuesParser::new(tables.map(|table| table.kind))

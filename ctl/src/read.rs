@@ -341,17 +341,15 @@ pub(crate) fn consistent_readers(org: &str) -> Vec<Reader> {
         .collect()
 }
 
-/// Like [`consistent_readers`], but finds teams in the index. Still scans for API keys, so that none
-/// is missed. Can miss teams that were created in the last few seconds, with their members.
+/// Like [`consistent_readers`], but finds teams in the index, which can lack teams that were
+/// created in the last few seconds. Still scans the table of API keys, so that no key is missed.
 pub(crate) async fn eventual_readers(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
     let mut readers = consistent_readers(org);
     for reader in &mut readers {
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            *reader = Reader::new(
-                table,
-                scope_from_teams_index(deployment, table, org, None).await?,
-            );
+            let scope = scope_from_teams_index(deployment, table, org, None).await?;
+            *reader = Reader::new(table, scope);
         }
     }
     Ok(readers)

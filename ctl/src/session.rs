@@ -65,21 +65,18 @@ impl Session {
     }
 
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
-    /// the operator must then type `expected`. Escapes whatever it prints.
-    pub(crate) fn confirm(&self, text: &str, expected: &str) -> Result<()> {
+    /// the operator must then type `answer`. Escapes whatever it prints.
+    pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
         if self.yes {
             self.say(text);
             return Ok(());
         }
         let text = self.escaped_with_deployment(text);
-        eprint!("{text} Type {} to confirm: ", escape(expected));
+        eprint!("{text} Type {} to confirm: ", escape(answer));
         io::stderr().flush()?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
-        ensure!(
-            line.trim() == expected,
-            "not confirmed: nothing was changed"
-        );
+        ensure!(line.trim() == answer, "not confirmed: nothing was changed");
         Ok(())
     }
 

@@ -235,8 +235,7 @@ pub(crate) async fn transact(
 }
 
 /// Deletes the children of a marked record in rounds, until new readers find none. Then deletes the
-/// record itself. Returns how many children this run deleted. A concurrent run may count the same
-/// ones.
+/// record. Returns how many children this run deleted. A concurrent run may count the same ones.
 ///
 /// Every transaction checks that the record still has its mark. If it does not, another run has
 /// finished, and nothing is left to delete.
@@ -268,8 +267,7 @@ pub(crate) async fn delete_with_children(
     Ok(deleted_count)
 }
 
-/// Deletes children in a transaction that checks the mark of their parent. Returns false if the mark
-/// is gone.
+/// Deletes children in a transaction. Returns false if their parent has lost its mark.
 async fn delete_children(
     deployment: &Deployment,
     if_marked: &GuardedRecord,

@@ -109,11 +109,8 @@ Examples:
   workspacectl remove member --org globex --all-teams ada@example.com";
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let mut export = options
-        .export
-        .as_deref()
-        .map(ExportWriter::create)
-        .transpose()?;
+    let path = options.export.as_deref();
+    let mut export = path.map(ExportWriter::create).transpose()?;
     let target = match options.command {
         Command::Team {
             project,

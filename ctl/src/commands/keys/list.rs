@@ -64,14 +64,13 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     {
         Organization::require(deployment, org).await?;
     }
+    let records = &mut listing.records;
     if let Some(state) = options.state {
-        listing.records.retain(|key| KeyState::of(key) == state);
+        records.retain(|record| KeyState::of(record) == state);
     }
     if let Some(period) = options.expiring {
         let now = SystemTime::now();
-        listing
-            .records
-            .retain(|key| expires_within(key, period, now));
+        records.retain(|record| expires_within(record, period, now));
     }
     listing.records = listing.records.into_iter().map(into_output).collect();
     print_listing(&listing, &COLUMNS, session)

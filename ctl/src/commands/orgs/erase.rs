@@ -97,9 +97,8 @@ pub async fn erase(
     };
     wait.for_function(deployment).await;
     if let Some(mut export) = export {
-        let count = export
-            .write_from(deployment, consistent_readers(org))
-            .await?;
+        let readers = consistent_readers(org);
+        let count = export.write_from(deployment, readers).await?;
         let current = Organization::find(deployment, org).await?;
         if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
             bail!(

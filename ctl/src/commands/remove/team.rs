@@ -61,11 +61,11 @@ pub(super) async fn run(
         descriptions.join(", "),
         undo_sentence(export.as_ref())
     );
-    let expected = match &teams[..] {
+    let answer = match &teams[..] {
         [(team, _)] => team.sort_key(),
         _ => project,
     };
-    session.confirm(&text, expected)?;
+    session.confirm(&text, answer)?;
     let member_counts = remove_teams(deployment, &run, &teams, wait, export).await?;
     for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {

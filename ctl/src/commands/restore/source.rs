@@ -112,8 +112,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Adds a record if it is in the filter. Fails if it is invalid. Keeps the `request_id` of every
-    /// organization and team.
+    /// Adds a record if it matches the filter. Fails if it is invalid. Keeps the `request_id` of
+    /// every organization and team.
     fn add(
         &mut self,
         place: &str,

@@ -156,13 +156,10 @@ impl Stack {
 
     /// The physical id of a resource, such as the name of a table.
     pub(crate) fn physical_id(&self, logical_id: &str) -> Result<&str> {
-        match self.resources.get(logical_id) {
-            Some(physical_id) => Ok(physical_id),
-            None => bail!(
-                "the stack {} has no {logical_id}: check that it was deployed from template.yaml",
-                self.name
-            ),
-        }
+        let (name, physical_id) = (&self.name, self.resources.get(logical_id));
+        physical_id.map(String::as_str).with_context(|| {
+            format!("the stack {name} has no {logical_id}: check that it was deployed from template.yaml")
+        })
     }
 
     /// Reads the outputs and settings of the stack.

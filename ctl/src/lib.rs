@@ -130,9 +130,8 @@ pub async fn run() -> ExitCode {
     if session.verbose {
         start_log();
     }
-    let error = match run_command(command, &session).await {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(error) => error,
+    let Err(error) = run_command(command, &session).await else {
+        return ExitCode::SUCCESS;
     };
     report_error(&error, &session);
     if error.is::<UsageError>() {

@@ -26,7 +26,7 @@ pub(crate) async fn get(
     primary_key: &[impl AsRef<str>],
 ) -> Result<Option<Value>> {
     let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
-    let table_name = deployment.tables.name(table);
+    let (display_key, table_name) = (primary_key.join(" "), deployment.tables.name(table));
     let response = deployment
         .dynamodb
         .get_item()
@@ -35,10 +35,7 @@ pub(crate) async fn get(
         .set_key(Some(table.primary_key_item(&primary_key)))
         .send()
         .await
-        .request_context(format!(
-            "cannot read {} in {table_name}",
-            primary_key.join(" ")
-        ))?;
+        .request_context(format!("cannot read {display_key} in {table_name}"))?;
     Ok(response.item.map(to_json))
 }
 
@@ -90,7 +87,7 @@ pub(crate) struct Reader {
 }
 
 /// What one request returns: items and, if there may be more, the start key of the next request.
-type ItemsAndStartKey = (Vec<Item>, Option<Item>);
+type Batch = (Vec<Item>, Option<Item>);
 
 /// What a read returns: all records or, with a limit, one page of them.
 #[derive(Default)]
@@ -121,15 +118,14 @@ impl PageOptions {
         let Some(after) = &self.after else {
             return Ok(());
         };
-        match after.get(attribute).map(AttributeValue::as_s) {
-            Some(Ok(value)) if value == prefix || value.starts_with(&format!("{prefix}#")) => {
-                Ok(())
-            }
-            _ => Err(UsageError(
-                "the cursor is from a list with different options: repeat the options of that command"
-                    .to_owned(),
-            )),
+        if let Some(Ok(value)) = after.get(attribute).map(AttributeValue::as_s)
+            && (value == prefix || value.starts_with(&format!("{prefix}#")))
+        {
+            return Ok(());
         }
+        let message =
+            "the cursor is from a list with different options: repeat the options of that command";
+        Err(UsageError(message.to_owned()))
     }
 }
 
@@ -254,7 +250,7 @@ impl Reader {
     }
 
     /// Sends a `Scan`.
-    async fn send_scan(&self, deployment: &Deployment) -> Result<ItemsAndStartKey, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<Batch, RequestError> {
         let mut scan = deployment
             .dynamodb
             .scan()
@@ -283,7 +279,7 @@ impl Reader {
         &self,
         deployment: &Deployment,
         partition: &str,
-    ) -> Result<ItemsAndStartKey, RequestError> {
+    ) -> Result<Batch, RequestError> {
         let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
             .dynamodb

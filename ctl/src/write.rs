@@ -35,9 +35,8 @@ pub(crate) struct GuardedRecord {
     primary_key: Item,
     /// The primary key in messages.
     display_key: String,
-    /// The expression of the condition.
+    /// The expression of the condition, and its values.
     condition: String,
-    /// The values of that expression.
     condition_values: Item,
 }
 
@@ -127,14 +126,13 @@ impl GuardedRecord {
             .return_values(ReturnValue::AllNew)
             .send()
             .await;
-        match result {
-            Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
-            result => {
-                let response =
-                    result.request_context(self.failure_message("update", deployment))?;
-                Ok(response.attributes.map(to_json))
-            }
+        if let Err(error) = &result
+            && error.code() == Some("ConditionalCheckFailedException")
+        {
+            return Ok(None);
         }
+        let response = result.request_context(self.failure_message("update", deployment))?;
+        Ok(response.attributes.map(to_json))
     }
 
     /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same

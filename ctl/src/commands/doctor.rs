@@ -4,7 +4,6 @@ mod api;
 mod stack;
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::PathBuf,
     time::{Duration, SystemTime},
@@ -18,10 +17,7 @@ use workspace_management::{
 };
 use workspace_records::{item::string_attribute, local, tables::Declaration};
 
-use self::{
-    api::Api,
-    stack::{check_function, check_recipients, check_termination_protection, output_value},
-};
+use self::api::Api;
 use crate::{
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
@@ -120,16 +116,17 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        let function = check_function(stack, &deployment.tables).await;
+        let function = stack::check_function(stack, &deployment.tables).await;
         checks.push(Check::new("Function", function));
         match stack.describe().await {
             Ok(description) => {
-                let protection = check_termination_protection(&description);
+                let protection = stack::check_termination_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
-                let recipients = check_recipients(stack, &description).await;
+                let topic = stack::output_value(&description, "AlarmTopicArn");
+                let recipients = stack::check_recipients(stack, topic).await;
                 let recipients = recipients.unwrap_or_else(Status::Skipped);
                 checks.push(Check::new("Alarm recipients", recipients));
-                stack_url = output_value(&description, "ApiUrl");
+                stack_url = stack::output_value(&description, "ApiUrl");
             }
             Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
@@ -235,10 +232,9 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
 /// expire. Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let reader = Reader::new(Table::KEYS, Scope::All);
-    let keys = reader.read(deployment).await?;
     let now = SystemTime::now();
-    let mut count_by_org: BTreeMap<String, usize> = BTreeMap::new();
-    for key in keys.records {
+    let mut count = 0;
+    for key in reader.read(deployment).await?.records {
         // `StoredKey::lifetime_seconds`. Absent without an expiry, or if another program issued it.
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
@@ -249,14 +245,10 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
         {
             continue;
         }
-        let org = string_attribute(&key, "org_id").to_owned();
-        *count_by_org.entry(org).or_default() += 1;
-    }
-    let mut count = 0;
-    for (org, count_of_org) in count_by_org {
-        let organization = Organization::find(deployment, &org).await?;
+        let org = string_attribute(&key, "org_id");
+        let organization = Organization::find(deployment, org).await?;
         if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            count += count_of_org;
+            count += 1;
         }
     }
     let time = humanize(EXPIRY_NOTICE);

@@ -11,10 +11,7 @@ use crate::{
     errors::UsageError,
     organization::Organization,
     output::print_listing,
-    read::{
-        self, Listing, PageOptions, Reader, Scope, members_partitions_of_user,
-        scope_from_teams_index,
-    },
+    read::{self, Listing, PageOptions, Reader, Scope},
     session::Session,
 };
 
@@ -80,7 +77,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// The memberships of a user. Reads each one, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
     let mut records = Vec::new();
-    for members_partition in members_partitions_of_user(deployment, org, user).await? {
+    for members_partition in read::members_partitions_of_user(deployment, org, user).await? {
         let primary_key = [members_partition.as_str(), user];
         records.extend(read::get(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
     }
@@ -109,7 +106,7 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition_options.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            scope_from_teams_index(deployment, table, org, project).await?
+            read::scope_from_teams_index(deployment, table, org, project).await?
         }
     })
 }

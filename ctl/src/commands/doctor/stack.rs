@@ -56,11 +56,8 @@ pub(super) fn check_termination_protection(description: &StackDescription) -> St
 }
 
 /// Checks that a recipient has confirmed a subscription to the topic of the alarms.
-pub(super) async fn check_recipients(
-    stack: &Stack,
-    description: &StackDescription,
-) -> Result<Status> {
-    let Some(topic) = output_value(description, "AlarmTopicArn") else {
+pub(super) async fn check_recipients(stack: &Stack, topic: Option<String>) -> Result<Status> {
+    let Some(topic) = topic else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
         return Ok(Status::Warning(detail.to_owned()));
@@ -73,8 +70,7 @@ pub(super) async fn check_recipients(
         .send();
     let (mut confirmed, mut unconfirmed) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
-        let subscription =
-            subscription.request_context("cannot list the subscriptions to the topic")?;
+        let subscription = subscription.request_context("cannot list the topic's subscriptions")?;
         // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
         match subscription.subscription_arn {
             Some(arn) if arn.starts_with("arn:") => confirmed += 1,

@@ -108,8 +108,7 @@ impl NewKey {
         let label = &options.label;
         let mut base = key_record(parsed, org, registration_id, label, &timestamp(now));
         base.operations = options.allow;
-        base.expires_at =
-            expires_at.map(|time| humantime::format_rfc3339_seconds(time).to_string());
+        base.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
         let stored = StoredKey {
             base,

@@ -36,10 +36,12 @@ pub(super) async fn run(
     session.check_can_confirm()?;
     let (deployment, run) = session.begin_run().await?;
     Organization::require(deployment, org).await?;
-    let found = members_partitions_of_user(deployment, org, user)
-        .await?
-        .join(", ");
-    let found = if found.is_empty() { "none" } else { &found };
+    let found = members_partitions_of_user(deployment, org, user).await?;
+    let found = if found.is_empty() {
+        "none"
+    } else {
+        &found.join(", ")
+    };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
     let text =

@@ -72,12 +72,9 @@ pub(super) async fn run(
             errors.push(team.changed_message());
             continue;
         };
-        let id = team.sort_key();
-        session.say(&format!(
-            "{} was removed with {}",
-            team.display_name,
-            counted(member_count, "member")
-        ));
+        let (name, id) = (&team.display_name, team.sort_key());
+        let members = counted(member_count, "member");
+        session.say(&format!("{name} was removed with {members}"));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
@@ -132,8 +129,6 @@ pub async fn remove_teams(
 
 /// A reader of the members of a team.
 fn member_reader(team: &Target) -> Reader {
-    Reader::new(
-        Table::TEAM_MEMBERS,
-        Scope::partition(&team.primary_key.join("#")),
-    )
+    let partition = team.primary_key.join("#");
+    Reader::new(Table::TEAM_MEMBERS, Scope::partition(&partition))
 }

@@ -137,12 +137,10 @@ impl Restore<'_> {
         let item = serde_dynamo::to_item(record)?;
         let (client, tables) = (&self.deployment.dynamodb, &self.deployment.tables);
         let result = insert_item_if_absent(client, tables, table, item).await;
-        let existing = result
-            .request_context("cannot copy the record")?
-            .map(to_json);
+        let existing = result.request_context("cannot copy the record")?;
         // A retry finds the record that an earlier attempt of this run has stored.
         let is_from_another_run = |record: &Value| record["restored_request_id"] != self.run.id;
-        Ok(existing.filter(is_from_another_run))
+        Ok(existing.map(to_json).filter(is_from_another_run))
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not

@@ -9,7 +9,7 @@ use test_support::fixtures;
 use tokio::time::{Instant, timeout};
 use workspace_management::store::Table;
 use workspacectl::{
-    commands::remove::{from_all_teams, team},
+    commands::remove::{from_all_teams::remove_from_all_teams, team},
     target::Target,
 };
 
@@ -74,7 +74,7 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
         let began = Instant::now();
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
-        let command = from_all_teams::remove_from_all_teams(&deployment, ORG, USER, None);
+        let command = remove_from_all_teams(&deployment, ORG, USER, None);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -183,8 +183,7 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     };
     let mut expected = members();
     expected.retain(|member| !is_of_user(member));
-    let removed =
-        from_all_teams::remove_from_all_teams(&world.deployment(rng), ORG, USER, None).await;
+    let removed = remove_from_all_teams(&world.deployment(rng), ORG, USER, None).await;
     let left = members();
     match left == expected {
         true if removed.is_ok() => vec![],

@@ -47,11 +47,9 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Finds the deployment to work on: the given stack, or else the tables named in the
-    /// environment, in the variables that the function reads, or else the local service. Fails if
-    /// an endpoint URL in the environment is invalid, the stack is unreadable or incomplete,
-    /// only some of the variables are set, or no region is configured. A local service needs no
-    /// region.
+    /// Finds the deployment to work on, as the help of [`crate::Cli`] describes. Fails if an
+    /// endpoint URL in the environment is invalid, the stack is unreadable or incomplete, only some
+    /// tables are named, or no region is configured. The local service needs no region.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
@@ -65,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // An endpoint URL is assumed to be one of AWS's if there is a stack, else a local DynamoDB.
+        // With a stack, an endpoint URL is assumed to belong to AWS, otherwise to a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -74,7 +72,7 @@ impl Deployment {
         })?;
         let display_name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
-            // Named after a table.
+            // The name of any table would identify the deployment.
             None => {
                 let region = sdk_config.region().map_or("", Region::as_ref);
                 let location = endpoint.as_deref().unwrap_or(region);
@@ -101,7 +99,7 @@ impl Deployment {
     }
 
     /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
-    /// at once if nothing listens.
+    /// at once if nothing is listening.
     pub fn local_service(endpoint: &str) -> Self {
         let config = local::sdk_config(endpoint).retry_config(RetryConfig::disabled());
         Self {
@@ -156,8 +154,9 @@ impl Stack {
 
     /// The physical id of a resource, such as the name of a table.
     pub(crate) fn physical_id(&self, logical_id: &str) -> Result<&str> {
-        let (name, physical_id) = (&self.name, self.resources.get(logical_id));
-        physical_id.map(String::as_str).with_context(|| {
+        let physical_id = self.resources.get(logical_id).map(String::as_str);
+        physical_id.with_context(|| {
+            let name = &self.name;
             format!("the stack {name} has no {logical_id}: check that it was deployed from template.yaml")
         })
     }
@@ -172,7 +171,7 @@ impl Stack {
     }
 }
 
-/// The SDK's default configuration.
+/// The SDK's configuration from the environment, with our HTTP connector.
 /// Fails if no region is configured.
 async fn load_sdk_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()

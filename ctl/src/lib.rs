@@ -1,14 +1,15 @@
 //! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line,
-//! and call its commands without starting a process. In comments:
+//! and call its commands without starting a process. Terms in comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" is three attributes that `remove team` and `orgs erase` add to a record before they
-//!   delete anything. The function, once its caches have expired, stores nothing for that record.
+//! - A "mark" is three attributes that `remove team` and `orgs erase` add to the record of a team or
+//!   an organization before they delete anything. Once the function's caches have expired, the
+//!   function adds no members to a marked team, and no records to a marked organization.
 //! - A "run" is one execution of a command. Its id is stored in each record that it creates, edits
 //!   or restores: as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the `request_id` of the
 //!   organization's record, that is, the id of the run that created it. API keys store this id as
-//!   `org_request_id`, and the function rejects them once the organization has a different one.
+//!   `org_request_id`. The function rejects the keys of earlier registrations.
 
 mod arguments;
 pub mod commands;

@@ -8,12 +8,15 @@ use workspace_management::store::Table;
 
 use crate::{deployment::Deployment, read};
 
-/// How far a clock may be off. `orgs create` checks it, because `restore` compares times.
+/// The maximum difference between this machine's clock and DynamoDB's: `restore` compares times.
 pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 /// The record of an organization.
 #[derive(Debug, Clone)]
-pub struct Organization(pub Value);
+pub struct Organization {
+    /// The record as JSON.
+    pub record: Value,
+}
 
 /// The state of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +41,13 @@ impl OrgState {
 }
 
 impl Organization {
-    /// Reads the record of an organization. `None` if it is not registered.
+    /// Reads an organization. `None` if it is not registered.
     pub async fn find(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
         let record = read::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
-        Ok(record.map(Self))
+        Ok(record.map(|record| Self { record }))
     }
 
-    /// Reads the record of an organization, which must be registered.
-    /// Fails if it is not registered, or DynamoDB cannot be reached.
+    /// Reads an organization. Fails if it is not registered, or DynamoDB cannot be reached.
     pub async fn require(deployment: &Deployment, org: &str) -> Result<Self> {
         let organization = Self::find(deployment, org).await?;
         organization.with_context(|| {
@@ -55,9 +57,9 @@ impl Organization {
 
     /// The state of the organization.
     pub fn state(&self) -> OrgState {
-        if self.0.get("erasing_id").is_some() {
+        if self.record.get("erasing_id").is_some() {
             OrgState::BeingErased
-        } else if self.0.get("disabled_at").is_some() {
+        } else if self.record.get("disabled_at").is_some() {
             OrgState::Disabled
         } else {
             OrgState::Enabled
@@ -66,12 +68,12 @@ impl Organization {
 
     /// The id of the registration: the `request_id`. Keys store it as `org_request_id`.
     pub fn registration_id(&self) -> Option<&str> {
-        self.0["request_id"].as_str()
+        self.record["request_id"].as_str()
     }
 
     /// The record and its state, for output.
     pub(crate) fn into_output(mut self) -> Value {
-        self.0["state"] = json!(self.state().as_str());
-        self.0
+        self.record["state"] = json!(self.state().as_str());
+        self.record
     }
 }

@@ -35,7 +35,7 @@ fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// Prints a value if the operator used `--json`, else text for scripts, usually an id.
+/// With `--json`, prints `value`. Otherwise prints `text` for scripts, usually an id.
 pub(crate) fn print_json_or_text(value: &Value, text: &str, json: bool) -> Result<()> {
     if json { print_json(value) } else { print(text) }
 }
@@ -53,7 +53,7 @@ pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Sessi
     Ok(())
 }
 
-/// Prints rows as a JSON array, or else as a table, which cuts long text to fit a terminal.
+/// Prints rows as a JSON array, or else as a table, which truncates text to fit a terminal.
 pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.json {
         return print_json(&json!(rows));
@@ -64,7 +64,7 @@ pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) ->
     print(&text_table(rows, columns, relative_to, width).trim_fmt())
 }
 
-/// A table for a terminal. Times are as stored if there is no time that they are relative to.
+/// A text table. Times are relative to `relative_to`, or as stored if it is `None`.
 fn text_table(
     rows: &[Value],
     columns: &[&str],

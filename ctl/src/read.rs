@@ -59,7 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The options that form the partition key are `--org`, several, or for API keys none.
+        // The partition key consists of the ids that these options give. API keys have none.
         match table.partition_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -86,8 +86,8 @@ pub(crate) struct Reader {
     is_scan_finished: bool,
 }
 
-/// What one request returns: items and, if there may be more, the start key of the next request.
-type Batch = (Vec<Item>, Option<Item>);
+/// What a request returns: items and, if there may be more, the start key of the next request.
+type Response = (Vec<Item>, Option<Item>);
 
 /// What a read returns: all records or, with a limit, one page of them.
 #[derive(Default)]
@@ -112,8 +112,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options. `attribute` is the partition key:
-    /// its value in the cursor must be `prefix`, or begin with `prefix#`.
+    /// Fails if the cursor is from a list with different options: in the cursor, the value of the
+    /// partition key `attribute` must be `prefix`, or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -157,19 +157,19 @@ impl Reader {
         self
     }
 
-    /// Reads only a page.
+    /// Reads only a page. Not for [`Scope::ScanForOrganization`], which cannot have a limit.
     pub(crate) fn page(mut self, options: PageOptions) -> Self {
         self.remaining = options.limit;
         self.start_key = options.after;
         // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
         if let Scope::Partitions(partitions) = &mut self.scope
             && let Some(start_key) = &self.start_key
-            && let Some(Ok(first)) = start_key
+            && let Some(Ok(cursor_partition)) = start_key
                 .get(self.partition_key_name)
                 .map(AttributeValue::as_s)
         {
-            partitions.retain(|partition| partition >= first);
-            if partitions.first() != Some(first) {
+            partitions.retain(|partition| partition >= cursor_partition);
+            if partitions.first() != Some(cursor_partition) {
                 self.start_key = None;
             }
         }
@@ -188,7 +188,8 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // If the limit ends a page, DynamoDB returns a key, even after a partition's last item.
+        // DynamoDB returns a start key whenever the limit ends a page, even after the last item of
+        // a partition. So a page that ends between two partitions has a cursor.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
@@ -222,11 +223,12 @@ impl Reader {
         &mut self,
         deployment: &Deployment,
     ) -> Result<Option<Vec<Item>>> {
-        if self.is_finished() {
-            return Ok(None);
-        }
         let result = match &self.scope {
-            Scope::Partitions(partitions) => self.send_query(deployment, &partitions[0]).await,
+            Scope::Partitions(partitions) => match partitions.first() {
+                Some(partition) => self.send_query(deployment, partition).await,
+                None => return Ok(None),
+            },
+            _ if self.is_scan_finished => return Ok(None),
             _ => self.send_scan(deployment).await,
         };
         let table_name = deployment.tables.name(self.table);
@@ -241,16 +243,8 @@ impl Reader {
         Ok(Some(items))
     }
 
-    /// Whether all items were read.
-    fn is_finished(&self) -> bool {
-        match &self.scope {
-            Scope::Partitions(partitions) => partitions.is_empty(),
-            _ => self.is_scan_finished,
-        }
-    }
-
     /// Sends a `Scan`.
-    async fn send_scan(&self, deployment: &Deployment) -> Result<Batch, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<Response, RequestError> {
         let mut scan = deployment
             .dynamodb
             .scan()
@@ -270,8 +264,10 @@ impl Reader {
             _ => scan.set_limit(self.remaining),
         };
         let response = scan.send().await?;
-        let items = response.items.unwrap_or_default();
-        Ok((items, response.last_evaluated_key))
+        Ok((
+            response.items.unwrap_or_default(),
+            response.last_evaluated_key,
+        ))
     }
 
     /// Sends a `Query` for a partition.
@@ -279,7 +275,7 @@ impl Reader {
         &self,
         deployment: &Deployment,
         partition: &str,
-    ) -> Result<Batch, RequestError> {
+    ) -> Result<Response, RequestError> {
         let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
             .dynamodb
@@ -298,8 +294,10 @@ impl Reader {
                 .expression_attribute_values(":prefix", AttributeValue::S(prefix.clone()));
         }
         let response = query.key_condition_expression(condition).send().await?;
-        let items = response.items.unwrap_or_default();
-        Ok((items, response.last_evaluated_key))
+        Ok((
+            response.items.unwrap_or_default(),
+            response.last_evaluated_key,
+        ))
     }
 }
 
@@ -339,7 +337,10 @@ pub(crate) fn consistent_readers(org: &str) -> Vec<Reader> {
 
 /// Like [`consistent_readers`], but finds teams in the index, which can lack teams that were
 /// created in the last few seconds. Still scans the table of API keys, so that no key is missed.
-pub(crate) async fn eventual_readers(deployment: &Deployment, org: &str) -> Result<Vec<Reader>> {
+pub(crate) async fn eventually_consistent_readers(
+    deployment: &Deployment,
+    org: &str,
+) -> Result<Vec<Reader>> {
     let mut readers = consistent_readers(org);
     for reader in &mut readers {
         let table = reader.table;
@@ -352,7 +353,7 @@ pub(crate) async fn eventual_readers(deployment: &Deployment, org: &str) -> Resu
 }
 
 /// The partition keys `<org>#<project>#<team>` of the memberships of `user` in `org`, sorted.
-pub(crate) async fn members_partitions_of_user(
+pub(crate) async fn membership_partitions(
     deployment: &Deployment,
     org: &str,
     user: &str,

@@ -41,6 +41,7 @@ pub(crate) struct Session {
 impl Session {
     /// The deployment to work on.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
+        // Not clap's `env`, which would take an empty variable as a name.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.stack.clone().or_else(from_environment);
         self.known_deployment
@@ -92,7 +93,7 @@ impl Session {
     }
 }
 
-/// A run of a command. Every write stores the operator, and some store the id.
+/// A run of a command. Most writes store the operator, and some store the id.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// A random id.
@@ -117,10 +118,8 @@ impl Run {
                 format!("{user}@{}", gethostname().to_string_lossy())
             }
         };
-        Ok(Self {
-            id: random_id()?,
-            operator,
-        })
+        let id = random_id()?;
+        Ok(Self { id, operator })
     }
 }
 

@@ -11,17 +11,16 @@ use workspace_management::{
     api_key::{ApiKey, KeyRecord},
     store::{Table, timestamp},
 };
-use workspace_records::item::{string_attribute, to_json};
+use workspace_records::item::string_attribute;
 
 use crate::{
     deployment::Deployment,
-    organization::{OrgState, Organization},
     read,
     session::Run,
     write::{GuardedRecord, transact},
 };
 
-/// The record of an API key: the attributes that the function reads as `base`, and more.
+/// The record of an API key. The function reads only the attributes in `base`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
     #[serde(flatten)]
@@ -35,11 +34,18 @@ pub struct StoredKey {
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
     pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaces: Option<String>,
-    /// The id of the key that replaces this key. (The operator is in `replaced_by_operator`.)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_by: Option<String>,
+    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_id: Option<String>,
+    /// The id of the key that replaces this key.
+    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
+    pub(crate) replacement_id: Option<String>,
+}
+
+impl StoredKey {
+    /// Whether `workspacectl` has issued the key. Other programs do not store `last_four`.
+    pub(crate) fn is_from_this_tool(&self) -> bool {
+        self.last_four.is_some()
+    }
 }
 
 /// The state of a key, whatever the state of its organization.
@@ -66,15 +72,15 @@ impl KeyState {
 }
 
 /// Whether the key with this record is active and expires within a period.
-pub(crate) fn expires_within(record: &Value, period: Duration, now: SystemTime) -> bool {
+pub(crate) fn expires_within(record: &Value, period: Duration) -> bool {
     let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(record, "expires_at")) else {
         return false;
     };
-    let time_left = expires_at.duration_since(now);
+    let time_left = expires_at.duration_since(SystemTime::now());
     KeyState::of(record) == KeyState::Active && time_left.is_ok_and(|left| left <= period)
 }
 
-/// A key's record for output: has the state of the key instead of the hash of its secret.
+/// The record of a key for output: with the state of the key, without the hash of its secret.
 pub(crate) fn into_output(mut record: Value) -> Value {
     let state = KeyState::of(&record);
     if let Value::Object(attributes) = &mut record {
@@ -104,7 +110,8 @@ pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Resu
     Ok(keys)
 }
 
-/// Stores the record of a new key. Fails if the organization or the `old` key no longer allows it.
+/// Stores the record of a new key. Fails if the organization is not enabled or has a different
+/// registration, or if the `old` key has been revoked or replaced.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &StoredKey,
@@ -132,7 +139,8 @@ pub(crate) async fn insert(
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let if_replaceable = GuardedRecord::if_exists(Table::KEYS, &[&old.base.key_id])
             .and(condition, &registration)
-            .and_unchanged(&json!(old), &["replaced_by"]); // serde omits a `None`: it must be absent
+            // Serde omits a `None`. Then the condition requires that the attribute is absent.
+            .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
         actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -142,13 +150,7 @@ pub(crate) async fn insert(
     };
     // The order of `actions`: the organization, the new key, the old key.
     match failed.index {
-        0 => match Organization(to_json(failed.existing)).state() {
-            // The registration differs, or the record is gone: `state` is then `Enabled`.
-            OrgState::Enabled => bail!(
-                "the organization {org} has been erased or registered again since this command began: run the command again"
-            ),
-            state => bail!("no key can be created, because {org} is {}", state.as_str()),
-        },
+        0 => bail!("the organization {org} has changed since it was read: run the command again"),
         1 => bail!("a key with the same id exists: run the command again"),
         _ => bail!(
             "another command has revoked or replaced the old key, or it belongs to an earlier registration of {org}: see `workspacectl keys check`"

@@ -12,8 +12,8 @@ use crate::{
     write::GuardedRecord,
 };
 
-/// The attributes that identify the latest write to a record, except for a mark. The last three are
-/// absent until the record is changed or restored.
+/// The attributes that identify the latest write to a record. Marks do not change them. The last
+/// three are absent until the record is changed or restored.
 const LAST_WRITE_ATTRIBUTES: [&str; 5] = [
     "created_at",
     "request_id",
@@ -116,13 +116,13 @@ impl Target {
         Ok(Some(record))
     }
 
-    /// The condition that the record has not been written since it was read.
+    /// The record, guarded by the condition that it has not been written since it was read.
     pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
         self.if_exists()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// The condition that the record exists.
+    /// The record, guarded by the condition that it exists.
     pub(crate) fn if_exists(&self) -> GuardedRecord {
         GuardedRecord::if_exists(self.table, &self.primary_key.each_ref().map(String::as_str))
     }

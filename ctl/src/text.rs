@@ -5,8 +5,9 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which are only
-/// layout: serde_json escapes those in strings. All else that needs escaping is in a string.
+/// Escapes the same characters as [`escape`], but as `\uXXXX`. Keeps line breaks, which can only be
+/// layout, because serde_json escapes the ones inside strings. All other characters that need
+/// escaping are inside strings, where `\uXXXX` is valid.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

@@ -22,7 +22,7 @@ use crate::{
     session::{Run, random_id},
 };
 
-/// The maximum number of actions in a DynamoDB transaction. When deleting, one is a check.
+/// The maximum number of actions in a DynamoDB transaction.
 const MAX_ACTIONS: usize = 100;
 
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
@@ -41,9 +41,9 @@ pub(crate) struct GuardedRecord {
 }
 
 impl GuardedRecord {
-    /// Requires that the record exists: without a condition, an update of it would create it.
+    /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn if_exists(table: Table, primary_key: &[&str]) -> Self {
-        // Any key attribute would do, but the teams table's first, `project`, is a reserved word.
+        // The last key attribute: the first of the teams table, `project`, is a reserved word.
         let attribute = table.primary_key_names[primary_key.len() - 1];
         Self {
             table,
@@ -57,7 +57,7 @@ impl GuardedRecord {
     /// Also requires this condition.
     pub(crate) fn and(mut self, condition: &str, values: ExpressionValues<'_>) -> Self {
         self.condition += &format!(" AND {condition}");
-        self.condition_values.extend(to_item(values));
+        self.condition_values.extend(expression_values(values));
         self
     }
 
@@ -159,7 +159,7 @@ impl GuardedRecord {
         let id = id.with_context(|| format!("another program has changed {attribute}"))?;
         let if_marked = Self {
             condition: format!("{attribute} = :id"),
-            condition_values: to_item(&[(":id", id)]),
+            condition_values: expression_values(&[(":id", id)]),
             ..self
         };
         Ok(Some((record, if_marked)))
@@ -191,7 +191,7 @@ impl GuardedRecord {
     /// The values of the condition and an update. `None` if empty, which DynamoDB would reject.
     fn all_values(&self, update_values: ExpressionValues<'_>) -> Option<Item> {
         let mut values = self.condition_values.clone();
-        values.extend(to_item(update_values));
+        values.extend(expression_values(update_values));
         (!values.is_empty()).then_some(values)
     }
 
@@ -201,7 +201,7 @@ impl GuardedRecord {
     }
 }
 
-fn to_item(values: ExpressionValues<'_>) -> Item {
+fn expression_values(values: ExpressionValues<'_>) -> Item {
     let attributes = values.iter().map(|(placeholder, text)| {
         let value = AttributeValue::S((*text).to_owned());
         ((*placeholder).to_owned(), value)
@@ -215,7 +215,7 @@ pub(crate) fn is_mark_attribute(name: &str) -> bool {
 }
 
 /// Sends a transaction. If conditions fail, nothing is written, and the failed conditions are
-/// returned. `message` is for a failure for a different reason.
+/// returned. `message` describes any other failure.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,
@@ -248,6 +248,7 @@ pub(crate) async fn delete_with_children(
         for mut reader in make_readers() {
             while let Some(batch) = reader.next_batch(deployment).await? {
                 found_count += batch.len();
+                // One action is the condition check.
                 for children in batch.chunks(MAX_ACTIONS - 1) {
                     if !delete_children(deployment, if_marked, &reader, children).await? {
                         return Ok(deleted_count);

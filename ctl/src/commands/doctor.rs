@@ -3,11 +3,7 @@
 mod api;
 mod stack;
 
-use std::{
-    fs,
-    path::PathBuf,
-    time::{Duration, SystemTime},
-};
+use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
@@ -57,7 +53,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// How long to retry requests to the API after a 429, a 5xx or no response [default: 60, or 0
-    /// for a local service]
+    /// if DynamoDB is not on AWS]
     #[arg(long, value_name = "SECONDS")]
     retry: Option<u64>,
 }
@@ -144,6 +140,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     } else {
         let error = anyhow!("its URL is unknown: pass it with --url");
         let status = match deployment.stack {
+            // Every stack has the output ApiUrl.
             Some(_) => Status::Failed(error),
             None => Status::Skipped(error),
         };
@@ -232,7 +229,6 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
 /// expire. Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let reader = Reader::new(Table::KEYS, Scope::All);
-    let now = SystemTime::now();
     let mut count = 0;
     for key in reader.read(deployment).await?.records {
         // `StoredKey::lifetime_seconds`. Absent without an expiry, or if another program issued it.
@@ -241,7 +237,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
         let is_replaced = !key["replaced_at"].is_null();
         if lifetime <= EXPIRY_NOTICE.as_secs()
             || is_replaced
-            || !stored_key::expires_within(&key, EXPIRY_NOTICE, now)
+            || !stored_key::expires_within(&key, EXPIRY_NOTICE)
         {
             continue;
         }
@@ -306,9 +302,9 @@ fn differences(declared: &Declaration, actual: &TableDescription) -> Vec<String>
     if actual.key_schema() != declared.key_schema {
         differences.push("its primary key differs from the template".to_owned());
     }
-    let types = actual.attribute_definitions();
-    let mut declared_types = declared.attribute_definitions.iter();
-    if declared_types.any(|declared_type| !types.contains(declared_type)) {
+    let definitions = actual.attribute_definitions();
+    let mut declared_definitions = declared.attribute_definitions.iter();
+    if declared_definitions.any(|declared| !definitions.contains(declared)) {
         differences.push("the type of a key attribute differs from the template".to_owned());
     }
     let billing = actual.billing_mode_summary();

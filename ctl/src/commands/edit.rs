@@ -38,7 +38,7 @@ pub(crate) enum Command {
         #[arg(value_parser = parse_identifier)]
         team: String,
         #[command(flatten)]
-        new: NewValueOptions,
+        args: NewValueArgs,
     },
     /// Correct the name or the description of a data store. Its id does not change
     #[command(after_help = EXAMPLES)]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         data_store: DataStoreArgs,
         #[command(flatten)]
-        new: NewValueOptions,
+        args: NewValueArgs,
     },
     /// Correct the project name of a logging instance
     #[command(after_help = EXAMPLES)]
@@ -62,7 +62,7 @@ pub(crate) enum Command {
 /// The new name and description. The rules for teams apply to data stores too.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
-pub(crate) struct NewValueOptions {
+pub(crate) struct NewValueArgs {
     /// The new name
     #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
     name: Option<NewValue>,
@@ -80,18 +80,22 @@ struct Edit {
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     let (target, new_values) = match command {
-        Command::Team { project, team, new } => (
+        Command::Team {
+            project,
+            team,
+            args,
+        } => (
             Target::team(&project.teams_partition(), &team),
             vec![
-                ("team_name", new.name),
-                ("team_description", new.description),
+                ("team_name", args.name),
+                ("team_description", args.description),
             ],
         ),
-        Command::DataStore { data_store, new } => (
+        Command::DataStore { data_store, args } => (
             data_store.target(),
             vec![
-                ("data_store_name", new.name),
-                ("data_store_description", new.description),
+                ("data_store_name", args.name),
+                ("data_store_description", args.description),
             ],
         ),
         Command::LoggingInstance {
@@ -136,20 +140,17 @@ impl Edit {
 
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
-        let Target {
-            table, primary_key, ..
-        } = &self.target;
+        let target = &self.target;
         // Only a name has a `derived_id`: the id that a create request with this name would use.
         let mut changes = self.changes.iter();
         let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());
         };
-        let reader = Reader::new(*table, Scope::partition(&primary_key[0]));
+        let reader = Reader::new(target.table, Scope::partition(&target.primary_key[0]));
         for record in &reader.read(deployment).await?.records {
-            let id = string_attribute(record, table.primary_key_names[1]);
+            let id = string_attribute(record, target.table.primary_key_names[1]);
             let has_name = string_attribute(record, attribute) == name.text;
-            if id != self.target.sort_key() && (has_name || Some(id) == name.derived_id.as_deref())
-            {
+            if id != target.sort_key() && (has_name || Some(id) == name.derived_id.as_deref()) {
                 bail!(
                     "the record {id} already has this name, or the id derived from this name: choose a different name"
                 );
@@ -191,8 +192,8 @@ impl Edit {
             values.push((placeholder, &new.text));
         }
         let if_unchanged = self.target.if_unchanged(record);
-        let if_unmarked = if_unchanged.and("attribute_not_exists(removing_id)", &[]);
-        if let Some(updated) = if_unmarked.update(deployment, &update, &values).await? {
+        let if_editable = if_unchanged.and("attribute_not_exists(removing_id)", &[]);
+        if let Some(updated) = if_editable.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
         // An earlier attempt of this run may have succeeded, although its response was lost.

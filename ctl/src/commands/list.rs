@@ -64,6 +64,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             reader.page(options.page).read(deployment).await?
         }
     };
+    // An organization whose id is mistyped has no records.
     if listing.records.is_empty() {
         if let Some(org) = &org {
             Organization::require(deployment, org).await?;
@@ -77,8 +78,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 /// The memberships of a user. Reads each one, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
     let mut records = Vec::new();
-    for members_partition in read::members_partitions_of_user(deployment, org, user).await? {
-        let primary_key = [members_partition.as_str(), user];
+    for partition in read::membership_partitions(deployment, org, user).await? {
+        let primary_key = [partition.as_str(), user];
         records.extend(read::get(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
     }
     Ok(Listing {

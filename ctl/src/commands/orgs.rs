@@ -17,7 +17,7 @@ use crate::{
     export::ExportWriter,
     organization::Organization,
     output::{print_listing, print_rows},
-    read::{PageOptions, Reader, Scope, eventual_readers},
+    read::{PageOptions, Reader, Scope, eventually_consistent_readers},
     session::Session,
     text::counted,
     wait::Wait,
@@ -101,8 +101,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         Command::List(options) => {
             let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(options);
             let mut listing = reader.read(session.deployment().await?).await?;
-            let organizations = listing.records.into_iter().map(Organization);
-            listing.records = organizations.map(Organization::into_output).collect();
+            let records = listing.records.into_iter();
+            let outputs = records.map(|record| Organization { record }.into_output());
+            listing.records = outputs.collect();
             print_listing(&listing, &COLUMNS[..4], session)
         }
         Command::Show { org } => {
@@ -133,7 +134,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;
-            let readers = eventual_readers(deployment, &org).await?;
+            let readers = eventually_consistent_readers(deployment, &org).await?;
             let count = export.write_from(deployment, readers).await?;
             export.persist()?;
             session.say(&format!("exported {} of {org}", counted(count, "record")));
@@ -146,7 +147,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization. Returns the counts by the kind of the records.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for reader in eventual_readers(deployment, org).await? {
+    for reader in eventually_consistent_readers(deployment, org).await? {
         let table = reader.table;
         if table != Table::ORGANIZATIONS {
             counts[table.kind] = json!(reader.count(deployment).await?);

@@ -23,7 +23,8 @@ use crate::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl remove member --org globex --project apollo --team docs ada@example.com
-  workspacectl remove team --org globex --project apollo docs --export docs.jsonl
+  workspacectl remove member --org globex --all-teams ada@example.com
+  workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl
   workspacectl remove model --org globex --type chat gpt-4o
   workspacectl remove data-store --org globex papers
   workspacectl remove voice --org globex bot-7
@@ -42,7 +43,7 @@ pub(crate) struct Options {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Remove a user from a team, or from all teams of an organization
-    #[command(after_help = MEMBER_EXAMPLES)]
+    #[command(after_help = EXAMPLES)]
     Member {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
@@ -60,9 +61,7 @@ pub(crate) enum Command {
         user: String,
     },
     /// Remove teams and their members, after waiting until the function's caches have expired
-    #[command(
-        after_help = "Example:\n  workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl"
-    )]
+    #[command(after_help = EXAMPLES)]
     Team {
         #[command(flatten)]
         project: ProjectArgs,
@@ -73,7 +72,7 @@ pub(crate) enum Command {
         wait: Wait,
     },
     /// Remove a model from an organization
-    #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
+    #[command(after_help = EXAMPLES)]
     Model {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
@@ -85,10 +84,10 @@ pub(crate) enum Command {
         model: String,
     },
     /// Remove the record of a data store
-    #[command(after_help = "Example:\n  workspacectl remove data-store --org globex papers")]
+    #[command(after_help = EXAMPLES)]
     DataStore(DataStoreArgs),
     /// Remove the voice of a bot
-    #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
+    #[command(after_help = EXAMPLES)]
     Voice {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
@@ -97,16 +96,9 @@ pub(crate) enum Command {
         bot: String,
     },
     /// Remove the record of a project's logging instance
-    #[command(
-        after_help = "Example:\n  workspacectl remove logging-instance --org globex --project apollo"
-    )]
+    #[command(after_help = EXAMPLES)]
     LoggingInstance(ProjectArgs),
 }
-
-const MEMBER_EXAMPLES: &str = "\
-Examples:
-  workspacectl remove member --org globex --project apollo --team docs ada@example.com
-  workspacectl remove member --org globex --all-teams ada@example.com";
 
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let path = options.export.as_deref();

@@ -83,7 +83,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => Source::scan_table(from, filter, deployment).await,
     }
     .context("nothing was restored")?;
-    source.check_one_org(from, filter)?;
+    source.check_orgs(from, filter)?;
     if source.keys_without_hash > 0 {
         let key_count = counted(source.keys_without_hash, "key");
         eprintln!(

@@ -62,7 +62,7 @@ fn several_teams_are_removed_after_one_wait_and_one_that_does_not_exist_is_named
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
     for part in [
-        "of the project apollo of acme will be removed with all members",
+        "of the project apollo of acme will be removed: ",
         "the team docs was removed with 1 member\n",
         "the team ops was removed with 1 member\n",
         "error: the team nobody does not exist in this project\n",

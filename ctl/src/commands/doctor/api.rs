@@ -142,7 +142,8 @@ impl Api {
 impl Response {
     /// The code of the problem, if the response is from the function.
     fn problem_code(&self) -> Option<&str> {
-        self.request_id.as_ref().and(self.problem["code"].as_str())
+        self.request_id.as_ref()?;
+        self.problem["code"].as_str()
     }
 
     fn detail(&self) -> &str {

@@ -20,11 +20,11 @@ const END_OF_YEAR_9999: Duration = Duration::from_secs(253_402_300_800);
 /// When a key expires.
 #[derive(Debug, Clone, Copy)]
 pub enum Expiry {
-    /// Never.
+    /// The key never expires.
     Never,
-    /// This long after the key is created.
+    /// The key expires this long after it was created.
     After(Duration),
-    /// At this time.
+    /// The key expires at this time.
     At(SystemTime),
 }
 
@@ -83,11 +83,8 @@ pub(crate) fn parse_overlap(text: &str) -> Result<Duration, &'static str> {
 }
 
 pub(crate) fn parse_label(text: &str) -> Result<String, &'static str> {
-    if text.chars().count() > 100 {
-        return Err("a label has at most 100 characters");
-    }
-    if text.contains(char::is_control) {
-        return Err("a label must not contain control characters");
+    if text.chars().count() > 100 || text.contains(char::is_control) {
+        return Err("a label has at most 100 characters, and no control characters");
     }
     Ok(text.to_owned())
 }

@@ -20,7 +20,7 @@ use super::arguments::{Expiry, parse_expiry, parse_label};
 use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
-    organization::Organization,
+    organization::{OrgState, Organization},
     output::print_strictly,
     session::{Run, Session},
     stored_key::{self, StoredKey},
@@ -88,7 +88,8 @@ impl NewKey {
     /// if DynamoDB cannot be reached, or one of these conditions does not hold:
     ///
     /// - The organization is enabled, and its registration has not changed.
-    /// - The old key has the same registration. It has not been revoked or replaced since.
+    /// - The old key has the same registration. It has not been revoked or replaced since it
+    ///   was read.
     pub async fn issue(
         deployment: &Deployment,
         run: &Run,
@@ -97,6 +98,10 @@ impl NewKey {
     ) -> Result<Self> {
         let org = &options.org;
         let organization = Organization::require(deployment, org).await?;
+        let state = organization.state();
+        if state != OrgState::Enabled {
+            bail!("no key can be created, because {org} is {}", state.as_str());
+        }
         let registration_id = organization.registration_id();
         let registration_id = registration_id.with_context(|| {
             format!("the record of {org} has no request_id, which keys need: add one with a random value")
@@ -116,8 +121,8 @@ impl NewKey {
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            replaces: old.map(|old| old.base.key_id.clone()),
-            replaced_by: None,
+            replaced_id: old.map(|old| old.base.key_id.clone()),
+            replacement_id: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })

@@ -1,9 +1,6 @@
 //! `keys list` and `keys check`: show the records of API keys.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
 use workspace_management::store::Table;
@@ -36,11 +33,11 @@ pub(crate) struct Options {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only active keys that expire within this period, such as 14d. With --limit, this filters what
-    /// was read, so fewer than COUNT may be printed
+    /// Only active keys that expire within this period, such as 14d. Applies after --limit, so fewer
+    /// than COUNT keys may be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state. With --limit, fewer than COUNT may be printed
+    /// Only keys in this state. Applies after --limit, too
     #[arg(long)]
     state: Option<KeyState>,
     #[command(flatten)]
@@ -59,6 +56,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => Reader::new(Table::KEYS, Scope::All),
     };
     let mut listing = reader.page(options.page).read(deployment).await?;
+    // An organization whose id is mistyped has no keys.
     if listing.records.is_empty()
         && let Some(org) = &options.org
     {
@@ -69,8 +67,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         records.retain(|record| KeyState::of(record) == state);
     }
     if let Some(period) = options.expiring {
-        let now = SystemTime::now();
-        records.retain(|record| expires_within(record, period, now));
+        records.retain(|record| expires_within(record, period));
     }
     listing.records = listing.records.into_iter().map(into_output).collect();
     print_listing(&listing, &COLUMNS, session)

@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: the lifetime of
-    /// the old key, counted from now, or, if that is unknown, the expiry of the old key]
+    /// When the new key expires: a duration, a date, or `never` [default: after the lifetime of the
+    /// old key, counted from now, or with the old key if its lifetime is unknown]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replaced_by else {
+    let Some(new_id) = &key.replacement_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
@@ -118,11 +118,11 @@ async fn schedule_expiry(
     overlap: Duration,
 ) -> Result<()> {
     let (id, now) = (&old.base.key_id, SystemTime::now());
-    let overlap_end = now + overlap;
-    let expires_at = match &old.base.expires_at {
-        Some(earlier) if humantime::parse_rfc3339(earlier)? <= overlap_end => earlier.clone(),
-        _ => humantime::format_rfc3339_seconds(overlap_end).to_string(),
-    };
+    let mut expires_at = now + overlap;
+    if let Some(earlier) = &old.base.expires_at {
+        expires_at = expires_at.min(humantime::parse_rfc3339(earlier)?);
+    }
+    let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
     let new_id = new.stored.base.key_id.as_str();
     let if_replaced =
         GuardedRecord::if_exists(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
@@ -149,11 +149,12 @@ fn default_expiry(old: &StoredKey) -> Result<Expiry> {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &old.base.expires_at {
-        // From another program. Not rotated, so this is the original expiry.
-        Some(at) if old.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // From another program (no `last_four`). A rotation may have set the current expiry.
-        Some(_) if old.last_four.is_none() => bail!("the lifetime is unknown: pass --expires"),
-        // Issued without an expiry. If there is one now, a rotation has set it.
-        _ => Ok(Expiry::Never),
+        None => Ok(Expiry::Never),
+        // No rotation has changed the expiry yet.
+        Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // The key never expired until a rotation set the expiry.
+        Some(_) if old.is_from_this_tool() => Ok(Expiry::Never),
+        // Another program may have set the expiry, or a rotation.
+        Some(_) => bail!("the lifetime is unknown: pass --expires"),
     }
 }

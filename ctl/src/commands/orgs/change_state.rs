@@ -44,9 +44,10 @@ pub(super) async fn run(
     let state = string_attribute(&record, "state");
     session.say(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
-        let [cache, last_write] = [MAX_CACHE_TIME, SAFE_WAIT].map(|time| time.as_secs());
         eprintln!(
-            "the function rejects every new request after at most {cache} seconds, and its last writes end after at most {last_write} seconds"
+            "the function rejects every new request after at most {} seconds, and its last writes end after at most {} seconds",
+            MAX_CACHE_TIME.as_secs(),
+            SAFE_WAIT.as_secs()
         );
     }
     if let Some(wait) = wait {
@@ -83,10 +84,10 @@ pub async fn change_state(
     }
     let if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
-        .and_unchanged(&organization.0, &["disabled_at", "enabled_at"]);
+        .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];
-    if let Some(updated) = if_unchanged.update(deployment, expression, &values).await? {
-        return Ok(Organization(updated).into_output());
+    if let Some(record) = if_unchanged.update(deployment, expression, &values).await? {
+        return Ok(Organization { record }.into_output());
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.
     let organization = Organization::require(deployment, org).await?;

@@ -54,7 +54,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let item = serde_dynamo::to_item(&new)?;
     let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
     let existing = result.request_context(format!("cannot register {org}"))?;
-    let organization = Organization(existing.map_or(new, to_json));
+    let record = existing.map_or(new, to_json);
+    let organization = Organization { record };
     // Also true if a retry finds the record of an earlier attempt, which has the id of this run.
     let is_new = organization.registration_id() == Some(&run.id);
     ensure!(

@@ -91,7 +91,7 @@ pub async fn erase(
 ) -> Result<usize> {
     let if_disabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
-        .and_unchanged(&organization.0, &["request_id", "disabled_at"]);
+        .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
     let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
@@ -100,7 +100,7 @@ pub async fn erase(
         let readers = consistent_readers(org);
         let count = export.write_from(deployment, readers).await?;
         let current = Organization::find(deployment, org).await?;
-        if current.is_none_or(|current| current.0["erasing_id"] != record["erasing_id"]) {
+        if current.is_none_or(|current| current.record["erasing_id"] != record["erasing_id"]) {
             bail!(
                 "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
             );

@@ -2,7 +2,7 @@
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
 //! read consistently, and deleted on the condition that it has not been written since. The index is
-//! read at least twice, until none of the memberships that it lists still exists.
+//! read at least twice, and again until all memberships that it lists are gone.
 //!
 //! Every membership that exists at the start is removed, if the index lags by at most the pause
 //! between two reads. A membership that is added while the command runs can remain.
@@ -17,7 +17,7 @@ use workspace_management::store::Table;
 use super::{print_removed, undo_sentence};
 use crate::{
     deployment::Deployment, export::ExportWriter, organization::Organization,
-    read::members_partitions_of_user, session::Session, target::Target, text::counted,
+    read::membership_partitions, session::Session, target::Target, text::counted,
 };
 
 /// The maximum number of reads of the index. If even the last finds a team, clients keep adding the
@@ -36,11 +36,10 @@ pub(super) async fn run(
     session.check_can_confirm()?;
     let (deployment, run) = session.begin_run().await?;
     Organization::require(deployment, org).await?;
-    let found = members_partitions_of_user(deployment, org, user).await?;
-    let found = if found.is_empty() {
-        "none"
-    } else {
-        &found.join(", ")
+    let partitions = membership_partitions(deployment, org, user).await?;
+    let found = match partitions.join(", ") {
+        teams if teams.is_empty() => "none".to_owned(),
+        teams => teams,
     };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
@@ -70,16 +69,16 @@ pub async fn remove_from_all_teams(
             sleep(INDEX_PAUSE).await;
         }
         let mut found_any = false;
-        for members_partition in members_partitions_of_user(deployment, org, user).await? {
+        for partition in membership_partitions(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
-                display_name: format!("the member {user} of {members_partition}"),
-                primary_key: [members_partition.clone(), user.to_owned()],
+                display_name: format!("the member {user} of {partition}"),
+                primary_key: [partition.clone(), user.to_owned()],
             };
             let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
             if removed_record.is_some() {
                 found_any = true;
-                removed.insert(members_partition);
+                removed.insert(partition);
             }
         }
         // The index may have lacked a membership at the first read.

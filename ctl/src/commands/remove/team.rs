@@ -56,7 +56,7 @@ pub(super) async fn run(
     ensure!(!teams.is_empty(), errors.join("; "));
     let ProjectArgs { org, project } = project_args;
     let text = format!(
-        "{} of the project {project} of {org} will be removed with all members: {}. {}",
+        "{} of the project {project} of {org} will be removed: {}. Their members will be removed too. {}",
         counted(teams.len(), "team"),
         descriptions.join(", "),
         undo_sentence(export.as_ref())

@@ -88,7 +88,7 @@ impl Restore<'_> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
             let records = self.source.records.values();
-            let records = records.filter(|(of_table, _)| of_table == table);
+            let records = records.filter(|(record_table, _)| record_table == table);
             let copies = stream::iter(records).map(async |(_, record)| {
                 let result = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
@@ -143,8 +143,9 @@ impl Restore<'_> {
         Ok(existing.map(to_json).filter(is_from_another_run))
     }
 
-    /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must not have been created again with the same id since:
+    /// Why a record must not be stored, or `None`. Its organization and team must exist, and must
+    /// not be marked. They must be the ones that the record belonged to, and not later ones with
+    /// the same ids:
     ///
     /// - A parent that is in the source must have the same `request_id` in the table.
     /// - For any other parent, the record must not be older than it.

@@ -26,7 +26,8 @@ use crate::{
 /// The content of a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records that match the filter, by kind and primary key. Their marks are removed.
+    /// The valid records that match the filter, by kind (tables
+    /// have no order) and primary key. Their marks are removed.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
     /// The `request_id`s of all organizations and teams, whatever the filter, by primary key.
     /// The keys `[org]` and `[org#project, team]` cannot be equal.
@@ -147,11 +148,7 @@ impl Source {
     }
 
     /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
-    pub(super) fn check_one_org(
-        &self,
-        from: &str,
-        filter: &RestoreFilter,
-    ) -> Result<(), UsageError> {
+    pub(super) fn check_orgs(&self, from: &str, filter: &RestoreFilter) -> Result<(), UsageError> {
         let records = self.records.values();
         let orgs: BTreeSet<_> = records
             .map(|(_, record)| string_attribute(record, "org_id"))
@@ -167,7 +164,7 @@ impl Source {
     }
 }
 
-/// The error of an invalid record. Cuts the key, which can have any length in an invalid record.
+/// The error of an invalid record. Truncates the key, which can have any length in an invalid record.
 fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key(table, record).join(" ");
     anyhow!("{place}: {} {key:.200}: {reason}", table.kind)

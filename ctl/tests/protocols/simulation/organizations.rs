@@ -124,13 +124,13 @@ async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     done.sort_by_key(|(began, ..)| *began);
     let (last, others) = done.split_last().expect("a command");
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
-    let organization = world.tables.records(Table::ORGANIZATIONS).remove(0);
+    let record = world.tables.records(Table::ORGANIZATIONS).remove(0);
+    let organization = Organization { record };
     let (.., change, succeeded) = last;
-    let is_enabled = Organization(organization.clone()).state() == OrgState::Enabled;
+    let is_enabled = organization.state() == OrgState::Enabled;
     if is_alone && *succeeded && is_enabled != (*change == StateChange::Enable) {
-        return vec![format!(
-            "the last command was reverted: {done:?} {organization}"
-        )];
+        let message = format!("the last command was reverted: {done:?} {organization:?}");
+        return vec![message];
     }
     world.invalid_records()
 }

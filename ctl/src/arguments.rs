@@ -10,7 +10,7 @@ pub(crate) const ORG_HELP: &str = "The id of the organization";
 pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     let id = Identifier::parse(text).map(|_| text.to_owned());
     id.ok_or(
-        "use 1 to 128 characters: ASCII letters, digits and `-._~:@`. It must not be `.` or `..`, or start with `wsk_`",
+        "an id has 1 to 128 characters: ASCII letters, digits and `-._~:@`. It must not be `.` or `..`, or start with `wsk_`",
     )
 }
 

@@ -20,8 +20,8 @@ use crate::{
 
 /// An export that is being written. Only the file's owner can read it: it may hold personal data.
 pub struct ExportWriter {
-    /// The path of the complete file, or `standard output` for messages.
-    path: PathBuf,
+    /// The path of the complete file. `None` for standard output.
+    path: Option<PathBuf>,
     out: BufWriter<Box<dyn Write + Send>>,
     /// The file behind `out`, to sync it. `None` for standard output.
     file: Option<File>,
@@ -31,8 +31,8 @@ pub struct ExportWriter {
 
 impl ExportWriter {
     /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
-    /// it is deleted. Fails if `FILE` or `FILE.partial` exists, so that each file has the records
-    /// of only one command, or if `FILE.partial` cannot be written.
+    /// it is deleted. Fails if `FILE.partial` cannot be written, or if one of the two exists: each
+    /// file has the records of only one command.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));
@@ -44,13 +44,13 @@ impl ExportWriter {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&partial) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let hint = ", or delete this one if no command is writing it";
+                let hint = ", or delete this one if no other command is writing to it";
                 return Err(exists_error(&partial, hint));
             }
             result => result.with_context(|| format!("cannot write {}", partial.display()))?,
         };
         Ok(Self {
-            path: path.to_owned(),
+            path: Some(path.to_owned()),
             out: BufWriter::new(Box::new(file.try_clone()?)),
             file: Some(file),
             partial: Some(TempPath::try_from_path(partial)?),
@@ -59,7 +59,7 @@ impl ExportWriter {
 
     pub(crate) fn stdout() -> Self {
         Self {
-            path: "standard output".into(),
+            path: None,
             out: BufWriter::new(Box::new(io::stdout())),
             file: None,
             partial: None,
@@ -75,8 +75,8 @@ impl ExportWriter {
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 
-    /// Writes the records that `readers` find, request by request, so that memory use does not grow
-    /// with the number of records. Returns that number.
+    /// Writes the records that `readers` find, and returns their number. Writes after each request,
+    /// so that memory use does not grow with that number.
     pub(crate) async fn write_from(
         &mut self,
         deployment: &Deployment,
@@ -101,8 +101,8 @@ impl ExportWriter {
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.write_error(&error))?;
         }
-        if let Some(partial) = self.partial.take() {
-            let result = partial.persist_noclobber(&self.path);
+        if let (Some(partial), Some(path)) = (self.partial.take(), &self.path) {
+            let result = partial.persist_noclobber(path);
             result.map_err(|failed| self.write_error(&failed.error))?;
         }
         Ok(())
@@ -110,11 +110,13 @@ impl ExportWriter {
 
     /// The error if a write fails.
     fn write_error(&self, error: &io::Error) -> anyhow::Error {
-        anyhow!("cannot write {}: {error}", self.path.display())
+        let path = self.path.as_deref();
+        let name = path.unwrap_or(Path::new("standard output")).display();
+        anyhow!("cannot write {name}: {error}")
     }
 }
 
-/// The error if a file that must be new exists.
+/// The error for an output file that exists already.
 fn exists_error(path: &Path, hint: &str) -> anyhow::Error {
     let name = path.display();
     UsageError(format!("{name} exists: choose a different file{hint}")).into()

@@ -73,7 +73,7 @@ Data is printed to standard output, everything else to standard error.
 Exit codes:
   0  success
   1  failure, including a failed check of `doctor`
-  2  invalid command line
+  2  invalid arguments, input or environment
   3  `doctor --strict` found only warnings
 
 Examples:

@@ -35,7 +35,7 @@ fn an_organization_is_registered_only_once() {
         "globex is already registered: choose a different id",
     );
     let invalid = server.output("orgs create .");
-    assert_usage_error(&invalid, "use 1 to 128 characters: ASCII letters, digits");
+    assert_usage_error(&invalid, "an id has 1 to 128 characters: ASCII letters");
     let if_absent = "orgs create globex --if-absent";
     assert_eq!(server.run(if_absent), "globex\n");
     assert_eq!(server.json(if_absent)["created"], false);

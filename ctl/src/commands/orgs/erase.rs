@@ -65,9 +65,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.confirm(&text, org)?;
     let count = erase(deployment, &run, org, &organization, *wait, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
-    let exports = path.map_or("any exports".into(), |path| path.to_string_lossy());
+    let export_name = path.map_or("any exports".into(), |path| path.to_string_lossy());
     session.say(&format!(
-        "the organization {org} was erased ({}). Backups, logs and {exports} still contain its data",
+        "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
         counted(count, "record")
     ));
     let erased = json!({

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 use crate::{operations::Operation, restriction::null_as_strictest};
 
 /// The first characters of every key.
-pub const KEY_PREFIX: &str = "wsk_";
+pub const API_KEY_PREFIX: &str = "wsk_";
 // In base-62 digits. An id has one digit more than its 64 bits need, so `encode` begins it with
 // `0`.
 const ID_LENGTH: usize = 12;
@@ -32,7 +32,7 @@ pub struct ApiKey<'a> {
 impl<'a> ApiKey<'a> {
     /// Parses the text form. `None` if a part is malformed or the checksum is wrong.
     pub fn parse(text: &'a str) -> Option<Self> {
-        let (id, rest) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
+        let (id, rest) = text.strip_prefix(API_KEY_PREFIX)?.split_once('_')?;
         let (secret, sent_checksum) = rest.split_at_checked(SECRET_LENGTH)?;
         let without_checksum = &text[..text.len() - sent_checksum.len()];
         let is_base62 = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -49,7 +49,7 @@ impl<'a> ApiKey<'a> {
         let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
         let [first, second] =
             secret.map(|half| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(half)));
-        let without_checksum = format!("{KEY_PREFIX}{id}_{first}{second}");
+        let without_checksum = format!("{API_KEY_PREFIX}{id}_{first}{second}");
         let checksum = checksum(&without_checksum);
         without_checksum + &checksum
     }
@@ -98,7 +98,7 @@ impl<'a> Credential<'a> {
 
 /// The record of an API key, which `workspacectl` writes and the function reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyRecord {
+pub struct ApiKeyRecord {
     /// The id of the key.
     pub key_id: String,
     /// The id of the organization that the key was issued for.
@@ -131,7 +131,7 @@ pub struct KeyRecord {
     pub revoked_at: Option<String>,
 }
 
-impl KeyRecord {
+impl ApiKeyRecord {
     /// Why `key`, which has this record's id, is rejected. `None` if the key is accepted.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
@@ -284,7 +284,7 @@ mod tests {
     fn a_key_is_valid_until_it_expires() {
         let end = humantime::parse_rfc3339("2026-06-01T00:00:00Z").unwrap();
         let just_before = end - Duration::from_nanos(1);
-        let mut key = KeyRecord {
+        let mut key = ApiKeyRecord {
             key_id: "acmeDemoKey1".to_owned(),
             org_id: "acme".to_owned(),
             registration_id: None,

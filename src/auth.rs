@@ -10,7 +10,7 @@ use crate::{
     event::Request,
     log::RequestLog,
     operations::Operation,
-    store::{FoundKey, Organization, Store, timestamp},
+    store::{FoundApiKey, Organization, Store, timestamp},
     values::Identifier,
 };
 
@@ -69,7 +69,7 @@ impl<'a> Caller<'a> {
     }
 
     /// Whether a response to the caller may contain values of stored records.
-    pub(crate) fn sees_stored_values(&self) -> bool {
+    pub(crate) fn may_see_stored_values(&self) -> bool {
         self.identity != Identity::Anonymous
     }
 
@@ -123,13 +123,13 @@ pub(crate) async fn authorize<'a>(
             return authorize_anonymous(store, request, id, log).await;
         }
     };
-    let now = request.received_at;
+    let received_at = request.received_at;
     // A cached key needs no organization. Otherwise, this also reads the one in the path.
-    let Some(found) = store.find_key(key.id, path_org_id, now).await? else {
+    let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };
     let record = found.record();
-    if let Some(rejection) = record.rejection(key, now) {
+    if let Some(rejection) = record.rejection(key, received_at) {
         return Err(Error::KeyNotAccepted(rejection));
     }
     log.caller_org_id = Some(record.org_id.clone());
@@ -137,12 +137,12 @@ pub(crate) async fn authorize<'a>(
         return Err(Error::OtherOrganization);
     }
     // A cached key has passed these checks already.
-    if let FoundKey::Read {
+    if let FoundApiKey::Read {
         path_organization, ..
     } = &found
     {
         let organization = match path_org_id {
-            // The path names the key's own organization (checked above), which `find_key` has read.
+            // The path names the key's own organization (checked above), which `find_api_key` has read.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
@@ -152,7 +152,7 @@ pub(crate) async fn authorize<'a>(
         if !record.is_for_registration(organization.registration_id()) {
             return Err(Error::KeyNotAccepted("other_registration"));
         }
-        store.remember_key(record, now);
+        store.cache_api_key(record, received_at);
     }
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed(operation.name()));

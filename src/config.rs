@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use crate::{
     auth::AnonymousAccess,
     error::BoxError,
-    store::{MAX_CACHE_TIME, TableNames, client::ClientConfig},
+    store::{MAX_CACHE_TTL, TableNames, client::DynamoDbConfig},
 };
 
 /// Looks up an environment variable. `None` if the variable is empty or not set.
@@ -19,12 +19,12 @@ pub struct Config {
     /// The names of the tables: `TEAMS_TABLE` and so on. Required.
     pub tables: TableNames,
     /// How to connect to DynamoDB.
-    pub dynamodb: ClientConfig,
+    pub dynamodb: DynamoDbConfig,
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_access: AnonymousAccess,
     /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached: 0 (never) to 60 (default).
-    pub cache_time: Duration,
+    pub cache_ttl: Duration,
 }
 
 impl Config {
@@ -37,7 +37,7 @@ impl Config {
     }
 
     fn read(lookup: Lookup) -> Result<Self, BoxError> {
-        const MAX_SECONDS: u64 = MAX_CACHE_TIME.as_secs();
+        const MAX_SECONDS: u64 = MAX_CACHE_TTL.as_secs();
         let anonymous_access = match lookup("ANONYMOUS_OPERATIONS").as_deref() {
             Some("allowed") => AnonymousAccess::Allowed,
             None | Some("denied") => AnonymousAccess::Denied,
@@ -49,7 +49,7 @@ impl Config {
             }
         };
         let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-        let cache_time = match seconds.parse() {
+        let cache_ttl = match seconds.parse() {
             Ok(number @ 0..=MAX_SECONDS) => Duration::from_secs(number),
             _ => {
                 return Err(format!(
@@ -64,15 +64,15 @@ impl Config {
         })?;
         Ok(Self {
             tables,
-            dynamodb: client_config(lookup)?,
+            dynamodb: dynamodb_config(lookup)?,
             anonymous_access,
-            cache_time,
+            cache_ttl,
         })
     }
 }
 
 /// Reads how to connect to DynamoDB. The SDK's own loader takes too long: see `store/client.rs`.
-fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
+fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
     let is_true = |name| lookup(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let credentials = match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
         (Some(id), Some(secret)) => {
@@ -82,7 +82,7 @@ fn client_config(lookup: Lookup) -> Result<ClientConfig, BoxError> {
         _ => None,
     };
     let region = lookup("AWS_REGION").or_else(|| lookup("AWS_DEFAULT_REGION"));
-    Ok(ClientConfig {
+    Ok(DynamoDbConfig {
         region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
         endpoint_url: endpoint_url(lookup)?,
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
         assert_eq!(config.anonymous_access, AnonymousAccess::Denied);
-        assert_eq!(config.cache_time, Duration::from_secs(60));
+        assert_eq!(config.cache_ttl, Duration::from_secs(60));
         assert_eq!(config.dynamodb.endpoint_url, None);
         assert_eq!(config.dynamodb.ca_bundle_path, None);
         assert!(config.dynamodb.credentials.is_none());
@@ -163,7 +163,7 @@ mod tests {
         .unwrap();
 
         assert_eq!(config.anonymous_access, AnonymousAccess::Allowed);
-        assert_eq!(config.cache_time, Duration::ZERO);
+        assert_eq!(config.cache_ttl, Duration::ZERO);
         let dynamodb = config.dynamodb;
         assert_eq!(dynamodb.endpoint_url.unwrap(), "http://127.0.0.1:8000");
         assert_eq!(dynamodb.ca_bundle_path.as_deref(), Some("/bundle.pem"));

@@ -42,7 +42,7 @@ pub(crate) enum Error {
         "The path parameter `{parameter}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
         team_id_hint(.parameter)
     )]
-    MalformedPath {
+    MalformedParameter {
         parameter: &'static str,
         max_length: usize,
     },
@@ -104,7 +104,7 @@ pub(crate) enum Error {
         "{} with a different `id`. Nothing was added.",
         match .0.len() { 1 => "1 model already exists".to_owned(), count => format!("{count} models already exist") }
     )]
-    ModelTaken(Vec<Violation>),
+    DifferentModelNumbers(Vec<Violation>),
     /// The body is larger than this many bytes.
     #[error("The request body is larger than {0} bytes.")]
     BodyTooLarge(usize),
@@ -149,7 +149,7 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
     #[serde(skip)]
-    pub(crate) logged_reason: Option<&'a str>,
+    pub(crate) log_only_reason: Option<&'a str>,
 }
 
 impl<'a> ErrorReport<'a> {
@@ -192,8 +192,8 @@ impl<'a> ErrorReport<'a> {
         self
     }
 
-    fn logged_reason(mut self, reason: &'a str) -> Self {
-        self.logged_reason = Some(reason);
+    fn log_only_reason(mut self, reason: &'a str) -> Self {
+        self.log_only_reason = Some(reason);
         self
     }
 }
@@ -209,16 +209,16 @@ impl Error {
     pub(crate) fn report(&self) -> ErrorReport<'_> {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
-            Self::MalformedPath { parameter, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").parameter(parameter),
-            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").logged_reason(reason),
+            Self::MalformedParameter { parameter, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").parameter(parameter),
+            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").log_only_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
             Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
             Self::OtherOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").logged_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").logged_reason(reason),
+            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").log_only_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
             // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of this
             // time has usually passed, so `Retry-After` is shorter.
@@ -227,7 +227,7 @@ impl Error {
             Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
             // The contract requires this code, although no name is taken.
             Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
-            Self::ModelTaken(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
+            Self::DifferentModelNumbers(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
             Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),
             Self::InvalidBody(violations) => ErrorReport::new(422, "invalid_body", "Invalid body").violations(violations),
             Self::Internal(_) => ErrorReport::new(500, "internal", "Internal error"),

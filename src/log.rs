@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    api_key::KEY_PREFIX,
+    api_key::API_KEY_PREFIX,
     error::{Error, Result, Violation},
     operations::{Operation, Success, parameter},
     text::escape,
@@ -31,7 +31,7 @@ pub(crate) struct RequestLog<'a> {
     /// The id of the API key that was sent, accepted or not. `anonymous` for an anonymous caller.
     pub(crate) key_id: Option<&'a str>,
     /// The number of distinct entries, if the body has a list.
-    pub(crate) body_entries: Option<usize>,
+    pub(crate) body_entry_count: Option<usize>,
 }
 
 impl RequestLog<'_> {
@@ -39,7 +39,7 @@ impl RequestLog<'_> {
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX: usize = 100;
         let path = format!("/{}", segments.join("/"));
-        let before_key = path.split(KEY_PREFIX).next().unwrap_or_default();
+        let before_key = path.split(API_KEY_PREFIX).next().unwrap_or_default();
         self.path = Some(escape(before_key).chars().take(MAX).collect());
     }
 
@@ -57,7 +57,7 @@ impl RequestLog<'_> {
                     status,
                     code = report.map(|report| report.code),
                     reason =
-                        report.and_then(|report| report.conflict_reason.or(report.logged_reason)),
+                        report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
                     // Do not rename fields, because operators query them. `organization` is the
                     // caller's, `org_id` is the path's, and `credential` is why a key was rejected.
@@ -72,7 +72,7 @@ impl RequestLog<'_> {
                     team_id = self.parameters.get(parameter::TEAM_ID),
                     bot_id = self.parameters.get(parameter::BOT_ID),
                     model_type = self.parameters.get(parameter::MODEL_TYPE),
-                    entries = self.body_entries,
+                    entries = self.body_entry_count,
                     request_id = self.request_id,
                     trace_id = self.trace_id,
                     duration_ms = duration.as_micros() as f64 / 1000.0,

@@ -24,7 +24,7 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let sdk_config = config.dynamodb.connect().await?;
-    let store = Store::new(sdk_config, config.tables, config.cache_time);
+    let store = Store::new(sdk_config, config.tables, config.cache_ttl);
     // A reference: the future of each call copies it instead of borrowing from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.

@@ -68,7 +68,7 @@ fn parse_parameter<'a, const MAX: usize>(
     segment: &'a str,
     log: &mut RequestLog<'a>,
 ) -> Result<PathParameter<MAX>> {
-    let value = PathParameter::parse(segment).ok_or(Error::MalformedPath {
+    let value = PathParameter::parse(segment).ok_or(Error::MalformedParameter {
         parameter,
         max_length: MAX,
     })?;
@@ -105,7 +105,7 @@ pub(crate) async fn dispatch<'a>(
     match route {
         Route::AddModels { model_type, .. } => {
             let input: AddModelsInput = body::parse(body)?;
-            log.body_entries = Some(input.models.len());
+            log.body_entry_count = Some(input.models.len());
             add_models(store, caller, &model_type, input).await
         }
         Route::AddTeamUsers {
@@ -114,7 +114,7 @@ pub(crate) async fn dispatch<'a>(
             ..
         } => {
             let input: AddTeamUsersInput = body::parse(body)?;
-            log.body_entries = Some(input.users.len());
+            log.body_entry_count = Some(input.users.len());
             add_team_users(store, caller, &project_id, &team_id, input).await
         }
         Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,

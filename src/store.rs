@@ -16,7 +16,7 @@
 //! Programs other than the function and `workspacectl` can write to the tables. In an attribute
 //! that restricts access (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`),
 //! NULL counts as the strictest value, and a missing attribute restricts nothing. Other missing
-//! attributes are read as empty. Only `KeyRecord` has required attributes.
+//! attributes are read as empty. Only `ApiKeyRecord` has required attributes.
 //!
 //! # Retries
 //!
@@ -38,7 +38,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use crate::{
-    api_key::KeyRecord,
+    api_key::ApiKeyRecord,
     error::{Error, Result},
     values::Identifier,
 };
@@ -57,10 +57,10 @@ pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
 
 /// The maximum time to cache API keys and teams. During this time the function can accept a revoked
 /// key, a key of a disabled organization, or users for a team that is being removed.
-pub const MAX_CACHE_TIME: Duration = Duration::from_secs(60);
+pub const MAX_CACHE_TTL: Duration = Duration::from_secs(60);
 
 /// The wait before the first retry of unprocessed reads. The wait doubles each time.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -98,19 +98,19 @@ impl Organization {
 }
 
 /// The record of an API key, and where it was found.
-pub(crate) enum FoundKey {
+pub(crate) enum FoundApiKey {
     /// In the cache. The checks of the organization and the registration have passed already.
-    Cached { record: Arc<KeyRecord> },
+    Cached { record: Arc<ApiKeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
     /// `path_organization` is `None` if the path names no registered organization.
     Read {
-        record: Arc<KeyRecord>,
+        record: Arc<ApiKeyRecord>,
         path_organization: Option<Organization>,
     },
 }
 
-impl FoundKey {
-    pub(crate) fn record(&self) -> &Arc<KeyRecord> {
+impl FoundApiKey {
+    pub(crate) fn record(&self) -> &Arc<ApiKeyRecord> {
         let (Self::Cached { record } | Self::Read { record, .. }) = self;
         record
     }
@@ -121,46 +121,47 @@ pub struct Store {
     client: Client,
     tables: TableNames,
     /// Accepted API keys, by id.
-    keys: Cache<Arc<KeyRecord>>,
+    accepted_keys: Cache<Arc<ApiKeyRecord>>,
     /// The teams that exist and are not being removed: a set of `<caller id>#<primary key of the
     /// team>`. Each API key has its own entries: if an organization is erased and registered again,
     /// its new keys must not find teams of the earlier registration.
-    teams: Cache<()>,
+    known_teams: Cache<()>,
 }
 
 impl Store {
     /// Creates a store. `config` has a region and credentials, and the store adds timeouts and
-    /// retries. `cache_time` is how long API keys and teams are cached: at most [`MAX_CACHE_TIME`].
-    pub fn new(config: ConfigBuilder, tables: TableNames, cache_time: Duration) -> Self {
+    /// retries. `cache_ttl` is how long API keys and teams are cached: at most [`MAX_CACHE_TTL`].
+    pub fn new(config: ConfigBuilder, tables: TableNames, cache_ttl: Duration) -> Self {
         Self {
-            client: Client::from_conf(retry::with_retries(config).build()),
+            client: Client::from_conf(retry::with_timeouts_and_retries(config).build()),
             tables,
-            keys: Cache::new(cache_time),
-            teams: Cache::new(cache_time),
+            accepted_keys: Cache::new(cache_ttl),
+            known_teams: Cache::new(cache_ttl),
         }
     }
 
     /// Finds an API key by its id. If the key is not cached, reads the key together with the
     /// organization in the path. `None` if the key does not exist.
-    pub(crate) async fn find_key(
+    pub(crate) async fn find_api_key(
         &self,
         id: &str,
         path_org_id: Option<&Identifier>,
-        now: SystemTime,
-    ) -> Result<Option<FoundKey>> {
-        if let Some(record) = self.keys.get(id, now) {
-            return Ok(Some(FoundKey::Cached { record }));
+        received_at: SystemTime,
+    ) -> Result<Option<FoundApiKey>> {
+        if let Some(record) = self.accepted_keys.get(id, received_at) {
+            return Ok(Some(FoundApiKey::Cached { record }));
         }
-        let api_key_location = (Table::KEYS, vec![id]);
+        let api_key_target = (Table::API_KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
             Some(org_id) => {
-                let organization_location = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let [item, organization] =
-                    self.read([api_key_location, organization_location]).await?;
+                let organization_target = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
+                let [item, organization] = self
+                    .read_items([api_key_target, organization_target])
+                    .await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read([api_key_location]).await?;
+                let [item] = self.read_items([api_key_target]).await?;
                 (item, None)
             }
         };
@@ -168,7 +169,7 @@ impl Store {
             return Ok(None);
         };
         let record = Arc::new(from_item(item)?);
-        Ok(Some(FoundKey::Read {
+        Ok(Some(FoundApiKey::Read {
             record,
             path_organization,
         }))
@@ -176,13 +177,14 @@ impl Store {
 
     /// Caches an accepted API key. `read_at` must be a time before the key and its organization
     /// were read.
-    pub(crate) fn remember_key(&self, record: &Arc<KeyRecord>, read_at: SystemTime) {
-        self.keys.insert(&record.key_id, record.clone(), read_at);
+    pub(crate) fn cache_api_key(&self, record: &Arc<ApiKeyRecord>, read_at: SystemTime) {
+        self.accepted_keys
+            .insert(&record.key_id, record.clone(), read_at);
     }
 
     /// Reads an organization. `None` if it is not registered.
     pub(crate) async fn find_organization(&self, id: &str) -> Result<Option<Organization>> {
-        let [item] = self.read([(Table::ORGANIZATIONS, vec![id])]).await?;
+        let [item] = self.read_items([(Table::ORGANIZATIONS, vec![id])]).await?;
         Ok(item.map(Organization))
     }
 
@@ -196,56 +198,56 @@ impl Store {
         partition_key: &str,
         team_id: &Identifier,
         caller_id: &str,
-        now: SystemTime,
+        received_at: SystemTime,
     ) -> Result<()> {
         let cache_key = format!("{caller_id}#{partition_key}#{}", team_id.as_str());
-        if self.teams.get(&cache_key, now).is_some() {
+        if self.known_teams.get(&cache_key, received_at).is_some() {
             return Ok(());
         }
         let primary_key = vec![partition_key, team_id.as_str()];
-        let [item] = self.read([(Table::TEAMS, primary_key)]).await?;
+        let [item] = self.read_items([(Table::TEAMS, primary_key)]).await?;
         let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
         // A team has this attribute while it is being removed: the id of the removal.
         if item.contains_key("removing_id") {
             return Err(Error::NoSuchTeam("being_removed"));
         }
-        self.teams.insert(&cache_key, (), now);
+        self.known_teams.insert(&cache_key, (), received_at);
         Ok(())
     }
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the
-    /// order of `locations`. Sends `BatchGetItem` even for one item, so that the function needs
+    /// order of `targets`. Sends `BatchGetItem` even for one item, so that the function needs
     /// only one permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends
     /// the request.
-    async fn read<const N: usize>(
+    async fn read_items<const N: usize>(
         &self,
-        locations: [(Table, Vec<&str>); N],
+        targets: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
-        let mut unprocessed = HashMap::with_capacity(N);
-        for (table, primary_key) in &locations {
-            let read = KeysAndAttributes::builder()
+        let mut pending = HashMap::with_capacity(N);
+        for (table, primary_key) in &targets {
+            let keys_and_attributes = KeysAndAttributes::builder()
                 .consistent_read(true)
-                .keys(table.primary_key_item(primary_key))
+                .keys(table.primary_key(primary_key))
                 .build()
                 .map_err(Error::internal)?;
-            unprocessed.insert(self.tables.name(*table).to_owned(), read);
+            pending.insert(self.tables.name(*table).to_owned(), keys_and_attributes);
         }
-        let mut found = HashMap::with_capacity(N);
-        let mut wait = FIRST_WAIT;
+        let mut items_by_table = HashMap::with_capacity(N);
+        let mut backoff = INITIAL_BACKOFF;
         loop {
             let batch = self.client.batch_get_item();
             // `?` converts the error: see `retry.rs`.
-            let response = batch.set_request_items(Some(unprocessed)).send().await?;
-            found.extend(response.responses.unwrap_or_default());
-            unprocessed = response.unprocessed_keys.unwrap_or_default();
-            if unprocessed.is_empty() {
+            let response = batch.set_request_items(Some(pending)).send().await?;
+            items_by_table.extend(response.responses.unwrap_or_default());
+            pending = response.unprocessed_keys.unwrap_or_default();
+            if pending.is_empty() {
                 break;
             }
-            sleep(wait).await;
-            wait *= 2;
+            sleep(backoff).await;
+            backoff *= 2;
         }
-        Ok(locations.map(|(table, _)| {
-            let items = found.remove(self.tables.name(table));
+        Ok(targets.map(|(table, _)| {
+            let items = items_by_table.remove(self.tables.name(table));
             items.and_then(|mut items| items.pop())
         }))
     }

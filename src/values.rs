@@ -4,7 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
 use serde::Serialize;
 
 use crate::{
-    api_key::KEY_PREFIX,
+    api_key::API_KEY_PREFIX,
     body::{Violations, type_mismatch},
     error::{Rule, Violation},
 };
@@ -13,7 +13,7 @@ mod name;
 mod unique_list;
 
 pub(crate) use name::{DisplayName, NameWithId};
-pub(crate) use unique_list::{UniqueKey, UniqueList};
+pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
 /// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
@@ -39,7 +39,7 @@ impl<const MAX: usize> PathParameter<MAX> {
         let has_valid_length = (1..=MAX).contains(&segment.len());
         let is_dot_segment = segment == "." || segment == "..";
         let is_well_formed = has_valid_length && !is_dot_segment && segment.bytes().all(is_allowed);
-        if is_well_formed && !segment.starts_with(KEY_PREFIX) {
+        if is_well_formed && !segment.starts_with(API_KEY_PREFIX) {
             return Some(Self(segment.to_owned()));
         }
         None

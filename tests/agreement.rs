@@ -11,7 +11,7 @@ use workspace_local::events;
 use workspace_management::{
     operations::Operation,
     service::TIMEOUT,
-    store::{MAX_CACHE_TIME, Table},
+    store::{MAX_CACHE_TTL, Table},
 };
 use workspace_records::{
     columns::operation_tables,
@@ -178,7 +178,7 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
     }
     let mut lines = include_str!("../docs/records.md").lines();
     let has_row = lines.any(|line| {
-        let mut key = table.primary_key_names.iter();
+        let mut key = table.primary_key_attributes.iter();
         line.starts_with("| [`")
             && line.contains(&format!("| `{id}` |"))
             && line.ends_with(&format!("| `{}` |", table.kind))
@@ -281,7 +281,7 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
         let declaration = properties(id);
         let key_schema = Declaration::of(*table).unwrap().key_schema;
         let key: Vec<_> = key_schema.iter().map(|it| &it.attribute_name).collect();
-        assert_eq!(key, table.primary_key_names, "{id}");
+        assert_eq!(key, table.primary_key_attributes, "{id}");
 
         let resource = &template()["Resources"][id];
         assert_eq!(resource["DeletionPolicy"], "Retain", "{id}");
@@ -299,7 +299,7 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
             assert_eq!(*max, "MaxWriteUnits", "{id}");
         }
         let stream = &declaration["StreamSpecification"]["StreamViewType"];
-        assert_eq!(stream.is_null(), *table == Table::KEYS, "{id}");
+        assert_eq!(stream.is_null(), *table == Table::API_KEYS, "{id}");
     }
     // CloudFormation must create tables with indexes one after the other.
     for (table, previous) in [
@@ -322,7 +322,7 @@ fn the_function_gets_the_variables_and_the_time_limit_that_the_code_expects() {
     assert_eq!(variables["ANONYMOUS_OPERATIONS"], "AnonymousOperations");
     assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
     let max = &template()["Parameters"]["KeyCacheSeconds"]["MaxValue"];
-    assert_eq!(max.as_u64(), Some(MAX_CACHE_TIME.as_secs()));
+    assert_eq!(max.as_u64(), Some(MAX_CACHE_TTL.as_secs()));
     assert_eq!(function["Timeout"].as_u64(), Some(TIMEOUT.as_secs()));
     // Lambda drops log lines below this level.
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");

@@ -35,7 +35,7 @@ use std::{
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
-use workspace_management::api_key::KEY_PREFIX;
+use workspace_management::api_key::API_KEY_PREFIX;
 
 use crate::{
     commands::{
@@ -147,7 +147,8 @@ pub async fn run() -> ExitCode {
 /// Prints the help that the operator asked for, or what is wrong with the arguments. clap repeats
 /// invalid arguments, which must not happen if an argument is an API key.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
-    let has_key = env::args_os().any(|argument| argument.to_string_lossy().contains(KEY_PREFIX));
+    let has_key =
+        env::args_os().any(|argument| argument.to_string_lossy().contains(API_KEY_PREFIX));
     if error.use_stderr() && has_key {
         eprintln!(
             "error: invalid arguments (not shown, because one of them may be an API key): see --help"

@@ -32,7 +32,7 @@ pub(crate) async fn get(
         .get_item()
         .consistent_read(true)
         .table_name(table_name)
-        .set_key(Some(table.primary_key_item(&primary_key)))
+        .set_key(Some(table.primary_key(&primary_key)))
         .send()
         .await
         .request_context(format!("cannot read {display_key} in {table_name}"))?;
@@ -60,7 +60,7 @@ impl Scope {
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         // The partition key consists of the ids that these options give. API keys have none.
-        match table.partition_options {
+        match table.partition_key_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
         }
@@ -135,7 +135,7 @@ impl Reader {
         Self {
             table,
             index: None,
-            partition_key_name: table.primary_key_names[0],
+            partition_key_name: table.primary_key_attributes[0],
             scope,
             sort_key_prefix: None,
             remaining: None,
@@ -205,7 +205,7 @@ impl Reader {
     /// The primary key of an item, without its other attributes.
     pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
         let mut primary_key = item.clone();
-        primary_key.retain(|name, _| self.table.primary_key_names.contains(&name.as_str()));
+        primary_key.retain(|name, _| self.table.primary_key_attributes.contains(&name.as_str()));
         primary_key
     }
 
@@ -253,7 +253,7 @@ impl Reader {
             .set_exclusive_start_key(self.start_key.clone());
         // No limit with a filter, because DynamoDB counts items before it filters them.
         scan = match &self.scope {
-            Scope::ScanForOrganization(org) if self.table == Table::KEYS => scan
+            Scope::ScanForOrganization(org) if self.table == Table::API_KEYS => scan
                 .filter_expression("org_id = :value")
                 .expression_attribute_values(":value", AttributeValue::S(org.clone())),
             Scope::ScanForOrganization(org) => scan

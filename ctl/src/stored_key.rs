@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use workspace_management::{
-    api_key::{ApiKey, KeyRecord},
+    api_key::{ApiKey, ApiKeyRecord},
     store::{Table, timestamp},
 };
 use workspace_records::item::string_attribute;
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
     #[serde(flatten)]
-    pub(crate) base: KeyRecord,
+    pub(crate) base: ApiKeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(crate) last_four: Option<String>,
     pub(crate) created_by: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) enum KeyState {
 impl KeyState {
     /// The state of the key with this record.
     pub(crate) fn of(record: &Value) -> Self {
-        match serde_json::from_value::<KeyRecord>(record.clone()) {
+        match serde_json::from_value::<ApiKeyRecord>(record.clone()) {
             Ok(key) if key.revoked_at.is_some() => Self::Revoked,
             Ok(key) if !key.is_valid_at(SystemTime::now()) => Self::Expired,
             // An active key has a registration. The function rejects a key without one.
@@ -104,7 +104,7 @@ pub(crate) fn random_key() -> Result<String> {
 pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
-        let key = read::get(deployment, Table::KEYS, &[id]).await?;
+        let key = read::get(deployment, Table::API_KEYS, &[id]).await?;
         keys.push(key.ok_or_else(|| no_such_key_error(id))?);
     }
     Ok(keys)
@@ -126,7 +126,7 @@ pub(crate) async fn insert(
         &registration,
     );
     let put = Put::builder()
-        .table_name(deployment.tables.name(Table::KEYS))
+        .table_name(deployment.tables.name(Table::API_KEYS))
         .set_item(Some(serde_dynamo::to_item(new)?))
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
@@ -137,7 +137,7 @@ pub(crate) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = GuardedRecord::if_exists(Table::KEYS, &[&old.base.key_id])
+        let if_replaceable = GuardedRecord::if_exists(Table::API_KEYS, &[&old.base.key_id])
             .and(condition, &registration)
             // Serde omits a `None`. Then the condition requires that the attribute is absent.
             .and_unchanged(&json!(old), &["replaced_by"]);
@@ -165,7 +165,7 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let if_exists = GuardedRecord::if_exists(Table::KEYS, &[id]);
+    let if_exists = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
     let revoked = if_exists.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }

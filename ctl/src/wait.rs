@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::sleep;
-use workspace_management::{service::TIMEOUT as FUNCTION_TIMEOUT, store::MAX_CACHE_TIME};
+use workspace_management::{service::TIMEOUT as FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
 use crate::deployment::Deployment;
 
@@ -16,7 +16,7 @@ const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 /// The maximum time from marking a record, or disabling an organization, to the last write based on
 /// an older copy of that record: cache time + function timeout + write delay.
 pub const SAFE_WAIT: Duration = Duration::from_secs(
-    MAX_CACHE_TIME.as_secs() + FUNCTION_TIMEOUT.as_secs() + MAX_WRITE_DELAY.as_secs(),
+    MAX_CACHE_TTL.as_secs() + FUNCTION_TIMEOUT.as_secs() + MAX_WRITE_DELAY.as_secs(),
 );
 
 const REASON: &str = "for the function's caches to expire and its last writes to finish";

@@ -44,10 +44,10 @@ impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn if_exists(table: Table, primary_key: &[&str]) -> Self {
         // The last key attribute: the first of the teams table, `project`, is a reserved word.
-        let attribute = table.primary_key_names[primary_key.len() - 1];
+        let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
-            primary_key: table.primary_key_item(primary_key),
+            primary_key: table.primary_key(primary_key),
             display_key: primary_key.join(" "),
             condition: format!("attribute_exists({attribute})"),
             condition_values: Item::new(),

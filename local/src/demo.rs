@@ -36,7 +36,7 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
     let record = key_record(api_key, DEMO_ORGANIZATION, ORG_REQUEST_ID, "demo", &now);
     let mut key = json!(record);
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
-    for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::KEYS, key)] {
+    for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::API_KEYS, key)] {
         let name = tables.name(table);
         client
             .put_item()

@@ -182,7 +182,7 @@ impl DynamoDb {
     /// If `record` lacks an attribute of the table's primary key.
     pub fn delete(&self, table: Table, record: &Value) {
         let mut key = json!({});
-        for name in table.primary_key_names {
+        for name in table.primary_key_attributes {
             key[*name] = json!({ "S": record[*name] });
         }
         let request = json!({ "TableName": table.logical_id, "Key": key });

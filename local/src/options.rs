@@ -10,7 +10,7 @@ use clap::{
     Parser,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use workspace_management::{auth::AnonymousAccess, store::MAX_CACHE_TIME};
+use workspace_management::{auth::AnonymousAccess, store::MAX_CACHE_TTL};
 
 /// The default address to listen on.
 const DEFAULT_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     pub(crate) dynamodb_port: u16,
     /// How long the service caches API keys, as KeyCacheSeconds in the template
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=MAX_CACHE_TIME.as_secs()))]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_KEY_CACHE, value_parser = clap::value_parser!(u64).range(..=MAX_CACHE_TTL.as_secs()))]
     pub(crate) key_cache: u64,
     /// Policy for callers without an API key, as AnonymousOperations in the template
     #[arg(long, value_name = "POLICY", default_value = "allowed", value_parser = policy_parser())]

@@ -151,7 +151,7 @@ impl LocalService {
         }
         let acme = DEMO_ORGANIZATION;
         let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-        if self.has(Table::KEYS, key.id, "revoked_at").await? {
+        if self.has(Table::API_KEYS, key.id, "revoked_at").await? {
             let create = format!("cargo ctl keys create --org {acme}");
             notes.push(format!("the demo key is revoked: run `{create}`"));
         }
@@ -168,7 +168,7 @@ impl LocalService {
         let response = client
             .get_item()
             .table_name(table_names().name(table))
-            .set_key(Some(table.primary_key_item(&[id])))
+            .set_key(Some(table.primary_key(&[id])))
             .send()
             .await?;
         let record = response.item.unwrap_or_default();
@@ -178,8 +178,8 @@ impl LocalService {
 
 /// The routes of the API and the local page.
 fn api_and_page(options: &Options, dynamodb_url: &str, dynamodb: DynamoDb) -> Result<Router> {
-    let cache_time = Duration::from_secs(options.key_cache);
-    let store = Store::new(sdk_config(dynamodb_url), table_names(), cache_time);
+    let cache_ttl = Duration::from_secs(options.key_cache);
+    let store = Store::new(sdk_config(dynamodb_url), table_names(), cache_ttl);
     let service = Arc::new(Service::new(store, options.anonymous));
     let api = gateway::routes(service, options.cors.as_deref(), options.rate_limit)?;
     let anonymous_allowed = options.anonymous == AnonymousAccess::Allowed;

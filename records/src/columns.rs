@@ -13,7 +13,7 @@ pub fn operation_tables() -> impl Iterator<Item = Table> {
     Table::ALL
         .iter()
         .copied()
-        .filter(|table| ![Table::ORGANIZATIONS, Table::KEYS].contains(table))
+        .filter(|table| ![Table::ORGANIZATIONS, Table::API_KEYS].contains(table))
 }
 
 /// The attributes that identify a record of one of these tables: the attributes of its primary key.
@@ -22,9 +22,9 @@ pub fn key_columns(table: Table) -> Vec<&'static str> {
     let ids = ["org_id", "project_id", "team_id"];
     let sort_key = match table {
         Table::MODELS => &["model_type", "model_id"],
-        _ => &table.primary_key_names[1..],
+        _ => &table.primary_key_attributes[1..],
     };
-    [&ids[..table.partition_options.len()], sort_key].concat()
+    [&ids[..table.partition_key_options.len()], sort_key].concat()
 }
 
 /// The columns of a list of records: the identifying attributes, the content, the audit attributes.
@@ -36,7 +36,7 @@ pub fn columns<'a>(table: Table, records: impl IntoIterator<Item = &'a Value>) -
         .collect();
     let mut names = key_columns(table);
     for name in &attributes {
-        if !table.primary_key_names.contains(name)
+        if !table.primary_key_attributes.contains(name)
             && !names.contains(name)
             && !AUDIT_COLUMNS.contains(name)
             && !name.ends_with("request_id")

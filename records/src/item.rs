@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use workspace_management::{
-    api_key::{ApiKey, KeyRecord},
+    api_key::{ApiKey, ApiKeyRecord},
     store::{Item, Table},
 };
 
@@ -25,7 +25,7 @@ pub fn string_attribute<'a>(record: &'a Value, name: &str) -> &'a str {
 /// The values of the attributes of a record's primary key.
 pub fn primary_key(table: Table, record: &Value) -> Vec<String> {
     let mut values = Vec::new();
-    for name in table.primary_key_names {
+    for name in table.primary_key_attributes {
         values.push(string_attribute(record, name).to_owned());
     }
     values
@@ -39,8 +39,8 @@ pub fn key_record(
     org_request_id: &str,
     label: &str,
     created_at: &str,
-) -> KeyRecord {
-    KeyRecord {
+) -> ApiKeyRecord {
+    ApiKeyRecord {
         key_id: key.id.to_owned(),
         org_id: org_id.to_owned(),
         registration_id: Some(org_request_id.to_owned()),

@@ -11,14 +11,14 @@ pub fn tables() -> impl Iterator<Item = Table> {
     Table::ALL
         .iter()
         .copied()
-        .filter(|table| *table != Table::KEYS)
+        .filter(|table| *table != Table::API_KEYS)
 }
 
 /// The schema of a table's records as text, or `None` if there is no schema.
 pub fn text(table: Table) -> Option<&'static str> {
     Some(match table {
         Table::ORGANIZATIONS => include_str!("../schemas/organization.schema.json"),
-        Table::KEYS => include_str!("../schemas/api_key.schema.json"),
+        Table::API_KEYS => include_str!("../schemas/api_key.schema.json"),
         Table::MODELS => include_str!("../schemas/model.schema.json"),
         Table::TEAMS => include_str!("../schemas/team.schema.json"),
         Table::TEAM_MEMBERS => include_str!("../schemas/team_member.schema.json"),
@@ -40,7 +40,7 @@ pub fn schema(table: Table) -> &'static Value {
 /// An example of a new record of the organization `acme`: the first example in the schema of each
 /// attribute that an operation writes. `None` for API keys.
 pub fn example(table: Table) -> Option<Value> {
-    if table == Table::KEYS {
+    if table == Table::API_KEYS {
         return None;
     }
     let mut record = json!({});
@@ -57,7 +57,7 @@ pub fn example(table: Table) -> Option<Value> {
 /// that are not in the schema. Readers must accept such attributes, but this version stores none.
 /// Empty for an API key.
 pub fn errors(table: Table, record: &Value) -> Vec<String> {
-    if table == Table::KEYS {
+    if table == Table::API_KEYS {
         return vec![];
     }
     let (schema, validator) = parsed(table);
@@ -79,7 +79,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
 /// of the record. Unlike [`errors`], checks API keys too, and allows them unknown attributes.
 pub fn first_violation(table: Table, record: &Value) -> Option<String> {
     let (schema, validator) = parsed(table);
-    if table != Table::KEYS
+    if table != Table::API_KEYS
         && let Some(name) = unknown_names(schema, record).next()
     {
         return Some(format!("its attribute {name} is not in the schema"));

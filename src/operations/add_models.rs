@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result, Rule, Violation},
     operations::Success,
     store::{Store, Table, UpdateSpec},
-    values::{Identifier, ModelName, ModelNumber, ModelType, UniqueKey, UniqueList},
+    values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
 };
 
 #[derive(Debug, Deserr)]
@@ -31,7 +31,7 @@ pub(crate) struct SelectedModel {
     name: ModelName,
 }
 
-impl UniqueKey for SelectedModel {
+impl Keyed for SelectedModel {
     fn unique_key(&self) -> &str {
         self.name.as_str()
     }
@@ -62,7 +62,7 @@ const ADD_MODEL: UpdateSpec = UpdateSpec {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: Some("attribute_not_exists(org_id) OR id = :id"),
-    name_placeholders: &[],
+    attribute_names: &[],
 };
 
 /// Adds all models of the input, or none if a model exists with a different `id`.
@@ -88,7 +88,7 @@ pub(crate) async fn add_models(
     for failed in failed_conditions {
         let mut detail = "differs from the existing model's `id`".to_owned();
         if let Some(AttributeValue::N(number)) = failed.existing.get("id")
-            && caller.sees_stored_values()
+            && caller.may_see_stored_values()
         {
             detail += &format!(" {number}");
         }
@@ -99,5 +99,5 @@ pub(crate) async fn add_models(
     if violations.is_empty() {
         return Ok(Success::Done);
     }
-    Err(Error::ModelTaken(violations))
+    Err(Error::DifferentModelNumbers(violations))
 }

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     operations::Success,
     store::{Store, Table, UpdateSpec, teams_partition_key},
-    values::{Identifier, UniqueKey, UniqueList, UserId},
+    values::{Identifier, Keyed, UniqueList, UserId},
 };
 
 #[derive(Debug, Deserr)]
@@ -26,7 +26,7 @@ pub(crate) struct User {
     user_id: UserId,
 }
 
-impl UniqueKey for User {
+impl Keyed for User {
     fn unique_key(&self) -> &str {
         self.user_id.as_str()
     }
@@ -54,7 +54,7 @@ const ADD_MEMBER: UpdateSpec = UpdateSpec {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: None,
-    name_placeholders: &[],
+    attribute_names: &[],
 };
 
 /// Adds all users of the input to a team, which must exist.

@@ -58,7 +58,7 @@ pub(crate) async fn create_data_store(
     {
         if existing.data_store_name != data_store.data_store_name {
             let mut existing_name = None;
-            if caller.sees_stored_values() {
+            if caller.may_see_stored_values() {
                 existing_name = Some(escape(&existing.data_store_name));
             }
             return Err(Error::DifferentName {

@@ -32,7 +32,7 @@ pub const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How to connect to DynamoDB.
-pub struct ClientConfig {
+pub struct DynamoDbConfig {
     pub(crate) region: Region,
     /// An endpoint to use instead of the region's.
     pub(crate) endpoint_url: Option<String>,
@@ -45,7 +45,7 @@ pub struct ClientConfig {
     pub(crate) credentials: Option<Credentials>,
 }
 
-impl ClientConfig {
+impl DynamoDbConfig {
     /// Connects to DynamoDB, and returns the configuration of a client that uses the connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to

@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::{
     types::CancellationReason,
 };
 use aws_smithy_runtime_api::client::{
-    interceptors::context::Error as OperationError, orchestrator::OrchestratorError,
+    interceptors::context::Error as SdkOperationError, orchestrator::OrchestratorError,
 };
 
 use crate::error::Error;
@@ -39,7 +39,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
 /// The error codes of [`Error::Unavailable`]: the same DynamoDB request can succeed later.
-const UNAVAILABLE_CODES: [&str; 6] = [
+const TRANSIENT_CODES: [&str; 6] = [
     "ExpiredTokenException", // if the caller retries, the retry can reach a process with new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -59,7 +59,7 @@ const TRANSIENT_REASONS: [&str; 3] = [
 pub(super) const CONDITION_FAILED: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
-pub(super) fn with_retries(config: ConfigBuilder) -> ConfigBuilder {
+pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT);
     let retries = RetryConfig::standard()
         .with_max_attempts(MAX_ATTEMPTS)
@@ -100,7 +100,7 @@ impl ClassifyRetry for AdditionalRetries {
 }
 
 /// Whether a write lost to a transaction, or a transaction was cancelled for a transient reason.
-fn needs_additional_retry(error: &OperationError) -> bool {
+fn needs_additional_retry(error: &SdkOperationError) -> bool {
     if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
         return is_transient_cancellation(error);
     }
@@ -149,7 +149,7 @@ where
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
                 response.raw().status().is_server_error()
-                    || UNAVAILABLE_CODES.contains(&code)
+                    || TRANSIENT_CODES.contains(&code)
                     || transaction_error.is_some_and(is_transient_cancellation)
             }
             // A timeout, or a response that breaks off.

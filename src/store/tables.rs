@@ -16,9 +16,9 @@ pub struct Table {
     /// The kind of its records, in the plural, as in `workspacectl list`.
     pub kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
-    pub primary_key_names: &'static [&'static str],
+    pub primary_key_attributes: &'static [&'static str],
     /// The options of `workspacectl` whose values, joined with `#`, form the partition key.
-    pub partition_options: &'static [&'static str],
+    pub partition_key_options: &'static [&'static str],
 }
 
 #[rustfmt::skip] // keeps a table short
@@ -26,49 +26,49 @@ pub struct Table {
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
         logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", kind: "organizations",
-        primary_key_names: &["org_id"], partition_options: &["org"],
+        primary_key_attributes: &["org_id"], partition_key_options: &["org"],
     };
-    pub const KEYS: Self = Self {
+    pub const API_KEYS: Self = Self {
         logical_id: "KeysTable", variable: "KEYS_TABLE", kind: "keys",
-        primary_key_names: &["key_id"], partition_options: &["key"],
+        primary_key_attributes: &["key_id"], partition_key_options: &["key"],
     };
     pub const MODELS: Self = Self {
         logical_id: "ModelsTable", variable: "MODELS_TABLE", kind: "models",
-        primary_key_names: &["org_id", "model"], partition_options: &["org"],
+        primary_key_attributes: &["org_id", "model"], partition_key_options: &["org"],
     };
     pub const TEAMS: Self = Self {
         logical_id: "TeamsTable", variable: "TEAMS_TABLE", kind: "teams",
-        primary_key_names: &["project", "team_id"], partition_options: &["org", "project"],
+        primary_key_attributes: &["project", "team_id"], partition_key_options: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
         logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", kind: "members",
-        primary_key_names: &["team", "user_id"], partition_options: &["org", "project", "team"],
+        primary_key_attributes: &["team", "user_id"], partition_key_options: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
         logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", kind: "voices",
-        primary_key_names: &["org_id", "bot_id"], partition_options: &["org"],
+        primary_key_attributes: &["org_id", "bot_id"], partition_key_options: &["org"],
     };
     pub const DATA_STORES: Self = Self {
         logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", kind: "data-stores",
-        primary_key_names: &["org_id", "data_store_id"], partition_options: &["org"],
+        primary_key_attributes: &["org_id", "data_store_id"], partition_key_options: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
         logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", kind: "logging-instances",
-        primary_key_names: &["org_id", "project_id"], partition_options: &["org"],
+        primary_key_attributes: &["org_id", "project_id"], partition_key_options: &["org"],
     };
 
     /// Every table.
     pub const ALL: &[Self] = &[
-        Self::ORGANIZATIONS, Self::KEYS, Self::MODELS, Self::TEAMS,
+        Self::ORGANIZATIONS, Self::API_KEYS, Self::MODELS, Self::TEAMS,
         Self::TEAM_MEMBERS, Self::BOT_VOICES, Self::DATA_STORES, Self::LOGGING_INSTANCES,
     ];
 }
 
 impl Table {
-    /// Builds a primary key from the values of its attributes, in the order of `primary_key_names`.
-    pub fn primary_key_item(self, values: &[&str]) -> Item {
+    /// Builds a primary key from the values of its attributes, in the order of `primary_key_attributes`.
+    pub fn primary_key(self, values: &[&str]) -> Item {
         let mut item = Item::with_capacity(2);
-        for (name, value) in self.primary_key_names.iter().zip(values) {
+        for (name, value) in self.primary_key_attributes.iter().zip(values) {
             item.insert((*name).to_owned(), AttributeValue::S((*value).to_owned()));
         }
         item

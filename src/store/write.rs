@@ -25,7 +25,7 @@ pub(crate) struct UpdateSpec {
     pub(crate) condition: Option<&'static str>,
     /// The placeholders in the expressions for attribute names that DynamoDB reserves, such as
     /// `("#type", "type")`.
-    pub(crate) name_placeholders: &'static [(&'static str, &'static str)],
+    pub(crate) attribute_names: &'static [(&'static str, &'static str)],
 }
 
 /// A record whose condition failed. No record of its transaction was written.
@@ -65,7 +65,7 @@ pub async fn insert_item_if_absent(
         .table_name(tables.name(table))
         .set_item(Some(item))
         .condition_expression("attribute_not_exists(#key)")
-        .expression_attribute_names("#key", table.primary_key_names[0])
+        .expression_attribute_names("#key", table.primary_key_attributes[0])
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
         .send()
         .await;
@@ -104,12 +104,12 @@ impl Store {
         if let [record] = records {
             // An `UpdateItem` costs half as much as a transaction.
             return self
-                .send_as_update_item(self.build_action(spec, record)?)
+                .send_as_update_item(self.build_update(spec, record)?)
                 .await;
         }
         let mut transaction = self.client.transact_write_items();
         for record in records {
-            let action = TransactWriteItem::builder().update(self.build_action(spec, record)?);
+            let action = TransactWriteItem::builder().update(self.build_update(spec, record)?);
             transaction = transaction.transact_items(action.build());
         }
         match transaction.send().await {
@@ -122,16 +122,16 @@ impl Store {
     }
 
     /// Sends an `Update`, an action of a transaction, as an `UpdateItem` with the same parameters.
-    async fn send_as_update_item(&self, action: Update) -> Result<Vec<FailedCondition>> {
+    async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client
             .update_item()
-            .table_name(action.table_name)
-            .set_key(Some(action.key))
-            .update_expression(action.update_expression)
-            .set_condition_expression(action.condition_expression)
-            .set_expression_attribute_names(action.expression_attribute_names)
-            .set_expression_attribute_values(action.expression_attribute_values)
+            .table_name(update.table_name)
+            .set_key(Some(update.key))
+            .update_expression(update.update_expression)
+            .set_condition_expression(update.condition_expression)
+            .set_expression_attribute_names(update.expression_attribute_names)
+            .set_expression_attribute_values(update.expression_attribute_values)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         match request.send().await {
             Ok(_) => Ok(vec![]),
@@ -146,12 +146,12 @@ impl Store {
     }
 
     /// Builds the action that applies an update to a record.
-    fn build_action<R: Serialize>(&self, spec: &UpdateSpec, record: &R) -> Result<Update> {
+    fn build_update<R: Serialize>(&self, spec: &UpdateSpec, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
         let mut values = Item::with_capacity(attributes.len());
         for (name, value) in attributes {
-            if spec.table.primary_key_names.contains(&name.as_str()) {
+            if spec.table.primary_key_attributes.contains(&name.as_str()) {
                 primary_key.insert(name, value);
             } else {
                 values.insert([":", &name].concat(), value);
@@ -164,7 +164,7 @@ impl Store {
             .update_expression(spec.expression)
             .set_condition_expression(spec.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in spec.name_placeholders {
+        for (placeholder, name) in spec.attribute_names {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)

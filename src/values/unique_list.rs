@@ -16,11 +16,11 @@ pub(crate) struct UniqueList<T> {
 }
 
 /// An entry of a [`UniqueList`], identified by its key.
-pub(crate) trait UniqueKey: PartialEq {
+pub(crate) trait Keyed: PartialEq {
     fn unique_key(&self) -> &str;
 }
 
-impl<T: UniqueKey> UniqueList<T> {
+impl<T: Keyed> UniqueList<T> {
     /// The maximum length: a DynamoDB transaction, which writes all entries, has at most 100
     /// actions.
     const MAX: usize = 100;
@@ -40,7 +40,7 @@ impl<T: UniqueKey> UniqueList<T> {
     }
 }
 
-impl<T: Deserr<Violations> + UniqueKey> Deserr<Violations> for UniqueList<T> {
+impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
         place: ValuePointerRef,

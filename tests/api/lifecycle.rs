@@ -15,7 +15,7 @@ use test_support::{
     fixtures, handle_checking_log, operation_event, send, unique_key,
 };
 use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
-use workspace_management::{api_key::KeyRecord, operations::Operation, store::Table};
+use workspace_management::{api_key::ApiKeyRecord, operations::Operation, store::Table};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -71,9 +71,9 @@ async fn a_403_is_for_the_path_then_for_a_disabled_organization_then_for_the_ope
     let app = TestApp::new().await;
     app.register("globex").await;
     disable(&app).await;
-    let restricted = |key: &mut KeyRecord| key.operations = Some(vec![]);
+    let restricted = |key: &mut ApiKeyRecord| key.operations = Some(vec![]);
     let restricted = app.client(&app.issue_key("acme", restricted).await);
-    let earlier = |key: &mut KeyRecord| key.registration_id = Some("earlier".to_owned());
+    let earlier = |key: &mut ApiKeyRecord| key.registration_id = Some("earlier".to_owned());
     let earlier = app.client(&app.issue_key("acme", earlier).await);
 
     for client in [&restricted, &earlier] {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use workspace_management::{api_key::KeyRecord, operations::Operation};
+use workspace_management::{api_key::ApiKeyRecord, operations::Operation};
 use workspace_records::tables::template;
 
 use test_support::{TestApp, event};
@@ -69,7 +69,7 @@ async fn the_service_has_the_paths_of_the_contract() {
         }
         // With a key that may call only this operation, the path must be that of this operation.
         let name = operation.name().to_owned();
-        let only_this = |key: &mut KeyRecord| key.operations = Some(vec![name]);
+        let only_this = |key: &mut ApiKeyRecord| key.operations = Some(vec![name]);
         let key = app.issue_key("acme", only_this).await;
         let response = app.client(&key).post(&path, json!({})).await;
         response.assert_problem(422, "invalid_body");

@@ -50,7 +50,7 @@ impl BlockingApp {
         dynamodb.put(Table::ORGANIZATIONS, fixtures::organization("acme"));
         let team = fixtures::team("acme", "apollo", "research-team", "Research Team");
         dynamodb.put(Table::TEAMS, team);
-        dynamodb.put(Table::KEYS, key_record(DEMO_KEY, "acme", "test"));
+        dynamodb.put(Table::API_KEYS, key_record(DEMO_KEY, "acme", "test"));
         let config = sdk_config("http://dynamodb").http_client(http_client(dynamodb.clone()));
         Self {
             runtime,
@@ -290,7 +290,7 @@ fn accepted_values_are_stored_as_they_were_sent() {
         prop_assert_eq!(response.status, 204, "{:?}", response);
         prop_assert!(expected.matches_content(stored), "{expected:?}: {stored}");
         prop_assert_eq!(schemas::errors(expected.table, stored), [""; 0]);
-        let partition = expected.table.primary_key_names[0];
+        let partition = expected.table.primary_key_attributes[0];
         prop_assert_eq!(&stored[partition], &expected.key[partition]);
         // The id of a created record is derived from its name.
         if sample.write != WriteKind::Create {

@@ -104,9 +104,9 @@ async fn a_key_and_its_organization_must_have_the_same_request_id() {
             .issue_key("acme", |key| key.registration_id = None)
             .await;
         if let Some(id) = &in_key {
-            let mut record = app.only_record(Table::KEYS).await;
+            let mut record = app.only_record(Table::API_KEYS).await;
             record["org_request_id"] = id.clone();
-            app.insert(Table::KEYS, record).await;
+            app.insert(Table::API_KEYS, record).await;
         }
         for path in [VOICE, DATA_STORES] {
             let response = app.client(&key).post(path, body()).await;
@@ -125,9 +125,9 @@ async fn a_null_attribute_of_an_api_key_or_an_organization_counts_as_set() {
     ] {
         let app = TestApp::new().await;
         let key = app.issue_key("acme", |_| {}).await;
-        let mut record = app.only_record(Table::KEYS).await;
+        let mut record = app.only_record(Table::API_KEYS).await;
         record[attribute] = json!(null);
-        app.insert(Table::KEYS, record).await;
+        app.insert(Table::API_KEYS, record).await;
         let response = app.client(&key).post(DATA_STORES, body()).await;
         response.assert_problem(status, code);
     }

@@ -73,7 +73,7 @@ async fn a_retry_succeeds_if_the_record_has_missing_or_additional_attributes() {
         let original = record(&app, expected).await;
         for attribute in original.as_object().unwrap().keys() {
             let is_content = expected.content.get(attribute).is_some();
-            if is_content || table.primary_key_names.contains(&attribute.as_str()) {
+            if is_content || table.primary_key_attributes.contains(&attribute.as_str()) {
                 continue;
             }
             let incomplete = without(&original, attribute);

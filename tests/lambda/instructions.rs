@@ -45,7 +45,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
             for record in app.records(table).await {
                 if !prepared[table.kind].contains(&record) {
                     let mut key = json!({});
-                    for name in table.primary_key_names {
+                    for name in table.primary_key_attributes {
                         key[*name] = record[*name].clone();
                     }
                     app.remove(table, key).await;

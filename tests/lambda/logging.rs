@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use test_support::{TestApp, TestClient, event, fixtures, key_id, keys_with_same_id, unique_key};
 use workspace_local::runtime_api::TRACE_ID;
-use workspace_management::{api_key::KeyRecord, store::Table};
+use workspace_management::{api_key::ApiKeyRecord, store::Table};
 
 use crate::function::{Function, PATH, create_papers};
 
@@ -143,7 +143,7 @@ async fn a_line_shows_why_a_credential_is_rejected_and_the_id_of_a_well_formed_k
     let [revoked, wrong_secret] = keys_with_same_id();
     app.insert_key(&revoked, "acme", |_| {}).await;
     app.revoke_key(&revoked).await;
-    let issue = |change: fn(&mut KeyRecord)| app.issue_key("acme", change);
+    let issue = |change: fn(&mut ApiKeyRecord)| app.issue_key("acme", change);
     let expired = issue(|key| key.expires_at = Some("2026-01-01T00:00:00Z".to_owned())).await;
     let earlier = issue(|key| key.registration_id = Some("earlier".to_owned())).await;
     let unknown = unique_key();

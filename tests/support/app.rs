@@ -23,11 +23,11 @@ use workspace_local::{
     tables::create_missing,
 };
 use workspace_management::{
-    api_key::{ApiKey, KeyRecord},
+    api_key::{ApiKey, ApiKeyRecord},
     auth::AnonymousAccess,
     operations::Operation,
     service::{Service, TIMEOUT},
-    store::{MAX_CACHE_TIME, Store, Table, TableNames},
+    store::{MAX_CACHE_TTL, Store, Table, TableNames},
 };
 use workspace_records::{columns::operation_tables, item::primary_key, local::sdk_config, schemas};
 
@@ -117,7 +117,7 @@ impl TestApp {
     /// Stores the record of the API key that the files in `events/` contain.
     pub async fn insert_demo_key(&self) {
         let record = key_record(DEMO_KEY, DEMO_ORGANIZATION, "demo");
-        self.insert(Table::KEYS, json!(record)).await;
+        self.insert(Table::API_KEYS, json!(record)).await;
     }
 
     /// Stores the team that the event of `add_team_users` names.
@@ -168,7 +168,7 @@ impl TestApp {
     pub async fn issue_key(
         &self,
         organization: &str,
-        change: impl FnOnce(&mut KeyRecord),
+        change: impl FnOnce(&mut ApiKeyRecord),
     ) -> String {
         let key = unique_key();
         self.insert_key(&key, organization, change).await;
@@ -180,16 +180,17 @@ impl TestApp {
         &self,
         key: &str,
         organization: &str,
-        change: impl FnOnce(&mut KeyRecord),
+        change: impl FnOnce(&mut ApiKeyRecord),
     ) {
         let mut record = key_record(key, organization, "test");
         change(&mut record);
-        self.insert(Table::KEYS, json!(record)).await;
+        self.insert(Table::API_KEYS, json!(record)).await;
     }
 
     /// Revokes an API key of `acme`.
     pub async fn revoke_key(&self, key: &str) {
-        let revoke = |key: &mut KeyRecord| key.revoked_at = Some(fixtures::CREATED_AT.to_owned());
+        let revoke =
+            |key: &mut ApiKeyRecord| key.revoked_at = Some(fixtures::CREATED_AT.to_owned());
         self.insert_key(key, "acme", revoke).await;
     }
 
@@ -256,7 +257,7 @@ pub fn service(
     tables: TableNames,
     anonymous_access: AnonymousAccess,
 ) -> Service {
-    let store = Store::new(sdk_config, tables, MAX_CACHE_TIME);
+    let store = Store::new(sdk_config, tables, MAX_CACHE_TTL);
     Service::new(store, anonymous_access)
 }
 

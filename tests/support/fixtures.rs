@@ -1,7 +1,7 @@
 //! Records as the current version writes them, for tests that do not create them with a request.
 
 use serde_json::{Value, json};
-use workspace_management::api_key::{ApiKey, KeyRecord};
+use workspace_management::api_key::{ApiKey, ApiKeyRecord};
 use workspace_records::item;
 
 /// When the records were created: RFC 3339 in UTC, with milliseconds.
@@ -30,7 +30,7 @@ pub fn disabled_organization(org: &str) -> Value {
 ///
 /// # Panics
 /// If the key is malformed.
-pub fn key_record(key: &str, organization: &str, label: &str) -> KeyRecord {
+pub fn key_record(key: &str, organization: &str, label: &str) -> ApiKeyRecord {
     let key = ApiKey::parse(key).expect("a well-formed API key");
     item::key_record(key, organization, REQUEST_ID, label, CREATED_AT)
 }

@@ -202,7 +202,7 @@ fn read_api_key(file: Option<PathBuf>) -> Result<Option<String>> {
 async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
     let id = ApiKey::parse(key).map(|key| key.id);
     let id = id.context("the API key is malformed: use the one that `keys create` printed")?;
-    let record = read::get(deployment, Table::KEYS, &[id]).await?;
+    let record = read::get(deployment, Table::API_KEYS, &[id]).await?;
     let record = record.with_context(|| format!("there is no key {id}"))?;
     let org = string_attribute(&record, "org_id");
     let mut checks = Vec::new();
@@ -228,7 +228,7 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
 /// organization. Leaves out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to
 /// expire. Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Status> {
-    let reader = Reader::new(Table::KEYS, Scope::All);
+    let reader = Reader::new(Table::API_KEYS, Scope::All);
     let mut count = 0;
     for key in reader.read(deployment).await?.records {
         // `StoredKey::lifetime_seconds`. Absent without an expiry, or if another program issued it.

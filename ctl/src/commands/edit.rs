@@ -148,7 +148,7 @@ impl Edit {
         };
         let reader = Reader::new(target.table, Scope::partition(&target.primary_key[0]));
         for record in &reader.read(deployment).await?.records {
-            let id = string_attribute(record, target.table.primary_key_names[1]);
+            let id = string_attribute(record, target.table.primary_key_attributes[1]);
             let has_name = string_attribute(record, attribute) == name.text;
             if id != target.sort_key() && (has_name || Some(id) == name.derived_id.as_deref()) {
                 bail!(

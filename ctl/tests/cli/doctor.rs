@@ -54,7 +54,7 @@ fn a_stack_passes_every_check() {
         let mut key = expiring_key();
         key["key_id"] = json!(id);
         key[attribute] = value;
-        put(Table::KEYS, key);
+        put(Table::API_KEYS, key);
     }
 
     let (code, checks) = check_stack(&network, "--strict");
@@ -162,7 +162,7 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
         ("API keys", "warning", "1 without a", |network| {
             let acme = fixtures::organization("acme");
             network.dynamodb.put(Table::ORGANIZATIONS, acme);
-            network.dynamodb.put(Table::KEYS, expiring_key());
+            network.dynamodb.put(Table::API_KEYS, expiring_key());
         }),
     ];
     for (check, expected, text, change) in cases {
@@ -208,7 +208,7 @@ fn with_a_key_each_operation_writes_and_a_write_that_is_denied_is_named() {
     put(Table::ORGANIZATIONS, fixtures::organization("doctor"));
     let mut key = json!(key_record(DEMO_KEY, "doctor", "doctor"));
     key["org_request_id"] = fixtures::organization("doctor")["request_id"].clone();
-    put(Table::KEYS, key);
+    put(Table::API_KEYS, key);
 
     let records = |network: &Network| {
         let tables = Table::ALL.iter();

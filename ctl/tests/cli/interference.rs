@@ -36,17 +36,17 @@ fn a_new_key_checks_the_organization_and_the_key_that_it_replaces() {
         (Table::ORGANIZATIONS, &acme, "request_id", "second"),
         (Table::ORGANIZATIONS, &acme, "erasing_id", mark),
         (Table::ORGANIZATIONS, &disabled, "disabled_by", "ada"),
-        (Table::KEYS, &key, "org_request_id", "second"),
-        (Table::KEYS, &key, "revoked_at", fixtures::CREATED_AT),
-        (Table::KEYS, &key, "replaced_by", "otherNewKey1"),
+        (Table::API_KEYS, &key, "org_request_id", "second"),
+        (Table::API_KEYS, &key, "revoked_at", fixtures::CREATED_AT),
+        (Table::API_KEYS, &key, "replaced_by", "otherNewKey1"),
     ] {
         let network = Network::with_team(&[""; 0]);
-        network.dynamodb.put(Table::KEYS, &key);
+        network.dynamodb.put(Table::API_KEYS, &key);
         let mut changed = record.clone();
         changed[name] = json!(value);
         let output = run(&network, "keys rotate acmeDemoKey1", table, changed);
         assert!(!output.status.success(), "{name}: {output:?}");
-        assert_eq!(network.dynamodb.records(Table::KEYS).len(), 1, "{name}");
+        assert_eq!(network.dynamodb.records(Table::API_KEYS).len(), 1, "{name}");
     }
 }
 

@@ -140,7 +140,7 @@ fn a_rotation() {
         let network = Network::with_team(&[""; 0]);
         for key in keys() {
             let record = key_record(&key, "acme", "");
-            network.dynamodb.put(Table::KEYS, record);
+            network.dynamodb.put(Table::API_KEYS, record);
         }
         network
     };
@@ -148,7 +148,7 @@ fn a_rotation() {
     let line = format!("keys rotate {first} {second}");
     kill_everywhere(&line, prepare, |network, runs| {
         let error = text(&runs.second.stderr);
-        for key in network.dynamodb.records(Table::KEYS) {
+        for key in network.dynamodb.records(Table::API_KEYS) {
             let id = key["key_id"].as_str().unwrap();
             let is_old = key["replaces"] == Value::Null;
             let is_named = runs.printed.contains(id) || error.contains(id);

@@ -21,7 +21,7 @@ fn put_hostile(server: &Server, table: Table, record: &Value, key: &[&str]) {
     for name in ["operations", HOSTILE] {
         item.insert(name.to_owned(), json!({ "L": [{ "S": HOSTILE }] }));
     }
-    for (name, value) in table.primary_key_names.iter().zip(key) {
+    for (name, value) in table.primary_key_attributes.iter().zip(key) {
         item.insert((*name).to_owned(), json!({ "S": value }));
     }
     let put = json!({ "TableName": table.logical_id, "Item": item });
@@ -35,7 +35,7 @@ fn no_command_prints_text_of_records_unescaped() {
         let scan = json!({ "TableName": table.logical_id });
         let record = &server.dynamodb("Scan", &scan)["Items"][0];
         let value = |name: &&str| record[*name]["S"].as_str().unwrap();
-        let key: Vec<_> = table.primary_key_names.iter().map(value).collect();
+        let key: Vec<_> = table.primary_key_attributes.iter().map(value).collect();
         put_hostile(&server, *table, record, &key);
         if let [partition, sort] = &key[..] {
             let sort = format!("{sort}{HOSTILE}");

@@ -37,7 +37,7 @@ use workspace_local::gateway::http_event;
 use workspace_management::{
     auth::AnonymousAccess,
     service::{Service, TIMEOUT},
-    store::{AdditionalRetries, MAX_CACHE_TIME, Store, Table},
+    store::{AdditionalRetries, MAX_CACHE_TTL, Store, Table},
 };
 use workspace_records::local::table_names;
 use workspacectl::{
@@ -104,7 +104,7 @@ impl World {
         let services = [0, 1].map(|_| {
             let network = Network::new(&tables, &mut rng, faults(None));
             let config = simulation::config(network);
-            let store = Store::new(config, table_names(), MAX_CACHE_TIME);
+            let store = Store::new(config, table_names(), MAX_CACHE_TTL);
             Service::new(store, AnonymousAccess::Allowed)
         });
         let world = Self {

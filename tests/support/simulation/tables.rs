@@ -55,7 +55,7 @@ impl Tables {
     /// Issues an API key of an organization, and returns it. Each `number` gives a different key.
     pub fn issue_key(&self, org: &str, number: u64) -> String {
         let key = ApiKey::encode(number.to_be_bytes(), [[7; 16]; 2]);
-        self.put(Table::KEYS, json!(key_record(&key, org, "test")));
+        self.put(Table::API_KEYS, json!(key_record(&key, org, "test")));
         key
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use workspace_management::api_key::{ApiKey, KEY_PREFIX};
+use workspace_management::api_key::{API_KEY_PREFIX, ApiKey};
 
 use crate::errors::UsageError;
 
@@ -140,7 +140,7 @@ fn parse_key_id(text: &str) -> Result<String, UsageError> {
     if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(text.to_owned());
     }
-    let message = if text.starts_with(KEY_PREFIX) {
+    let message = if text.starts_with(API_KEY_PREFIX) {
         "the API key is incomplete or mistyped: copy all of it, or give its id from `keys list`"
     } else {
         "give an API key, or its id of 12 letters and digits from `keys list`"

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Error, Result, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use workspace_management::{
-    api_key::{ApiKey, KeyRecord},
+    api_key::{ApiKey, ApiKeyRecord},
     operations::Operation,
     store::timestamp,
 };
@@ -157,7 +157,7 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let KeyRecord { key_id, org_id, .. } = &self.stored.base;
+        let ApiKeyRecord { key_id, org_id, .. } = &self.stored.base;
         let validity = match (&self.stored.base.expires_at, self.stored.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));

@@ -51,9 +51,9 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let reader = match &options.org {
         Some(org) => {
-            Reader::new(Table::KEYS, Scope::partition(org)).index("by_organization", "org_id")
+            Reader::new(Table::API_KEYS, Scope::partition(org)).index("by_organization", "org_id")
         }
-        None => Reader::new(Table::KEYS, Scope::All),
+        None => Reader::new(Table::API_KEYS, Scope::All),
     };
     let mut listing = reader.page(options.page).read(deployment).await?;
     // An organization whose id is mistyped has no keys.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use workspace_management::store::{MAX_CACHE_TIME, Table};
+use workspace_management::store::{MAX_CACHE_TTL, Table};
 use workspace_records::item::string_attribute;
 
 use super::arguments::read_key_ids;
@@ -73,7 +73,7 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
         );
     }
     // Reads the whole table, because the index can lack a new key.
-    let reader = Reader::new(Table::KEYS, Scope::organization(Table::KEYS, org));
+    let reader = Reader::new(Table::API_KEYS, Scope::organization(Table::API_KEYS, org));
     let mut keys = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     keys.retain(|key| key.get("revoked_at").is_none());
@@ -99,9 +99,9 @@ async fn revoke_keys(
         revoked.push(stored_key::into_output(key));
     }
     let key_count = counted(revoked.len(), "key");
-    let cache_time = humanize(MAX_CACHE_TIME);
+    let cache_ttl = humanize(MAX_CACHE_TTL);
     session.say(&format!(
-        "revoked {key_count}. The function can accept a key from its cache for up to {cache_time}"
+        "revoked {key_count}. The function can accept a key from its cache for up to {cache_ttl}"
     ));
     Ok(revoked)
 }

@@ -7,7 +7,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
+use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
 
 use super::{
     arguments::{Expiry, KeyArgs, parse_expiry, parse_overlap, read_key_ids},
@@ -73,7 +73,7 @@ async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Opti
     let Some(new_id) = &key.replacement_id else {
         return Ok(None);
     };
-    let replacement = read::get(deployment, Table::KEYS, &[new_id]).await?;
+    let replacement = read::get(deployment, Table::API_KEYS, &[new_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
@@ -124,8 +124,8 @@ async fn schedule_expiry(
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
     let new_id = new.stored.base.key_id.as_str();
-    let if_replaced =
-        GuardedRecord::if_exists(Table::KEYS, &[id]).and("replaced_by = :new", &[(":new", new_id)]);
+    let if_replaced = GuardedRecord::if_exists(Table::API_KEYS, &[id])
+        .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
     let values = [
@@ -138,7 +138,7 @@ async fn schedule_expiry(
     eprintln!(
         "the old key {id} is valid until {}. The function can accept it from its cache for up to {} longer",
         escape(&expires_at),
-        humanize(MAX_CACHE_TIME)
+        humanize(MAX_CACHE_TTL)
     );
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
-use workspace_management::store::{MAX_CACHE_TIME, Table, timestamp};
+use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
 use workspace_records::item::string_attribute;
 
 use crate::{
@@ -46,7 +46,7 @@ pub(super) async fn run(
     if change == StateChange::Disable {
         eprintln!(
             "the function rejects every new request after at most {} seconds, and its last writes end after at most {} seconds",
-            MAX_CACHE_TIME.as_secs(),
+            MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
         );
     }

@@ -78,7 +78,7 @@ async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
         .dynamodb
         .get_item()
         .table_name(name)
-        .set_key(Some(Table::ORGANIZATIONS.primary_key_item(&[org])))
+        .set_key(Some(Table::ORGANIZATIONS.primary_key(&[org])))
         .customize()
         .interceptor(date.clone())
         .send()

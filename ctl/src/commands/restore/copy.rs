@@ -210,7 +210,7 @@ impl Restore<'_> {
         }
         let line = if self.json {
             let mut line = json!({ "table": table.kind, "result": word, "reason": detail });
-            for name in table.primary_key_names {
+            for name in table.primary_key_attributes {
                 line["key"][*name] = json!(string_attribute(record, name));
             }
             escape_json(&line.to_string())

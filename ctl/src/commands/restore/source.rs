@@ -74,7 +74,7 @@ impl Source {
                 record.is_object(),
                 "{place} has no record: use a file that --export or `orgs export` has written"
             );
-            if table != Table::KEYS || record.get("secret_sha256").is_some() {
+            if table != Table::API_KEYS || record.get("secret_sha256").is_some() {
                 source.add(&place, table, record, filter)?;
             } else if filter.matches(table, &record) {
                 source.keys_without_hash += 1;

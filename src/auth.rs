@@ -51,7 +51,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) identity: Identity<'a>,
     /// When the function received the request.
     pub(crate) received_at: SystemTime,
-    audit: Audit,
+    creation: Creation,
 }
 
 impl<'a> Caller<'a> {
@@ -60,7 +60,7 @@ impl<'a> Caller<'a> {
             org_id,
             identity,
             received_at: request.received_at,
-            audit: Audit {
+            creation: Creation {
                 created_at: timestamp(request.received_at),
                 created_by: identity.id().to_owned(),
                 request_id: request.id.to_owned(),
@@ -75,13 +75,13 @@ impl<'a> Caller<'a> {
 
     /// Whether this very request stored the record whose audit attributes are `existing`. This
     /// happens if an earlier attempt by the SDK succeeded, but its response was lost.
-    pub(crate) fn wrote_in_this_request(&self, existing: &Audit) -> bool {
-        existing.request_id == self.audit.request_id
+    pub(crate) fn wrote_in_this_request(&self, existing: &Creation) -> bool {
+        existing.request_id == self.creation.request_id
     }
 
     /// The audit attributes for the records that this request creates.
-    pub(crate) fn audit(&self) -> &Audit {
-        &self.audit
+    pub(crate) fn creation(&self) -> &Creation {
+        &self.creation
     }
 }
 
@@ -89,7 +89,7 @@ impl<'a> Caller<'a> {
 /// attribute is read as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Audit {
+pub(crate) struct Creation {
     /// RFC 3339, in UTC, with milliseconds.
     pub(crate) created_at: String,
     /// The id of the API key, or `anonymous`.
@@ -142,7 +142,8 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // The path names the key's own organization (checked above), which `find_api_key` has read.
+            // The path names the key's own organization (checked above), which `find_api_key` has
+            // read.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

@@ -56,7 +56,7 @@ impl Violations {
     }
 
     /// Appends other violations.
-    pub(crate) fn and(mut self, mut others: Self) -> Self {
+    pub(crate) fn merged_with(mut self, mut others: Self) -> Self {
         self.0.append(&mut others.0);
         self
     }
@@ -66,7 +66,7 @@ impl MergeWithError<Violations> for Violations {
     fn merge(earlier: Option<Self>, found: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
         // `Continue` makes deserr check the rest of the body.
         ControlFlow::Continue(match earlier {
-            Some(earlier) => earlier.and(found),
+            Some(earlier) => earlier.merged_with(found),
             None => found,
         })
     }
@@ -101,14 +101,14 @@ pub(crate) fn type_mismatch<V: IntoValue>(
     accepted: ValueKind,
     place: ValuePointerRef,
 ) -> Violations {
-    let accepted = describe(accepted);
-    let actual = describe(actual.kind());
+    let accepted = json_type_name(accepted);
+    let actual = json_type_name(actual.kind());
     let detail = format!("must be {accepted}, but is {actual}");
     Violations::new(place, [Violation::new(Rule::Type, detail)])
 }
 
 /// The name of a JSON type, with its article.
-fn describe(kind: ValueKind) -> &'static str {
+fn json_type_name(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Null => "null",
         ValueKind::Boolean => "a boolean",

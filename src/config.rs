@@ -59,7 +59,7 @@ impl Config {
             }
         };
         let tables = TableNames::new(|table| {
-            let variable = table.variable;
+            let variable = table.env_variable;
             lookup(variable).ok_or_else(|| format!("{variable} is required but not set."))
         })?;
         Ok(Self {
@@ -126,7 +126,7 @@ mod tests {
             if name == "AWS_REGION" {
                 return Some("eu-central-1".to_owned());
             }
-            let table = Table::ALL.iter().find(|table| table.variable == name)?;
+            let table = Table::ALL.iter().find(|table| table.env_variable == name)?;
             Some(table.logical_id.to_owned())
         })
     }
@@ -205,7 +205,7 @@ mod tests {
             ("AWS_REGION", None, "is required but not set"),
         ];
         for table in Table::ALL {
-            cases.push((table.variable, None, "is required but not set"));
+            cases.push((table.env_variable, None, "is required but not set"));
         }
 
         for (variable, value, rule) in cases {

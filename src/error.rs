@@ -22,8 +22,8 @@ const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", erro
 /// A sentence to append: where to find the id of a team. The API derives it from the name.
 const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
-fn team_id_hint(path_parameter: &str) -> &'static str {
-    if path_parameter == "team_id" {
+fn team_id_hint(parameter_name: &str) -> &'static str {
+    if parameter_name == "team_id" {
         TEAM_ID_HINT
     } else {
         ""
@@ -39,11 +39,11 @@ pub(crate) enum Error {
     #[error("The event is not an HTTP request, or the request body is not valid base64.")]
     MalformedEvent,
     #[error(
-        "The path parameter `{parameter}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
-        team_id_hint(.parameter)
+        "The path parameter `{parameter_name}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
+        team_id_hint(.parameter_name)
     )]
     MalformedParameter {
-        parameter: &'static str,
+        parameter_name: &'static str,
         max_length: usize,
     },
     /// The body is not JSON. The string is a sentence that says why.
@@ -78,21 +78,24 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
-        "An existing {resource} with a different name{quoted_name} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
+        "An existing {resource_kind} with a different name{quoted_name} has the id `{id}`. Use this id if that {resource_kind} is yours, or choose a name that gives a different id.",
         quoted_name = match .existing_name { Some(name) => format!(", \"{name}\","), None => String::new() }
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
-        resource: &'static str,
+        resource_kind: &'static str,
         id: String,
         /// The name of the record. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
     /// The existing record has the same name, but a different description.
     #[error(
-        "A {resource} with this name already exists with a different description. Nothing was changed."
+        "A {resource_kind} with this name already exists with a different description. Nothing was changed."
     )]
-    DifferentDescription { resource: &'static str, id: String },
+    DifferentDescription {
+        resource_kind: &'static str,
+        id: String,
+    },
     /// The existing logging instance of the project has a different project name.
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
@@ -136,8 +139,8 @@ pub(crate) struct ErrorReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resource_id: Option<&'a str>,
     /// The name of a malformed path parameter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) parameter: Option<&'static str>,
+    #[serde(rename = "parameter", skip_serializing_if = "Option::is_none")]
+    pub(crate) parameter_name: Option<&'static str>,
     /// The values in the body that cause the error. `response::Problem` serializes them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
@@ -162,37 +165,37 @@ impl<'a> ErrorReport<'a> {
         }
     }
 
-    fn conflict_reason(mut self, reason: &'static str) -> Self {
+    fn with_conflict_reason(mut self, reason: &'static str) -> Self {
         self.conflict_reason = Some(reason);
         self
     }
 
-    fn resource_id(mut self, id: &'a str) -> Self {
+    fn with_resource_id(mut self, id: &'a str) -> Self {
         self.resource_id = Some(id);
         self
     }
 
-    fn parameter(mut self, name: &'static str) -> Self {
-        self.parameter = Some(name);
+    fn with_parameter_name(mut self, name: &'static str) -> Self {
+        self.parameter_name = Some(name);
         self
     }
 
-    fn violations(mut self, violations: &'a [Violation]) -> Self {
+    fn with_violations(mut self, violations: &'a [Violation]) -> Self {
         self.violations = violations;
         self
     }
 
-    fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+    fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, value));
         self
     }
 
-    fn key_rejection(mut self, rejection: &'static str) -> Self {
+    fn with_key_rejection(mut self, rejection: &'static str) -> Self {
         self.key_rejection = Some(rejection);
         self
     }
 
-    fn log_only_reason(mut self, reason: &'a str) -> Self {
+    fn with_log_only_reason(mut self, reason: &'a str) -> Self {
         self.log_only_reason = Some(reason);
         self
     }
@@ -209,29 +212,29 @@ impl Error {
     pub(crate) fn report(&self) -> ErrorReport<'_> {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
-            Self::MalformedParameter { parameter, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").parameter(parameter),
-            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").log_only_reason(reason),
-            Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection("none").header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
-            Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").key_rejection(rejection).header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
+            Self::MalformedParameter { parameter_name, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").with_parameter_name(parameter_name),
+            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").with_log_only_reason(reason),
+            Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection("none").with_header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
+            Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection(rejection).with_header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
             Self::OtherOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").log_only_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").log_only_reason(reason),
-            Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").header(ALLOW, "POST"),
+            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").with_log_only_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").with_log_only_reason(reason),
+            Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").with_header(ALLOW, "POST"),
             // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of this
             // time has usually passed, so `Retry-After` is shorter.
-            Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").conflict_reason("being_removed").resource_id(id).header(RETRY_AFTER, "60"),
-            Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_name").resource_id(id),
-            Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_description").resource_id(id),
+            Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").with_conflict_reason("being_removed").with_resource_id(id).with_header(RETRY_AFTER, "60"),
+            Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_name").with_resource_id(id),
+            Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_description").with_resource_id(id),
             // The contract requires this code, although no name is taken.
-            Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").conflict_reason("other_project_name"),
-            Self::DifferentModelNumbers(violations) => ErrorReport::new(409, "model_taken", "Model taken").conflict_reason("other_id").violations(violations),
+            Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_project_name"),
+            Self::DifferentModelNumbers(violations) => ErrorReport::new(409, "model_taken", "Model taken").with_conflict_reason("other_id").with_violations(violations),
             Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),
-            Self::InvalidBody(violations) => ErrorReport::new(422, "invalid_body", "Invalid body").violations(violations),
+            Self::InvalidBody(violations) => ErrorReport::new(422, "invalid_body", "Invalid body").with_violations(violations),
             Self::Internal(_) => ErrorReport::new(500, "internal", "Internal error"),
-            Self::Unavailable(_) => ErrorReport::new(503, "unavailable", "Unavailable").header(RETRY_AFTER, "1"),
+            Self::Unavailable(_) => ErrorReport::new(503, "unavailable", "Unavailable").with_header(RETRY_AFTER, "1"),
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct RequestLog<'a> {
     /// The operation, once the path is matched and its parameters are valid.
     pub(crate) operation: Option<Operation>,
     /// The path, if it matches no operation: at most 100 characters, escaped, without an API key.
-    pub(crate) path: Option<String>,
+    pub(crate) unknown_path: Option<String>,
     /// The valid path parameters, by name.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
     /// The organization that the caller acts for.
@@ -37,10 +37,10 @@ pub(crate) struct RequestLog<'a> {
 impl RequestLog<'_> {
     /// Adds a path that matches no operation. Cuts it off before anything that may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
-        const MAX: usize = 100;
+        const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));
         let before_key = path.split(API_KEY_PREFIX).next().unwrap_or_default();
-        self.path = Some(escape(before_key).chars().take(MAX).collect());
+        self.unknown_path = Some(escape(before_key).chars().take(MAX_LENGTH).collect());
     }
 
     /// Writes the line: at level ERROR for a 5xx, otherwise at INFO.
@@ -64,9 +64,9 @@ impl RequestLog<'_> {
                     organization = self.caller_org_id,
                     key_id = self.key_id,
                     credential = report.and_then(|report| report.key_rejection),
-                    path = self.path,
-                    parameter = report.and_then(|report| report.parameter),
-                    errors = report.and_then(|report| first_violations(report.violations)),
+                    path = self.unknown_path,
+                    parameter = report.and_then(|report| report.parameter_name),
+                    errors = report.and_then(|report| format_violations(report.violations)),
                     org_id = self.parameters.get(parameter::ORG_ID),
                     project_id = self.parameters.get(parameter::PROJECT_ID),
                     team_id = self.parameters.get(parameter::TEAM_ID),
@@ -91,13 +91,13 @@ impl RequestLog<'_> {
 }
 
 /// The pointers and rules of the first violations. `None` if there are no violations.
-fn first_violations(violations: &[Violation]) -> Option<String> {
-    const MAX: usize = 5;
+fn format_violations(violations: &[Violation]) -> Option<String> {
+    const MAX_LISTED: usize = 5;
     if violations.is_empty() {
         return None;
     }
     let mut texts = Vec::new();
-    for Violation { pointer, rule, .. } in violations.iter().take(MAX) {
+    for Violation { pointer, rule, .. } in violations.iter().take(MAX_LISTED) {
         // `Rule` serializes to its keyword in JSON Schema.
         let rule = json!(rule);
         texts.push(format!("{pointer} {}", rule.as_str().unwrap_or_default()));

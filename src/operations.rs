@@ -65,8 +65,9 @@ pub(crate) mod parameter {
 pub(crate) enum Success {
     /// The operation took effect. The response has no headers about a record.
     Done,
-    /// A create operation created its record, or found it with the same content.
-    Stored {
+    /// The record of a create operation exists: created by this request, or found with the same
+    /// content.
+    Exists {
         /// The id that is derived from the record's name. `None` if the record has no such id.
         id: Option<String>,
         /// Whether this request created the record.

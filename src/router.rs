@@ -61,18 +61,18 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
     })
 }
 
-/// Parses a path parameter, and adds it to the log if it is valid. `MAX`, the maximum length, is
-/// inferred from the [`Route`] field that takes the result: an `Identifier` or a `ModelType`.
-fn parse_parameter<'a, const MAX: usize>(
-    parameter: &'static str,
+/// Parses a path parameter, and adds it to the log if it is valid. `MAX_LENGTH` is inferred from
+/// the [`Route`] field that takes the result: an `Identifier` or a `ModelType`.
+fn parse_parameter<'a, const MAX_LENGTH: usize>(
+    parameter_name: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,
-) -> Result<PathParameter<MAX>> {
+) -> Result<PathParameter<MAX_LENGTH>> {
     let value = PathParameter::parse(segment).ok_or(Error::MalformedParameter {
-        parameter,
-        max_length: MAX,
+        parameter_name,
+        max_length: MAX_LENGTH,
     })?;
-    log.parameters.insert(parameter, segment);
+    log.parameters.insert(parameter_name, segment);
     Ok(value)
 }
 

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The function's timeout in `template.yaml`.
-pub const TIMEOUT: Duration = Duration::from_secs(10);
+pub const FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ pub struct Service {
     store: Store,
     anonymous_access: AnonymousAccess,
     /// True until the first event.
-    is_cold: AtomicBool,
+    is_cold_start: AtomicBool,
 }
 
 impl Service {
@@ -42,7 +42,7 @@ impl Service {
         Self {
             store,
             anonymous_access,
-            is_cold: AtomicBool::new(true),
+            is_cold_start: AtomicBool::new(true),
         }
     }
 
@@ -61,7 +61,7 @@ impl Service {
         let mut log = RequestLog {
             request_id,
             trace_id: context.xray_trace_id.as_deref(),
-            cold_start: self.is_cold.swap(false, Ordering::Relaxed),
+            cold_start: self.is_cold_start.swap(false, Ordering::Relaxed),
             ..RequestLog::default()
         };
         let outcome = match &request {
@@ -71,9 +71,9 @@ impl Service {
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
-                let anonymous = self.anonymous_access;
+                let access = self.anonymous_access;
                 // On the heap, because the futures of the SDK are large.
-                let work = Box::pin(router::dispatch(&self.store, anonymous, request, &mut log));
+                let work = Box::pin(router::dispatch(&self.store, access, request, &mut log));
                 run_within(remaining_time(&context, received_at), work).await
             }
         };
@@ -100,10 +100,11 @@ async fn run_within(
 }
 
 /// The time that is left for a request: the time until Lambda's deadline, minus the margin for the
-/// response. `cargo lambda watch` sends deadlines that have already passed: [`TIMEOUT`] is then
-/// used instead.
-fn remaining_time(context: &Context, now: SystemTime) -> Duration {
-    let remaining = context.deadline().duration_since(now).unwrap_or(TIMEOUT);
+/// response. `cargo lambda watch` sends deadlines that have already passed: [`FUNCTION_TIMEOUT`] is
+/// then used instead.
+fn remaining_time(context: &Context, received_at: SystemTime) -> Duration {
+    let remaining = context.deadline().duration_since(received_at);
+    let remaining = remaining.unwrap_or(FUNCTION_TIMEOUT);
     remaining.saturating_sub(RESPONSE_MARGIN)
 }
 
@@ -125,6 +126,6 @@ mod tests {
         assert_eq!(from_3_seconds, Duration::from_millis(2500));
         assert_eq!(remaining(now + Duration::from_millis(400)), Duration::ZERO);
         let from_past_deadline = remaining(now - Duration::from_secs(1));
-        assert_eq!(from_past_deadline, TIMEOUT - RESPONSE_MARGIN);
+        assert_eq!(from_past_deadline, FUNCTION_TIMEOUT - RESPONSE_MARGIN);
     }
 }

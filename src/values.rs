@@ -15,13 +15,14 @@ mod unique_list;
 pub(crate) use name::{DisplayName, NameWithId};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
-/// A path parameter: 1 to `MAX` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not `.` or
-/// `..`, because clients and proxies remove these segments from a path (RFC 3986, section 5.2.4).
-/// It does not begin with `wsk_`, so that an API key in a path is neither logged nor stored.
+/// A path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not
+/// `.` or `..`, because clients and proxies remove these segments from a path (RFC 3986, section
+/// 5.2.4). It does not begin with `wsk_`, so that an API key in a path is neither logged nor
+/// stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PathParameter<const MAX: usize>(String);
+pub struct PathParameter<const MAX_LENGTH: usize>(String);
 
 /// The maximum length of an [`Identifier`].
 pub(crate) const MAX_IDENTIFIER_LENGTH: usize = 128;
@@ -32,11 +33,11 @@ pub type Identifier = PathParameter<MAX_IDENTIFIER_LENGTH>;
 /// The `modelType` in the path of `add_models`.
 pub(crate) type ModelType = PathParameter<64>;
 
-impl<const MAX: usize> PathParameter<MAX> {
+impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
     /// Parses a decoded segment of a path. `None` if it is not valid.
     pub fn parse(segment: &str) -> Option<Self> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
-        let has_valid_length = (1..=MAX).contains(&segment.len());
+        let has_valid_length = (1..=MAX_LENGTH).contains(&segment.len());
         let is_dot_segment = segment == "." || segment == "..";
         let is_well_formed = has_valid_length && !is_dot_segment && segment.bytes().all(is_allowed);
         if is_well_formed && !segment.starts_with(API_KEY_PREFIX) {
@@ -50,10 +51,10 @@ impl<const MAX: usize> PathParameter<MAX> {
     }
 }
 
-/// A string that fits on one line: 1 to `MAX` characters without control characters and line
+/// A string that fits on one line: 1 to `MAX_LENGTH` characters without control characters and line
 /// separators. It does not start or end with white space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct SingleLine<const MAX: usize>(String);
+pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
 
 /// A `userid`. At 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
@@ -65,13 +66,13 @@ pub(crate) type ModelName = SingleLine<200>;
 /// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
 pub(crate) type VoiceType = SingleLine<64>;
 
-impl<const MAX: usize> SingleLine<MAX> {
+impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let mut violations = Vec::new();
         if text.is_empty() {
             violations.push(Violation::new(Rule::MinLength, "must not be empty").with_limit(1));
         }
-        violations.extend(check_length(text, MAX));
+        violations.extend(check_length(text, MAX_LENGTH));
         if text.contains(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c)) {
             let detail = "must not contain control characters or line separators";
             violations.push(Violation::new(Rule::Pattern, detail));
@@ -142,12 +143,12 @@ fn check_length(text: &str, max: usize) -> Option<Violation> {
 pub(crate) struct Description(String);
 
 impl Description {
-    const MAX: usize = 1000;
+    const MAX_LENGTH: usize = 1000;
 
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let text = trim(text).replace("\r\n", "\n");
         let mut violations = Vec::new();
-        violations.extend(check_length(&text, Self::MAX));
+        violations.extend(check_length(&text, Self::MAX_LENGTH));
         if text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)) {
             let detail = "must not contain control characters other than line breaks and tabs";
             violations.push(Violation::new(Rule::Pattern, detail));
@@ -174,22 +175,24 @@ impl Deserr<Violations> for ModelNumber {
         value: Value<V>,
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
-        const MAX: i64 = (1 << 53) - 1;
-        // `f64` holds every integer from -MAX to MAX exactly. No integer outside this range is
-        // rounded into it. As in JSON Schema, 3.0 is an integer.
+        const MAX_NUMBER: i64 = (1 << 53) - 1;
+        // `f64` holds every integer from -MAX_NUMBER to MAX_NUMBER exactly. No integer outside this
+        // range is rounded into it. As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,
             Value::Float(number) if number.fract() == 0.0 => number,
             other => return Err(type_mismatch(&other, ValueKind::Integer, place)),
         };
-        if (-MAX as f64..=MAX as f64).contains(&number) {
+        if (-MAX_NUMBER as f64..=MAX_NUMBER as f64).contains(&number) {
             return Ok(Self(number as i64));
         }
         let violation = if number < 0.0 {
-            Violation::new(Rule::Minimum, format!("must be at least {}", -MAX)).with_limit(-MAX)
+            Violation::new(Rule::Minimum, format!("must be at least {}", -MAX_NUMBER))
+                .with_limit(-MAX_NUMBER)
         } else {
-            Violation::new(Rule::Maximum, format!("must be at most {MAX}")).with_limit(MAX)
+            Violation::new(Rule::Maximum, format!("must be at most {MAX_NUMBER}"))
+                .with_limit(MAX_NUMBER)
         };
         Err(Violations::new(place, [violation]))
     }
@@ -215,7 +218,7 @@ macro_rules! from_json_string {
     )+};
 }
 
-from_json_string!([const MAX: usize] SingleLine<MAX>, [] DisplayName, [] NameWithId, [] Description);
+from_json_string!([const MAX_LENGTH: usize] SingleLine<MAX_LENGTH>, [] DisplayName, [] NameWithId, [] Description);
 
 #[cfg(test)]
 mod tests {

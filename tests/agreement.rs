@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, fs};
 use workspace_local::events;
 use workspace_management::{
     operations::Operation,
-    service::TIMEOUT,
+    service::FUNCTION_TIMEOUT,
     store::{MAX_CACHE_TTL, Table},
 };
 use workspace_records::{
@@ -129,7 +129,7 @@ fn look_for_operation(operation: Operation, missing: &mut Missing) {
 
 fn look_for_table(table: Table, missing: &mut Missing) {
     let id = table.logical_id;
-    let variable = table.variable;
+    let variable = table.env_variable;
     let has_table = template()["Resources"][id]["Type"] == "AWS::DynamoDB::Table";
     missing.unless(has_table, format!("template.yaml: {id}"));
     let variables = &properties("Function")["Environment"]["Variables"];
@@ -232,7 +232,7 @@ fn look_for_alarm(table: Table, missing: &mut Missing) {
 #[test]
 fn the_contract_and_the_documentation_have_every_reason_for_a_409() {
     let code = fs::read_to_string("src/error.rs").unwrap();
-    let calls = code.split(".conflict_reason(\"").skip(1);
+    let calls = code.split(".with_conflict_reason(\"").skip(1);
     let reasons: Vec<_> = calls.map(|call| call.split('"').next().unwrap()).collect();
     assert!(reasons.len() >= 5, "{reasons:?}");
     let contract = contract();
@@ -323,7 +323,10 @@ fn the_function_gets_the_variables_and_the_time_limit_that_the_code_expects() {
     assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
     let max = &template()["Parameters"]["KeyCacheSeconds"]["MaxValue"];
     assert_eq!(max.as_u64(), Some(MAX_CACHE_TTL.as_secs()));
-    assert_eq!(function["Timeout"].as_u64(), Some(TIMEOUT.as_secs()));
+    assert_eq!(
+        function["Timeout"].as_u64(),
+        Some(FUNCTION_TIMEOUT.as_secs())
+    );
     // Lambda drops log lines below this level.
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
 }

@@ -78,7 +78,7 @@ impl Bench {
             ("SSL_CERT_FILE", &*roots),
         ];
         for table in Table::ALL {
-            variables.push((table.variable, table.logical_id));
+            variables.push((table.env_variable, table.logical_id));
         }
         Function::start(&program.file, &variables, group).await
     }

@@ -53,7 +53,7 @@ impl Deployment {
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
-        let is_named = |table: &Table| read_variable(table.variable).is_some();
+        let is_named = |table: &Table| read_variable(table.env_variable).is_some();
         if stack.is_none() && !Table::ALL.iter().any(is_named) {
             let url = endpoint.as_deref().unwrap_or(local::DYNAMODB_URL);
             return Ok(Self::local_service(url));
@@ -67,8 +67,8 @@ impl Deployment {
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
-            None => read_variable(table.variable)
-                .with_context(|| format!("{} is not set", table.variable)),
+            None => read_variable(table.env_variable)
+                .with_context(|| format!("{} is not set", table.env_variable)),
         })?;
         let display_name = match &stack {
             Some(stack) => format!("stack {}", stack.name),

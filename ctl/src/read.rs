@@ -59,7 +59,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // The partition key consists of the ids that these options give. API keys have none.
+        // `Query` finds all records if the organization's id alone is the partition key.
         match table.partition_key_options {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::sleep;
-use workspace_management::{service::TIMEOUT as FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
+use workspace_management::{service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
 use crate::deployment::Deployment;
 

@@ -21,7 +21,7 @@ use lambda_runtime::{Context, LambdaEvent};
 use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 use tower_http::cors::CorsLayer;
-use workspace_management::service::{Service, TIMEOUT};
+use workspace_management::service::{FUNCTION_TIMEOUT, Service};
 use workspace_records::tables::template;
 
 use crate::random_request_id;
@@ -204,7 +204,7 @@ async fn forward(
 
     let mut context = Context::default();
     context.request_id = request_id;
-    context.deadline = (SystemTime::now() + TIMEOUT)
+    context.deadline = (SystemTime::now() + FUNCTION_TIMEOUT)
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| time.as_millis() as u64);
     let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);

@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{Audit, Caller},
+    auth::{Caller, Creation},
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::Success,
@@ -32,7 +32,7 @@ pub(crate) struct SelectedModel {
 }
 
 impl Keyed for SelectedModel {
-    fn unique_key(&self) -> &str {
+    fn key(&self) -> &str {
         self.name.as_str()
     }
 }
@@ -50,7 +50,7 @@ struct Model<'a> {
     #[serde(rename = "id")]
     number: ModelNumber,
     #[serde(flatten)]
-    audit: &'a Audit,
+    creation: &'a Creation,
 }
 
 /// Adds a model. If the model exists with the same number (`id`), nothing changes. If it has a
@@ -80,7 +80,7 @@ pub(crate) async fn add_models(
             model_type,
             name: &selected.name,
             number: selected.number,
-            audit: caller.audit(),
+            creation: caller.creation(),
         });
     }
     let failed_conditions = store.update(&ADD_MODEL, &records).await?;

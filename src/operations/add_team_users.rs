@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{Audit, Caller},
+    auth::{Caller, Creation},
     body::Violations,
     error::Result,
     operations::Success,
@@ -27,7 +27,7 @@ pub(crate) struct User {
 }
 
 impl Keyed for User {
-    fn unique_key(&self) -> &str {
+    fn key(&self) -> &str {
         self.user_id.as_str()
     }
 }
@@ -43,7 +43,7 @@ struct TeamMember<'a> {
     project_id: &'a Identifier,
     team_id: &'a Identifier,
     #[serde(flatten)]
-    audit: &'a Audit,
+    creation: &'a Creation,
 }
 
 /// Adds a member. If the user is a member already, nothing changes.
@@ -80,7 +80,7 @@ pub(crate) async fn add_team_users(
             org_id: &caller.org_id,
             project_id,
             team_id,
-            audit: caller.audit(),
+            creation: caller.creation(),
         });
     }
     // No condition can fail, because there is none.

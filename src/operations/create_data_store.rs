@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Audit, Caller},
+    auth::{Caller, Creation},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -32,7 +32,7 @@ struct DataStore {
     data_store_name: String,
     data_store_description: String,
     #[serde(flatten)]
-    audit: Audit,
+    creation: Creation,
 }
 
 /// Creates a data store. Its id is derived from its name.
@@ -47,9 +47,9 @@ pub(crate) async fn create_data_store(
         data_store_id,
         data_store_name,
         data_store_description: input.description.unwrap_or_default().into_string(),
-        audit: caller.audit().clone(),
+        creation: caller.creation().clone(),
     };
-    let resource = "data store";
+    let resource_kind = "data store";
     let id = data_store.data_store_id.clone();
     let mut is_new = true;
     if let Some(existing) = store
@@ -62,17 +62,17 @@ pub(crate) async fn create_data_store(
                 existing_name = Some(escape(&existing.data_store_name));
             }
             return Err(Error::DifferentName {
-                resource,
+                resource_kind,
                 id,
                 existing_name,
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::DifferentDescription { resource, id });
+            return Err(Error::DifferentDescription { resource_kind, id });
         }
         // Also new if an earlier attempt of this request has stored it.
-        is_new = caller.wrote_in_this_request(&existing.audit);
+        is_new = caller.wrote_in_this_request(&existing.creation);
     }
     let id = Some(id);
-    Ok(Success::Stored { id, is_new })
+    Ok(Success::Exists { id, is_new })
 }

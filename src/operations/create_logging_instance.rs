@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Audit, Caller},
+    auth::{Caller, Creation},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -29,7 +29,7 @@ struct LoggingInstance {
     project_id: String,
     project_name: String,
     #[serde(flatten)]
-    audit: Audit,
+    creation: Creation,
 }
 
 /// Creates the logging instance of a project. A project has at most one.
@@ -43,7 +43,7 @@ pub(crate) async fn create_logging_instance(
         org_id: caller.org_id.as_str().to_owned(),
         project_id: project_id.as_str().to_owned(),
         project_name: input.project_name.into_string(),
-        audit: caller.audit().clone(),
+        creation: caller.creation().clone(),
     };
     let mut is_new = true;
     if let Some(existing) = store
@@ -56,7 +56,7 @@ pub(crate) async fn create_logging_instance(
             return Err(Error::DifferentProjectName { existing_name });
         }
         // Also new if an earlier attempt of this request has stored it.
-        is_new = caller.wrote_in_this_request(&existing.audit);
+        is_new = caller.wrote_in_this_request(&existing.creation);
     }
-    Ok(Success::Stored { id: None, is_new })
+    Ok(Success::Exists { id: None, is_new })
 }

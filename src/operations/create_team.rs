@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Audit, Caller},
+    auth::{Caller, Creation},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -41,7 +41,7 @@ struct Team {
     #[serde(skip_serializing, deserialize_with = "null_as_strictest")]
     removing_id: Option<String>,
     #[serde(flatten)]
-    audit: Audit,
+    creation: Creation,
 }
 
 /// Creates a team. The id of the team is derived from its name. Projects are not registered, so any
@@ -61,9 +61,9 @@ pub(crate) async fn create_team(
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
         removing_id: None,
-        audit: caller.audit().clone(),
+        creation: caller.creation().clone(),
     };
-    let resource = "team";
+    let resource_kind = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
@@ -74,17 +74,17 @@ pub(crate) async fn create_team(
             // No caller of this operation is anonymous, so the existing name may be shown.
             let existing_name = Some(escape(&existing.team_name));
             return Err(Error::DifferentName {
-                resource,
+                resource_kind,
                 id,
                 existing_name,
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::DifferentDescription { resource, id });
+            return Err(Error::DifferentDescription { resource_kind, id });
         }
         // Also new if an earlier attempt of this request has stored it.
-        is_new = caller.wrote_in_this_request(&existing.audit);
+        is_new = caller.wrote_in_this_request(&existing.creation);
     }
     let id = Some(id);
-    Ok(Success::Stored { id, is_new })
+    Ok(Success::Exists { id, is_new })
 }

@@ -12,7 +12,7 @@ pub struct Table {
     /// The logical id in `template.yaml`.
     pub logical_id: &'static str,
     /// The environment variable with the table's name.
-    pub variable: &'static str,
+    pub env_variable: &'static str,
     /// The kind of its records, in the plural, as in `workspacectl list`.
     pub kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
@@ -25,35 +25,35 @@ pub struct Table {
 #[allow(missing_docs, reason = "a table is named after its records")]
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
-        logical_id: "OrganizationsTable", variable: "ORGANIZATIONS_TABLE", kind: "organizations",
+        logical_id: "OrganizationsTable", env_variable: "ORGANIZATIONS_TABLE", kind: "organizations",
         primary_key_attributes: &["org_id"], partition_key_options: &["org"],
     };
     pub const API_KEYS: Self = Self {
-        logical_id: "KeysTable", variable: "KEYS_TABLE", kind: "keys",
+        logical_id: "KeysTable", env_variable: "KEYS_TABLE", kind: "keys",
         primary_key_attributes: &["key_id"], partition_key_options: &["key"],
     };
     pub const MODELS: Self = Self {
-        logical_id: "ModelsTable", variable: "MODELS_TABLE", kind: "models",
+        logical_id: "ModelsTable", env_variable: "MODELS_TABLE", kind: "models",
         primary_key_attributes: &["org_id", "model"], partition_key_options: &["org"],
     };
     pub const TEAMS: Self = Self {
-        logical_id: "TeamsTable", variable: "TEAMS_TABLE", kind: "teams",
+        logical_id: "TeamsTable", env_variable: "TEAMS_TABLE", kind: "teams",
         primary_key_attributes: &["project", "team_id"], partition_key_options: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
-        logical_id: "TeamMembersTable", variable: "TEAM_MEMBERS_TABLE", kind: "members",
+        logical_id: "TeamMembersTable", env_variable: "TEAM_MEMBERS_TABLE", kind: "members",
         primary_key_attributes: &["team", "user_id"], partition_key_options: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
-        logical_id: "BotVoicesTable", variable: "BOT_VOICES_TABLE", kind: "voices",
+        logical_id: "BotVoicesTable", env_variable: "BOT_VOICES_TABLE", kind: "voices",
         primary_key_attributes: &["org_id", "bot_id"], partition_key_options: &["org"],
     };
     pub const DATA_STORES: Self = Self {
-        logical_id: "DataStoresTable", variable: "DATA_STORES_TABLE", kind: "data-stores",
+        logical_id: "DataStoresTable", env_variable: "DATA_STORES_TABLE", kind: "data-stores",
         primary_key_attributes: &["org_id", "data_store_id"], partition_key_options: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
-        logical_id: "LoggingInstancesTable", variable: "LOGGING_INSTANCES_TABLE", kind: "logging-instances",
+        logical_id: "LoggingInstancesTable", env_variable: "LOGGING_INSTANCES_TABLE", kind: "logging-instances",
         primary_key_attributes: &["org_id", "project_id"], partition_key_options: &["org"],
     };
 
@@ -65,7 +65,8 @@ impl Table {
 }
 
 impl Table {
-    /// Builds a primary key from the values of its attributes, in the order of `primary_key_attributes`.
+    /// Builds a primary key from the values of its attributes, in the order of
+    /// `primary_key_attributes`.
     pub fn primary_key(self, values: &[&str]) -> Item {
         let mut item = Item::with_capacity(2);
         for (name, value) in self.primary_key_attributes.iter().zip(values) {

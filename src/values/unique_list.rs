@@ -17,13 +17,13 @@ pub(crate) struct UniqueList<T> {
 
 /// An entry of a [`UniqueList`], identified by its key.
 pub(crate) trait Keyed: PartialEq {
-    fn unique_key(&self) -> &str;
+    fn key(&self) -> &str;
 }
 
 impl<T: Keyed> UniqueList<T> {
     /// The maximum length: a DynamoDB transaction, which writes all entries, has at most 100
     /// actions.
-    const MAX: usize = 100;
+    const MAX_ENTRIES: usize = 100;
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -35,8 +35,8 @@ impl<T: Keyed> UniqueList<T> {
     }
 
     /// Converts the index of an entry in this list to its index in the client's array.
-    pub(crate) fn index_in_body(&self, unique_index: usize) -> usize {
-        self.entries[unique_index].0
+    pub(crate) fn index_in_body(&self, index: usize) -> usize {
+        self.entries[index].0
     }
 }
 
@@ -53,9 +53,13 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
             let empty = Violation::new(Rule::MinItems, "must have at least 1 entry").with_limit(1);
             return Err(Violations::new(place, [empty]));
         }
-        if length > Self::MAX {
-            let detail = format!("must have at most {} entries, but has {length}", Self::MAX);
-            let too_long = Violation::new(Rule::MaxItems, detail).with_limit(Self::MAX as i64);
+        if length > Self::MAX_ENTRIES {
+            let detail = format!(
+                "must have at most {} entries, but has {length}",
+                Self::MAX_ENTRIES
+            );
+            let too_long =
+                Violation::new(Rule::MaxItems, detail).with_limit(Self::MAX_ENTRIES as i64);
             return Err(Violations::new(place, [too_long]));
         }
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
@@ -71,7 +75,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
             };
             match entries
                 .iter()
-                .find(|(_, earlier)| earlier.unique_key() == entry.unique_key())
+                .find(|(_, earlier)| earlier.key() == entry.key())
             {
                 None => entries.push((index, entry)),
                 Some((_, earlier)) if *earlier == entry => {}
@@ -82,7 +86,7 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 }
             }
         }
-        match violations.into_iter().reduce(Violations::and) {
+        match violations.into_iter().reduce(Violations::merged_with) {
             Some(violations) => Err(violations),
             None => Ok(Self { entries }),
         }

@@ -13,7 +13,7 @@ async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variab
     let app = TestApp::new().await;
     let cases = [
         // An empty variable counts as missing.
-        (Table::TEAMS.variable, ""),
+        (Table::TEAMS.env_variable, ""),
         ("KEY_CACHE_SECONDS", "a minute"),
         ("SSL_CERT_FILE", "/no/such/file"),
     ];

@@ -26,7 +26,7 @@ use workspace_management::{
     api_key::{ApiKey, ApiKeyRecord},
     auth::AnonymousAccess,
     operations::Operation,
-    service::{Service, TIMEOUT},
+    service::{FUNCTION_TIMEOUT, Service},
     store::{MAX_CACHE_TTL, Store, Table, TableNames},
 };
 use workspace_records::{columns::operation_tables, item::primary_key, local::sdk_config, schemas};
@@ -247,7 +247,7 @@ impl TestApp {
 
     /// Sends an event and returns the response that Lambda gets.
     pub async fn send_raw(&self, event: Value) -> Value {
-        handle_checking_log(&self.service, &event, self.now(), TIMEOUT).await
+        handle_checking_log(&self.service, &event, self.now(), FUNCTION_TIMEOUT).await
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut variables: Vec<(&str, &str)> = Table::ALL
         .iter()
-        .map(|table| (table.variable, deployment.tables.name(*table)))
+        .map(|table| (table.env_variable, deployment.tables.name(*table)))
         .collect();
     if let Some(endpoint) = &deployment.local_service_endpoint {
         // A local DynamoDB accepts any region and credentials.

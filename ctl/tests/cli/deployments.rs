@@ -19,7 +19,7 @@ const REGION: (&str, &str) = AWS[0];
 
 /// The variables that name the tables of a stack.
 fn tables() -> Vec<(&'static str, &'static str)> {
-    let name = |table: &Table| (table.variable, table.logical_id);
+    let name = |table: &Table| (table.env_variable, table.logical_id);
     Table::ALL.iter().map(name).collect()
 }
 

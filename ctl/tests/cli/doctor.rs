@@ -276,7 +276,7 @@ fn a_table_that_differs_from_the_template_fails() {
     let server = Server::start();
     let mut command = workspacectl("doctor --json");
     for table in Table::ALL {
-        command.env(table.variable, "OrganizationsTable");
+        command.env(table.env_variable, "OrganizationsTable");
     }
     command.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
     command.envs(AWS).env("KEYS_TABLE", "NoTable");

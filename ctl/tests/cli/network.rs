@@ -58,7 +58,7 @@ pub(crate) struct Stack {
 impl Stack {
     /// A stack whose function uses its tables, and whose topic has a confirmed subscription.
     fn new() -> Self {
-        let name = |table: &Table| (table.variable, table.logical_id);
+        let name = |table: &Table| (table.env_variable, table.logical_id);
         let topic = "arn:aws:sns:us-east-1:123456789012:stack-AlarmTopic";
         Self {
             variables: Table::ALL.iter().map(name).collect(),

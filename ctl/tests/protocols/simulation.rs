@@ -36,7 +36,7 @@ use tokio::{
 use workspace_local::gateway::http_event;
 use workspace_management::{
     auth::AnonymousAccess,
-    service::{Service, TIMEOUT},
+    service::{FUNCTION_TIMEOUT, Service},
     store::{AdditionalRetries, MAX_CACHE_TTL, Store, Table},
 };
 use workspace_records::local::table_names;
@@ -221,7 +221,7 @@ impl World {
         let mut event = http_event("POST", &request.path, &headers, Some(body.as_bytes()));
         event["requestContext"]["requestId"] = json!(request_id);
         let received_at = self.time();
-        let event = invocation(&event, received_at, TIMEOUT);
+        let event = invocation(&event, received_at, FUNCTION_TIMEOUT);
         let service = &self.services[rng.usize(0..2)];
         let response = json!(service.handle(event, received_at).await);
         Attempt {

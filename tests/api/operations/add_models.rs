@@ -40,7 +40,7 @@ pub(super) fn problems() -> ProblemExamples {
     let invalid = json!({ "aIModelsSelectedToAddToOrg": entries });
     let conflict = vec![models(&[(2, "b")]), models(&[(1, "a"), (1, "b")])];
     vec![
-        ("DifferentModelNumbers/other_id", conflict),
+        ("ModelTaken/other_id", conflict),
         ("InvalidBody/invalid_body", vec![invalid]),
     ]
 }

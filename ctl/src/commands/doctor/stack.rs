@@ -28,7 +28,7 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
     let variables = variables.unwrap_or_default();
     let mut problems = Vec::new();
     for table in Table::ALL {
-        let (variable, expected) = (table.variable, tables.name(*table));
+        let (variable, expected) = (table.env_variable, tables.name(*table));
         match variables.get(variable) {
             Some(name) if name == expected => {}
             Some(name) => problems.push(format!("{variable} is {name} instead of {expected}")),

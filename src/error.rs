@@ -78,24 +78,21 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
-        "An existing {resource_kind} with a different name{quoted_name} has the id `{id}`. Use this id if that {resource_kind} is yours, or choose a name that gives a different id.",
+        "An existing {kind} with a different name{quoted_name} has the id `{id}`. Use this id if that {kind} is yours, or choose a name that gives a different id.",
         quoted_name = match .existing_name { Some(name) => format!(", \"{name}\","), None => String::new() }
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
-        resource_kind: &'static str,
+        kind: &'static str,
         id: String,
         /// The name of the record. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
     /// The existing record has the same name, but a different description.
     #[error(
-        "A {resource_kind} with this name already exists with a different description. Nothing was changed."
+        "A {kind} with this name already exists with a different description. Nothing was changed."
     )]
-    DifferentDescription {
-        resource_kind: &'static str,
-        id: String,
-    },
+    DifferentDescription { kind: &'static str, id: String },
     /// The existing logging instance of the project has a different project name.
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."

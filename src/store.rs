@@ -155,9 +155,8 @@ impl Store {
         let (item, path_organization) = match path_org_id {
             Some(org_id) => {
                 let organization_target = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let [item, organization] = self
-                    .read_items([api_key_target, organization_target])
-                    .await?;
+                let targets = [api_key_target, organization_target];
+                let [item, organization] = self.read_items(targets).await?;
                 (item, organization.map(Organization))
             }
             None => {

@@ -72,7 +72,7 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
         if text.is_empty() {
             violations.push(Violation::new(Rule::MinLength, "must not be empty").with_limit(1));
         }
-        violations.extend(check_length(text, MAX_LENGTH));
+        violations.extend(length_violation(text, MAX_LENGTH));
         if text.contains(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c)) {
             let detail = "must not contain control characters or line separators";
             violations.push(Violation::new(Rule::Pattern, detail));
@@ -106,15 +106,15 @@ pub struct NewValue {
 ///
 /// # Errors
 /// The first violation, worded to follow the name of the value: `must not be empty`.
-pub fn parse_attribute(name: &str, text: &str) -> Result<NewValue, String> {
+pub fn parse_attribute(attribute: &str, text: &str) -> Result<NewValue, String> {
     // The text to store, and the id derived from it.
-    let text_and_id = match name {
+    let text_and_id = match attribute {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
             let (id, name) = parsed.into_id_and_name();
             (name, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
-        // `workspacectl edit` passes only the names above and those of descriptions.
+        // `workspacectl edit` passes only the attributes above and descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
     let parsed = text_and_id.map(|(text, derived_id)| NewValue { text, derived_id });
@@ -127,8 +127,8 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
-/// Checks that a string has at most `max` characters.
-fn check_length(text: &str, max: usize) -> Option<Violation> {
+/// The violation if a string has more than `max` characters.
+fn length_violation(text: &str, max: usize) -> Option<Violation> {
     let length = text.chars().count();
     if length <= max {
         return None;
@@ -148,7 +148,7 @@ impl Description {
     fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let text = trim(text).replace("\r\n", "\n");
         let mut violations = Vec::new();
-        violations.extend(check_length(&text, Self::MAX_LENGTH));
+        violations.extend(length_violation(&text, Self::MAX_LENGTH));
         if text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)) {
             let detail = "must not contain control characters other than line breaks and tabs";
             violations.push(Violation::new(Rule::Pattern, detail));

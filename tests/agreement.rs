@@ -323,10 +323,8 @@ fn the_function_gets_the_variables_and_the_time_limit_that_the_code_expects() {
     assert_eq!(variables["KEY_CACHE_SECONDS"], "KeyCacheSeconds");
     let max = &template()["Parameters"]["KeyCacheSeconds"]["MaxValue"];
     assert_eq!(max.as_u64(), Some(MAX_CACHE_TTL.as_secs()));
-    assert_eq!(
-        function["Timeout"].as_u64(),
-        Some(FUNCTION_TIMEOUT.as_secs())
-    );
+    let timeout = FUNCTION_TIMEOUT.as_secs();
+    assert_eq!(function["Timeout"].as_u64(), Some(timeout));
     // Lambda drops log lines below this level.
     assert_eq!(function["LoggingConfig"]["ApplicationLogLevel"], "INFO");
 }

@@ -49,7 +49,7 @@ pub(crate) async fn create_data_store(
         data_store_description: input.description.unwrap_or_default().into_string(),
         creation: caller.creation().clone(),
     };
-    let resource_kind = "data store";
+    let kind = "data store";
     let id = data_store.data_store_id.clone();
     let mut is_new = true;
     if let Some(existing) = store
@@ -62,13 +62,13 @@ pub(crate) async fn create_data_store(
                 existing_name = Some(escape(&existing.data_store_name));
             }
             return Err(Error::DifferentName {
-                resource_kind,
+                kind,
                 id,
                 existing_name,
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::DifferentDescription { resource_kind, id });
+            return Err(Error::DifferentDescription { kind, id });
         }
         // Also new if an earlier attempt of this request has stored it.
         is_new = caller.wrote_in_this_request(&existing.creation);

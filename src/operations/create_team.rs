@@ -63,7 +63,7 @@ pub(crate) async fn create_team(
         removing_id: None,
         creation: caller.creation().clone(),
     };
-    let resource_kind = "team";
+    let kind = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
@@ -74,13 +74,13 @@ pub(crate) async fn create_team(
             // No caller of this operation is anonymous, so the existing name may be shown.
             let existing_name = Some(escape(&existing.team_name));
             return Err(Error::DifferentName {
-                resource_kind,
+                kind,
                 id,
                 existing_name,
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::DifferentDescription { resource_kind, id });
+            return Err(Error::DifferentDescription { kind, id });
         }
         // Also new if an earlier attempt of this request has stored it.
         is_new = caller.wrote_in_this_request(&existing.creation);

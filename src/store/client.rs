@@ -46,14 +46,14 @@ pub struct DynamoDbConfig {
 }
 
 impl DynamoDbConfig {
-    /// Connects to DynamoDB, and returns the configuration of a client that uses the connection.
+    /// Connects to DynamoDB, and returns the SDK's configuration for this connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn into_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times, and gets the same one each time, because each

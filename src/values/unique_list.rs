@@ -53,13 +53,10 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
             let empty = Violation::new(Rule::MinItems, "must have at least 1 entry").with_limit(1);
             return Err(Violations::new(place, [empty]));
         }
-        if length > Self::MAX_ENTRIES {
-            let detail = format!(
-                "must have at most {} entries, but has {length}",
-                Self::MAX_ENTRIES
-            );
-            let too_long =
-                Violation::new(Rule::MaxItems, detail).with_limit(Self::MAX_ENTRIES as i64);
+        let max = Self::MAX_ENTRIES;
+        if length > max {
+            let detail = format!("must have at most {max} entries, but has {length}");
+            let too_long = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
             return Err(Violations::new(place, [too_long]));
         }
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);

@@ -72,10 +72,8 @@ async fn a_response_has_the_id_and_says_whether_the_request_has_created_the_reco
             if table == Table::LOGGING_INSTANCES {
                 assert!(id.is_null(), "no id is derived from the name: {id}");
             } else {
-                assert_eq!(
-                    id,
-                    app.only_record(table).await[table.primary_key_attributes[1]]
-                );
+                let sort_key = table.primary_key_attributes[1];
+                assert_eq!(id, app.only_record(table).await[sort_key]);
             }
         }
         // `TestResponse` checks that a problem has no id and no state. The tests in `operations`

@@ -85,7 +85,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The attributes that say when, by whom and in which request a record was created. A missing
+/// The audit attributes: when, by whom and in which request a record was created. A missing
 /// attribute is read as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -124,7 +124,7 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let received_at = request.received_at;
-    // A cached key needs no organization. Otherwise, this also reads the one in the path.
+    // If the key is not cached, the organization in the path is read in the same request.
     let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };

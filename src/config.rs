@@ -23,7 +23,8 @@ pub struct Config {
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_access: AnonymousAccess,
-    /// `KEY_CACHE_SECONDS`: how long API keys and teams are cached: 0 (never) to 60 (default).
+    /// `KEY_CACHE_SECONDS`: how long API keys and, despite this name, teams are cached: 0 (never)
+    /// to 60 (default).
     pub cache_ttl: Duration,
 }
 
@@ -92,7 +93,7 @@ fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
     })
 }
 
-/// Reads the endpoint of DynamoDB. `None` if no variable sets it: the region's endpoint is used.
+/// Reads DynamoDB's endpoint. `None` if no variable sets it, and the region's endpoint is used.
 ///
 /// # Errors
 /// If the endpoint is not an http or https URL. The message names the variable.

@@ -19,7 +19,7 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 /// The challenge of a 401 if the API key is not accepted.
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
-/// A sentence to append: where to find the id of a team. The API derives it from the name.
+/// The end of errors about the id of a team, which the API derives from the name.
 const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 fn team_id_hint(parameter_name: &str) -> &'static str {
@@ -28,6 +28,11 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
     } else {
         ""
     }
+}
+
+/// A name as an apposition, such as `, "Docs",`. Empty without a name.
+fn quoted(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
 
 /// Why a request was rejected or failed.
@@ -79,7 +84,7 @@ pub(crate) enum Error {
     /// The id belongs to a record with a different name.
     #[error(
         "An existing {kind} with a different name{quoted_name} has the id `{id}`. Use this id if that {kind} is yours, or choose a name that gives a different id.",
-        quoted_name = match .existing_name { Some(name) => format!(", \"{name}\","), None => String::new() }
+        quoted_name = quoted(.existing_name.as_deref())
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.

@@ -130,8 +130,8 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) has this API's own value `return=headers-only`, in
-    /// upper or lower case. The response to a create operation then has headers that give
+    /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`,
+    /// which is not case-sensitive. The response to a create operation then has headers that give
     /// the id and say whether the record is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");

@@ -19,7 +19,7 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `restriction` | reads NULL in an attribute that restricts access as the strictest value |
+//! | `restriction` | treats NULL as the strictest value of an attribute that restricts access |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible, and escapes text for logs and terminals |
 //!

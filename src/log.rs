@@ -60,7 +60,7 @@ impl RequestLog<'_> {
                         report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
                     // Do not rename fields, because operators query them. `organization` is the
-                    // caller's, `org_id` is the path's, and `credential` is why a key was rejected.
+                    // caller's, and `org_id` the path's. `credential` is why a key was rejected.
                     organization = self.caller_org_id,
                     key_id = self.key_id,
                     credential = report.and_then(|report| report.key_rejection),

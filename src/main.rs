@@ -25,7 +25,7 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let sdk_config = config.dynamodb.into_sdk_config().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_ttl);
-    // A reference: the future of each call copies it instead of borrowing from the closure.
+    // The future of each call copies this reference, so it need not borrow from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {

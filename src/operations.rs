@@ -63,11 +63,10 @@ pub(crate) mod parameter {
 /// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
-    /// The operation took effect. The response has no headers about a record.
+    /// The operation took effect. The response has no headers that describe a record.
     Done,
-    /// The record of a create operation exists: created by this request, or found with the same
-    /// content.
-    Exists {
+    /// The record of a create operation: created by this request, or found with the same content.
+    Record {
         /// The id that is derived from the record's name. `None` if the record has no such id.
         id: Option<String>,
         /// Whether this request created the record.

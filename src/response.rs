@@ -27,7 +27,7 @@ pub(crate) fn build(
     match outcome {
         Ok(success) => {
             response.status_code = 204;
-            if let Success::Exists { id, is_new } = success
+            if let Success::Record { id, is_new } = success
                 && event.prefers_headers_only()
             {
                 let state = if *is_new { "created" } else { "existing" };

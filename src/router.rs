@@ -62,7 +62,7 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
 }
 
 /// Parses a path parameter, and adds it to the log if it is valid. `MAX_LENGTH` is inferred from
-/// the [`Route`] field that takes the result: an `Identifier` or a `ModelType`.
+/// the [`Route`] field that takes the result: `Identifier` and `ModelType` are aliases.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,
     segment: &'a str,
@@ -76,7 +76,7 @@ fn parse_parameter<'a, const MAX_LENGTH: usize>(
     Ok(value)
 }
 
-/// Runs the operation that the path of a request names, if the caller is authorized.
+/// Runs the operation named by the path of a request, if the caller is authorized.
 pub(crate) async fn dispatch<'a>(
     store: &Store,
     anonymous_access: AnonymousAccess,

@@ -60,7 +60,7 @@ pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
 pub const MAX_CACHE_TTL: Duration = Duration::from_secs(60);
 
 /// The wait before the first retry of unprocessed reads. The wait doubles each time.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+const UNPROCESSED_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -174,11 +174,11 @@ impl Store {
         }))
     }
 
-    /// Caches an accepted API key. `read_at` must be a time before the key and its organization
-    /// were read.
-    pub(crate) fn cache_api_key(&self, record: &Arc<ApiKeyRecord>, read_at: SystemTime) {
+    /// Caches an accepted API key. `read_started_at` must be a time before the key and its
+    /// organization were read.
+    pub(crate) fn cache_api_key(&self, record: &Arc<ApiKeyRecord>, read_started_at: SystemTime) {
         self.accepted_keys
-            .insert(&record.key_id, record.clone(), read_at);
+            .insert(&record.key_id, record.clone(), read_started_at);
     }
 
     /// Reads an organization. `None` if it is not registered.
@@ -232,7 +232,7 @@ impl Store {
             pending.insert(self.tables.name(*table).to_owned(), keys_and_attributes);
         }
         let mut items_by_table = HashMap::with_capacity(N);
-        let mut backoff = INITIAL_BACKOFF;
+        let mut backoff = UNPROCESSED_BACKOFF;
         loop {
             let batch = self.client.batch_get_item();
             // `?` converts the error: see `retry.rs`.

@@ -51,7 +51,7 @@ impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
     }
 }
 
-/// A string that fits on one line: 1 to `MAX_LENGTH` characters without control characters and line
+/// A string that fits on one line: 1 to `MAX_LENGTH` characters without control characters or line
 /// separators. It does not start or end with white space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
@@ -184,7 +184,7 @@ impl Deserr<Violations> for ModelNumber {
             Value::Float(number) if number.fract() == 0.0 => number,
             other => return Err(type_mismatch(&other, ValueKind::Integer, place)),
         };
-        if (-MAX_NUMBER as f64..=MAX_NUMBER as f64).contains(&number) {
+        if number.abs() <= MAX_NUMBER as f64 {
             return Ok(Self(number as i64));
         }
         let violation = if number < 0.0 {
@@ -198,11 +198,10 @@ impl Deserr<Violations> for ModelNumber {
     }
 }
 
-/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON. The brackets
-/// before each type hold the generic parameters of its `impl`, if any.
+/// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON.
 macro_rules! from_json_string {
-    ($([$($generics:tt)*] $type:ty),+) => {$(
-        impl<$($generics)*> Deserr<Violations> for $type {
+    ($($type:ty),+) => {$(
+        impl Deserr<Violations> for $type {
             fn deserialize_from_value<V: IntoValue>(
                 value: Value<V>,
                 place: ValuePointerRef,
@@ -218,7 +217,14 @@ macro_rules! from_json_string {
     )+};
 }
 
-from_json_string!([const MAX_LENGTH: usize] SingleLine<MAX_LENGTH>, [] DisplayName, [] NameWithId, [] Description);
+from_json_string!(
+    UserId,
+    ModelName,
+    VoiceType,
+    DisplayName,
+    NameWithId,
+    Description
+);
 
 #[cfg(test)]
 mod tests {

@@ -60,7 +60,7 @@ impl Scope {
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         // `Query` finds all records if the organization's id alone is the partition key.
-        match table.partition_key_options {
+        match table.partition_key_parts {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
         }

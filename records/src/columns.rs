@@ -24,7 +24,7 @@ pub fn key_columns(table: Table) -> Vec<&'static str> {
         Table::MODELS => &["model_type", "model_id"],
         _ => &table.primary_key_attributes[1..],
     };
-    [&ids[..table.partition_key_options.len()], sort_key].concat()
+    [&ids[..table.partition_key_parts.len()], sort_key].concat()
 }
 
 /// The columns of a list of records: the identifying attributes, the content, the audit attributes.

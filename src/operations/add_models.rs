@@ -37,7 +37,7 @@ impl Keyed for SelectedModel {
     }
 }
 
-/// The record of a model. As in the contract, `id` is the number, and `model_id` is the name.
+/// The record of a model. The number is stored as `id`, and the name as `model_id`.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,

@@ -70,9 +70,9 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { kind, id });
         }
-        // Also new if an earlier attempt of this request has stored it.
+        // If an earlier attempt at this request has stored the record, it still counts as new.
         is_new = caller.wrote_in_this_request(&existing.creation);
     }
     let id = Some(id);
-    Ok(Success::Exists { id, is_new })
+    Ok(Success::Record { id, is_new })
 }

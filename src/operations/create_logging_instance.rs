@@ -55,8 +55,8 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
-        // Also new if an earlier attempt of this request has stored it.
+        // If an earlier attempt at this request has stored the record, it still counts as new.
         is_new = caller.wrote_in_this_request(&existing.creation);
     }
-    Ok(Success::Exists { id: None, is_new })
+    Ok(Success::Record { id: None, is_new })
 }

@@ -38,8 +38,9 @@ struct Team {
     team_name: String,
     team_description: String,
     /// Set by `workspacectl` while it removes the team: the id of that removal.
+    #[serde(rename = "removing_id")]
     #[serde(skip_serializing, deserialize_with = "null_as_strictest")]
-    removing_id: Option<String>,
+    removal_id: Option<String>,
     #[serde(flatten)]
     creation: Creation,
 }
@@ -60,14 +61,14 @@ pub(crate) async fn create_team(
         team_id,
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
-        removing_id: None,
+        removal_id: None,
         creation: caller.creation().clone(),
     };
     let kind = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
-        if existing.removing_id.is_some() {
+        if existing.removal_id.is_some() {
             return Err(Error::TeamBeingRemoved { id });
         }
         if existing.team_name != team.team_name {
@@ -82,9 +83,9 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { kind, id });
         }
-        // Also new if an earlier attempt of this request has stored it.
+        // If an earlier attempt at this request has stored the record, it still counts as new.
         is_new = caller.wrote_in_this_request(&existing.creation);
     }
     let id = Some(id);
-    Ok(Success::Exists { id, is_new })
+    Ok(Success::Record { id, is_new })
 }

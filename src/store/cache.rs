@@ -19,7 +19,7 @@ pub(super) struct Cache<V> {
 struct CachedValue<V> {
     value: V,
     // Wall-clock time, because a monotonic clock may stop while Lambda freezes the process.
-    read_at: SystemTime,
+    read_started_at: SystemTime,
 }
 
 impl<V: Clone> Cache<V> {
@@ -34,7 +34,7 @@ impl<V: Clone> Cache<V> {
     pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<V> {
         let mut values = self.lock();
         let cached = values.get(key)?;
-        match now.duration_since(cached.read_at) {
+        match now.duration_since(cached.read_started_at) {
             Ok(age) if age < self.ttl => Some(cached.value.clone()),
             // An error means that the clock moved backwards: the age of the value is unknown.
             _ => {
@@ -44,9 +44,9 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Caches a value. `read_at` must be a time before the read was sent, so that no value is used
-    /// for longer than its time to live.
-    pub(super) fn insert(&self, key: &str, value: V, read_at: SystemTime) {
+    /// Caches a value. `read_started_at` must be a time before the read was sent, so that no value
+    /// is used for longer than its time to live.
+    pub(super) fn insert(&self, key: &str, value: V, read_started_at: SystemTime) {
         if self.ttl.is_zero() {
             return;
         }
@@ -54,7 +54,13 @@ impl<V: Clone> Cache<V> {
         if values.len() >= CAPACITY && !values.contains_key(key) {
             values.clear();
         }
-        values.insert(key.to_owned(), CachedValue { value, read_at });
+        values.insert(
+            key.to_owned(),
+            CachedValue {
+                value,
+                read_started_at,
+            },
+        );
     }
 
     /// Locks the map. Ignores poisoning, because a panic cannot leave the map half changed.

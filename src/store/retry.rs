@@ -85,7 +85,7 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // A "user" error is a request that was built wrongly: a retry would fail too.
+        // A "user" error is a malformed request: a retry would fail too.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
         if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
             RetryAction::transient_error()
@@ -143,8 +143,8 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // As a `dyn Error`, so that it can be downcast: only the error of a transaction has
-                // cancellation reasons.
+                // `E` is generic, so this downcasts it to the error of a transaction: only that
+                // error has cancellation reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();

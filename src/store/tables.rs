@@ -17,8 +17,8 @@ pub struct Table {
     pub kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_attributes: &'static [&'static str],
-    /// The options of `workspacectl` whose values, joined with `#`, form the partition key.
-    pub partition_key_options: &'static [&'static str],
+    /// The ids that form the partition key, joined with `#`. `workspacectl` has these options.
+    pub partition_key_parts: &'static [&'static str],
 }
 
 #[rustfmt::skip] // keeps a table short
@@ -26,35 +26,35 @@ pub struct Table {
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
         logical_id: "OrganizationsTable", env_variable: "ORGANIZATIONS_TABLE", kind: "organizations",
-        primary_key_attributes: &["org_id"], partition_key_options: &["org"],
+        primary_key_attributes: &["org_id"], partition_key_parts: &["org"],
     };
     pub const API_KEYS: Self = Self {
         logical_id: "KeysTable", env_variable: "KEYS_TABLE", kind: "keys",
-        primary_key_attributes: &["key_id"], partition_key_options: &["key"],
+        primary_key_attributes: &["key_id"], partition_key_parts: &["key"],
     };
     pub const MODELS: Self = Self {
         logical_id: "ModelsTable", env_variable: "MODELS_TABLE", kind: "models",
-        primary_key_attributes: &["org_id", "model"], partition_key_options: &["org"],
+        primary_key_attributes: &["org_id", "model"], partition_key_parts: &["org"],
     };
     pub const TEAMS: Self = Self {
         logical_id: "TeamsTable", env_variable: "TEAMS_TABLE", kind: "teams",
-        primary_key_attributes: &["project", "team_id"], partition_key_options: &["org", "project"],
+        primary_key_attributes: &["project", "team_id"], partition_key_parts: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
         logical_id: "TeamMembersTable", env_variable: "TEAM_MEMBERS_TABLE", kind: "members",
-        primary_key_attributes: &["team", "user_id"], partition_key_options: &["org", "project", "team"],
+        primary_key_attributes: &["team", "user_id"], partition_key_parts: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
         logical_id: "BotVoicesTable", env_variable: "BOT_VOICES_TABLE", kind: "voices",
-        primary_key_attributes: &["org_id", "bot_id"], partition_key_options: &["org"],
+        primary_key_attributes: &["org_id", "bot_id"], partition_key_parts: &["org"],
     };
     pub const DATA_STORES: Self = Self {
         logical_id: "DataStoresTable", env_variable: "DATA_STORES_TABLE", kind: "data-stores",
-        primary_key_attributes: &["org_id", "data_store_id"], partition_key_options: &["org"],
+        primary_key_attributes: &["org_id", "data_store_id"], partition_key_parts: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
         logical_id: "LoggingInstancesTable", env_variable: "LOGGING_INSTANCES_TABLE", kind: "logging-instances",
-        primary_key_attributes: &["org_id", "project_id"], partition_key_options: &["org"],
+        primary_key_attributes: &["org_id", "project_id"], partition_key_parts: &["org"],
     };
 
     /// Every table.

@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Sends an `Update`, an action of a transaction, as an `UpdateItem` with the same parameters.
+    /// Sends the `Update` action of a transaction as a separate `UpdateItem`.
     async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client

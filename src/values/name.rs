@@ -58,7 +58,7 @@ impl NameWithId {
 /// Derives the id from a name: its slug. A hash is appended if the slug is empty, if it is too long
 /// for an `Identifier`, or if the name is not Latin, because many such names share a slug.
 fn derive_id(name: &str) -> String {
-    /// The maximum length of the slug before a hash.
+    /// The maximum length of the slug before a hash. Both fit into an `Identifier`.
     const MAX_BEFORE_HASH: usize = 100;
     let slug = slug::slugify(name);
     if is_latin(name) && (1..=MAX_IDENTIFIER_LENGTH).contains(&slug.len()) {
@@ -67,7 +67,7 @@ fn derive_id(name: &str) -> String {
     let hash = hex::encode(&Sha256::digest(name)[..4]);
     let start = slug.get(..MAX_BEFORE_HASH).unwrap_or(&slug);
     match start.trim_end_matches('-') {
-        // No character has a transliteration.
+        // None of the characters of the name has a transliteration.
         "" => hash,
         start => format!("{start}-{hash}"),
     }

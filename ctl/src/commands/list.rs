@@ -92,8 +92,8 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<L
 fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
     // Each option requires the one before it, so the number of ids says which were given.
     let ids: Vec<_> = ids.into_iter().flatten().collect();
-    if ids.len() > table.partition_key_options.len() {
-        let options = table.partition_key_options.join(", --");
+    if ids.len() > table.partition_key_parts.len() {
+        let options = table.partition_key_parts.join(", --");
         let message = format!("{} can only be filtered by --{options}", table.kind);
         return Err(UsageError(message));
     }
@@ -104,7 +104,7 @@ fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, Us
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,
-        _ if ids.len() == table.partition_key_options.len() => Scope::partition(&ids.join("#")),
+        _ if ids.len() == table.partition_key_parts.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             read::scope_from_teams_index(deployment, table, org, project).await?

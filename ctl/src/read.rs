@@ -12,7 +12,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::value_parser;
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
-use workspace_records::item::{primary_key, string_attribute, to_json};
+use workspace_records::item::{primary_key_values, string_attribute, to_json};
 
 use crate::{
     deployment::Deployment,
@@ -193,7 +193,7 @@ impl Reader {
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
-            records.sort_by_cached_key(|record| primary_key(self.table, record));
+            records.sort_by_cached_key(|record| primary_key_values(self.table, record));
         }
         Ok(Listing {
             records,
@@ -319,7 +319,7 @@ pub(crate) async fn scope_from_teams_index(
             continue;
         }
         partitions.insert(match table {
-            Table::TEAM_MEMBERS => primary_key(Table::TEAMS, &team).join("#"),
+            Table::TEAM_MEMBERS => primary_key_values(Table::TEAMS, &team).join("#"),
             _ => partition.to_owned(),
         });
     }

@@ -35,10 +35,10 @@ pub struct StoredKey {
     pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
     #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_id: Option<String>,
+    pub(crate) predecessor_id: Option<String>,
     /// The id of the key that replaces this key.
     #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) replacement_id: Option<String>,
+    pub(crate) successor_id: Option<String>,
 }
 
 impl StoredKey {
@@ -120,7 +120,7 @@ pub(crate) async fn insert(
 ) -> Result<()> {
     let (org, id) = (&new.base.org_id, &new.base.key_id);
     let registration = [(":registration", registration_id)];
-    let if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
+    let enabled = GuardedRecord::existing(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -131,18 +131,18 @@ pub(crate) async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        if_enabled.condition_check(deployment)?,
+        enabled.condition_check(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let if_replaceable = GuardedRecord::if_exists(Table::API_KEYS, &[&old.base.key_id])
+        let replaceable = GuardedRecord::existing(Table::API_KEYS, &[&old.base.key_id])
             .and(condition, &registration)
             // Serde omits a `None`. Then the condition requires that the attribute is absent.
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
-        actions.push(if_replaceable.update_action(deployment, replace, &[(":new", id)])?);
+        actions.push(replaceable.update_action(deployment, replace, &[(":new", id)])?);
     }
     let failures = transact(deployment, actions, format!("cannot store the key {id}")).await?;
     let Some(failed) = failures.into_iter().next() else {
@@ -165,8 +165,8 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let if_exists = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
-    let revoked = if_exists.update(deployment, expression, &values).await?;
+    let existing = GuardedRecord::existing(Table::API_KEYS, &[id]);
+    let revoked = existing.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }
 

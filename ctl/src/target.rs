@@ -111,20 +111,20 @@ impl Target {
             export.write(self.table, record.clone())?;
             export.persist()?;
         }
-        let is_deleted = self.if_unchanged(&record).delete(deployment).await?;
+        let is_deleted = self.unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
-    /// The record, guarded by the condition that it has not been written since it was read.
-    pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
-        self.if_exists()
+    /// The record, which may be written only if it has not been written since it was read.
+    pub(crate) fn unchanged(&self, record: &Value) -> GuardedRecord {
+        self.existing()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// The record, guarded by the condition that it exists.
-    pub(crate) fn if_exists(&self) -> GuardedRecord {
-        GuardedRecord::if_exists(self.table, &self.primary_key.each_ref().map(String::as_str))
+    /// The record, which may be written only if it exists.
+    pub(crate) fn existing(&self) -> GuardedRecord {
+        GuardedRecord::existing(self.table, &self.primary_key.each_ref().map(String::as_str))
     }
 
     /// The message if the record has been written since it was read.

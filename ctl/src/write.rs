@@ -29,7 +29,7 @@ const MAX_ACTIONS: usize = 100;
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
 /// A record that may be written only under a condition. Variables are named after the condition,
-/// such as `if_marked`.
+/// such as `marked`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
@@ -42,7 +42,7 @@ pub(crate) struct GuardedRecord {
 
 impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
-    pub(crate) fn if_exists(table: Table, primary_key: &[&str]) -> Self {
+    pub(crate) fn existing(table: Table, primary_key: &[&str]) -> Self {
         // The last key attribute: the first of the teams table, `project`, is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
@@ -157,12 +157,12 @@ impl GuardedRecord {
         let attribute = format!("{prefix}_id");
         let id = record[&attribute].as_str();
         let id = id.with_context(|| format!("another program has changed {attribute}"))?;
-        let if_marked = Self {
+        let marked = Self {
             condition: format!("{attribute} = :id"),
             condition_values: expression_values(&[(":id", id)]),
             ..self
         };
-        Ok(Some((record, if_marked)))
+        Ok(Some((record, marked)))
     }
 
     /// Deletes the record. Returns false if the condition fails because the record has changed.
@@ -239,7 +239,7 @@ pub(crate) async fn transact(
 /// finished, and nothing is left to delete.
 pub(crate) async fn delete_with_children(
     deployment: &Deployment,
-    if_marked: &GuardedRecord,
+    marked: &GuardedRecord,
     make_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
     let mut deleted_count = 0;
@@ -250,7 +250,7 @@ pub(crate) async fn delete_with_children(
                 found_count += batch.len();
                 // One action is the condition check.
                 for children in batch.chunks(MAX_ACTIONS - 1) {
-                    if !delete_children(deployment, if_marked, &reader, children).await? {
+                    if !delete_children(deployment, marked, &reader, children).await? {
                         return Ok(deleted_count);
                     }
                     deleted_count += children.len();
@@ -262,19 +262,19 @@ pub(crate) async fn delete_with_children(
         }
     }
     // If the condition fails, another run has deleted the record, and a new record has its key.
-    if_marked.delete(deployment).await?;
+    marked.delete(deployment).await?;
     Ok(deleted_count)
 }
 
 /// Deletes children in a transaction. Returns false if their parent has lost its mark.
 async fn delete_children(
     deployment: &Deployment,
-    if_marked: &GuardedRecord,
+    marked: &GuardedRecord,
     reader: &Reader,
     children: &[Item],
 ) -> Result<bool> {
     let table_name = deployment.tables.name(reader.table);
-    let mut actions = vec![if_marked.condition_check(deployment)?];
+    let mut actions = vec![marked.condition_check(deployment)?];
     for child in children {
         let delete = Delete::builder()
             .table_name(table_name)

@@ -23,7 +23,7 @@ pub fn string_attribute<'a>(record: &'a Value, name: &str) -> &'a str {
 }
 
 /// The values of the attributes of a record's primary key.
-pub fn primary_key(table: Table, record: &Value) -> Vec<String> {
+pub fn primary_key_values(table: Table, record: &Value) -> Vec<String> {
     let mut values = Vec::new();
     for name in table.primary_key_attributes {
         values.push(string_attribute(record, name).to_owned());

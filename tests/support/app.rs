@@ -29,7 +29,9 @@ use workspace_management::{
     service::{FUNCTION_TIMEOUT, Service},
     store::{MAX_CACHE_TTL, Store, Table, TableNames},
 };
-use workspace_records::{columns::operation_tables, item::primary_key, local::sdk_config, schemas};
+use workspace_records::{
+    columns::operation_tables, item::primary_key_values, local::sdk_config, schemas,
+};
 
 use crate::{
     client::{TestClient, TestResponse},
@@ -208,7 +210,7 @@ impl TestApp {
             .await
             .unwrap();
         let mut records: Vec<Value> = serde_dynamo::from_items(items).unwrap();
-        records.sort_by_cached_key(|record| primary_key(table, record));
+        records.sort_by_cached_key(|record| primary_key_values(table, record));
         records
     }
 

@@ -186,14 +186,14 @@ impl Edit {
         let mut update =
             "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
         let mut values = vec![(":at", &*now), (":by", &*run.operator), (":run", &*run.id)];
-        // There are at most two changes.
+        // There are at most two changes: of the name and of the description.
         for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
-        let if_unchanged = self.target.if_unchanged(record);
-        let if_editable = if_unchanged.and("attribute_not_exists(removing_id)", &[]);
-        if let Some(updated) = if_editable.update(deployment, &update, &values).await? {
+        let unchanged = self.target.unchanged(record);
+        let editable = unchanged.and("attribute_not_exists(removing_id)", &[]);
+        if let Some(updated) = editable.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
         // An earlier attempt of this run may have succeeded, although its response was lost.

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use workspace_management::store::Table;
 use workspace_records::{
     columns::{self, columns, key_columns},
-    item::{primary_key, string_attribute, to_json},
+    item::{primary_key_values, string_attribute, to_json},
     local::table_names,
 };
 
@@ -111,7 +111,7 @@ impl Kind {
         while let Some(item) = items.next().await {
             records.push(to_json(item?));
         }
-        records.sort_by_cached_key(|record| primary_key(table, record));
+        records.sort_by_cached_key(|record| primary_key_values(table, record));
         Ok(Self { table, records })
     }
 

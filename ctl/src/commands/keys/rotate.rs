@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replacement_id else {
+    let Some(new_id) = &key.successor_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::API_KEYS, &[new_id]).await?;
@@ -119,12 +119,12 @@ async fn schedule_expiry(
 ) -> Result<()> {
     let (id, now) = (&old.base.key_id, SystemTime::now());
     let mut expires_at = now + overlap;
-    if let Some(earlier) = &old.base.expires_at {
-        expires_at = expires_at.min(humantime::parse_rfc3339(earlier)?);
+    if let Some(current) = &old.base.expires_at {
+        expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
     let new_id = new.stored.base.key_id.as_str();
-    let if_replaced = GuardedRecord::if_exists(Table::API_KEYS, &[id])
+    let replaced = GuardedRecord::existing(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
@@ -133,7 +133,7 @@ async fn schedule_expiry(
         (":now", &*now),
         (":who", &*run.operator),
     ];
-    let updated = if_replaced.update(deployment, expression, &values).await?;
+    let updated = replaced.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
         "the old key {id} is valid until {}. The function can accept it from its cache for up to {} longer",
@@ -151,7 +151,7 @@ fn default_expiry(old: &StoredKey) -> Result<Expiry> {
     match &old.base.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
-        Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        Some(at) if old.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
         // The key never expired until a rotation set the expiry.
         Some(_) if old.is_from_this_tool() => Ok(Expiry::Never),
         // Another program may have set the expiry, or a rotation.

@@ -82,11 +82,11 @@ pub async fn change_state(
     if state == OrgState::BeingErased || state == wanted {
         return Ok(organization.into_output());
     }
-    let if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
+    let unchanged = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];
-    if let Some(record) = if_unchanged.update(deployment, expression, &values).await? {
+    if let Some(record) = unchanged.update(deployment, expression, &values).await? {
         return Ok(Organization { record }.into_output());
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.

@@ -89,10 +89,10 @@ pub async fn erase(
     wait: Wait,
     export: Option<ExportWriter>,
 ) -> Result<usize> {
-    let if_disabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
+    let disabled = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
-    let Some((record, if_marked)) = if_disabled.mark(deployment, run, "erasing").await? else {
+    let Some((record, marked)) = disabled.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.for_function(deployment).await;
@@ -114,6 +114,6 @@ pub async fn erase(
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_with_children(deployment, &if_marked, make_readers).await?;
+    let deleted = delete_with_children(deployment, &marked, make_readers).await?;
     Ok(deleted + 1)
 }

@@ -95,10 +95,10 @@ pub async fn remove_teams(
 ) -> Result<Vec<Option<usize>>> {
     let mut marked_teams = Vec::new();
     for (team, record) in teams {
-        let if_same = team
-            .if_exists()
+        let same_team = team
+            .existing()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let marked = if_same.mark(deployment, run, "removing").await?;
+        let marked = same_team.mark(deployment, run, "removing").await?;
         marked_teams.push((team, marked));
     }
     if marked_teams.iter().all(|(_, marked)| marked.is_none()) {
@@ -118,9 +118,9 @@ pub async fn remove_teams(
     let mut member_counts = Vec::new();
     for (team, marked) in marked_teams {
         member_counts.push(match marked {
-            Some((_, if_marked)) => Some(
-                delete_with_children(deployment, &if_marked, || vec![member_reader(team)]).await?,
-            ),
+            Some((_, marked)) => {
+                Some(delete_with_children(deployment, &marked, || vec![member_reader(team)]).await?)
+            }
             None => None,
         });
     }

@@ -10,7 +10,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use workspace_management::store::{Table, insert_item_if_absent, timestamp};
-use workspace_records::item::{primary_key, string_attribute, to_json};
+use workspace_records::item::{primary_key_values, string_attribute, to_json};
 
 use super::source::Source;
 use crate::{
@@ -93,7 +93,11 @@ impl Restore<'_> {
                 let result = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
                 let outcome = result.flatten().with_context(|| {
-                    format!("{} {}", table.kind, primary_key(*table, record).join(" "))
+                    format!(
+                        "{} {}",
+                        table.kind,
+                        primary_key_values(*table, record).join(" ")
+                    )
                 })?;
                 anyhow::Ok((record, outcome))
             });
@@ -116,7 +120,7 @@ impl Restore<'_> {
         if let Some(reason) = self.skip_reason(table, record).await? {
             return Ok(Outcome::Skipped(reason));
         }
-        let key = primary_key(table, record);
+        let key = primary_key_values(table, record);
         let existing = if self.is_dry_run {
             read::get(self.deployment, table, &key).await?
         } else {
@@ -215,7 +219,7 @@ impl Restore<'_> {
             }
             escape_json(&line.to_string())
         } else {
-            let key = primary_key(table, record).join(" ");
+            let key = primary_key_values(table, record).join(" ");
             let line = format!("{}\t{}\t{word}", table.kind, escape(&key));
             match detail {
                 Some(detail) => format!("{line}: {}", escape(&detail)),

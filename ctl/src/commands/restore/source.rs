@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 use workspace_records::{
-    item::{primary_key, string_attribute, to_json},
+    item::{primary_key_values, string_attribute, to_json},
     schemas,
 };
 
@@ -124,7 +124,7 @@ impl Source {
     ) -> Result<()> {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = string_attribute(&record, "request_id").to_owned();
-            let key = primary_key(table, &record);
+            let key = primary_key_values(table, &record);
             self.parent_request_ids.insert(key, request_id);
         }
         if !filter.matches(table, &record) {
@@ -136,7 +136,7 @@ impl Source {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark_attribute(name));
         }
-        let key = (table.kind, primary_key(table, &record));
+        let key = (table.kind, primary_key_values(table, &record));
         if let Some((_, earlier)) = self.records.get(&key)
             && *earlier != record
         {
@@ -166,6 +166,6 @@ impl Source {
 
 /// The error of an invalid record. Truncates the key, which can have any length in an invalid record.
 fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
-    let key = primary_key(table, record).join(" ");
+    let key = primary_key_values(table, record).join(" ");
     anyhow!("{place}: {} {key:.200}: {reason}", table.kind)
 }

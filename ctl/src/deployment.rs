@@ -1,4 +1,4 @@
-//! A deployment: the names of its tables, and the clients for it.
+//! A deployment: the names of its tables and the clients for it.
 
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
@@ -63,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL is assumed to belong to AWS, otherwise to a local DynamoDB.
+        // An endpoint URL is assumed to be AWS's if a stack is named, and a local one otherwise.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -72,7 +72,7 @@ impl Deployment {
         })?;
         let display_name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
-            // The name of any table would identify the deployment.
+            // Any table's name would do.
             None => {
                 let region = sdk_config.region().map_or("", Region::as_ref);
                 let location = endpoint.as_deref().unwrap_or(region);

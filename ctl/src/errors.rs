@@ -1,4 +1,4 @@
-//! Errors, and what the operator is told about them.
+//! Errors and what the operator is told about them.
 
 use std::{error::Error as StdError, fmt};
 
@@ -32,9 +32,9 @@ enum Failure {
     /// AWS responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    /// The response cannot be understood, usually because a different service has sent it.
-    #[error("the response did not come from AWS or DynamoDB")]
-    OtherService,
+    /// The response has no error code, usually because a different service sent it.
+    #[error("the response is not one of AWS or DynamoDB")]
+    UnknownResponse,
 }
 
 impl<E, R> From<SdkError<E, R>> for RequestError
@@ -59,7 +59,7 @@ where
                         code: code.to_owned(),
                         message: error.message().unwrap_or("no message").to_owned(),
                     },
-                    None => Failure::OtherService,
+                    None => Failure::UnknownResponse,
                 },
             }
         };
@@ -69,7 +69,7 @@ where
 
 /// Adds [`Self::request_context`] to the result of a request.
 pub(crate) trait RequestResultExt<T> {
-    /// Turns the error into a [`RequestError`], and adds a message such as `cannot read X`.
+    /// Turns the error into a [`RequestError`] and adds a message such as `cannot read X`.
     fn request_context(self, message: impl Into<String>) -> Result<T>;
 }
 
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// What failed, and why. `verbose` adds all causes of a failed request.
+/// What failed and why. `verbose` adds all causes of a failed request.
 pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
     match error.downcast_ref::<RequestError>() {
         Some(failed) if verbose => format!("{error:#}: {}", failed.causes),
@@ -102,7 +102,7 @@ pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'st
         Failure::NoConnection(_) => {
             "Cannot connect. Check the network, the proxy, AWS_REGION and AWS_ENDPOINT_URL_DYNAMODB."
         }
-        Failure::OtherService => {
+        Failure::UnknownResponse => {
             "Check the endpoint: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL or the AWS profile."
         }
         Failure::Rejected { code, .. } => match code.as_str() {

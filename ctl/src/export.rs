@@ -66,7 +66,7 @@ impl ExportWriter {
         }
     }
 
-    /// Writes a record. Leaves out the hash of an API key's secret, and the mark.
+    /// Writes a record. Leaves out the hash of an API key's secret and the mark.
     pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
@@ -75,7 +75,7 @@ impl ExportWriter {
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 
-    /// Writes the records that `readers` find, and returns their number. Writes after each request,
+    /// Writes the records that `readers` find and returns their number. Writes after each request,
     /// so that memory use does not grow with that number.
     pub(crate) async fn write_from(
         &mut self,
@@ -108,7 +108,7 @@ impl ExportWriter {
         Ok(())
     }
 
-    /// The error if a write fails.
+    /// The error for a failed write.
     fn write_error(&self, error: &io::Error) -> anyhow::Error {
         let path = self.path.as_deref();
         let name = path.unwrap_or(Path::new("standard output")).display();
@@ -116,7 +116,7 @@ impl ExportWriter {
     }
 }
 
-/// The error for an output file that exists already.
+/// The error for an output file that already exists.
 fn exists_error(path: &Path, hint: &str) -> anyhow::Error {
     let name = path.display();
     UsageError(format!("{name} exists: choose a different file{hint}")).into()

@@ -1,10 +1,10 @@
-//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line,
+//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line
 //! and call its commands without starting a process. Terms in comments:
 //!
 //! - "The function" is the Lambda function.
 //! - A "mark" is three attributes that `remove team` and `orgs erase` add to the record of a team or
 //!   an organization before they delete anything. Once the function's caches have expired, the
-//!   function adds no members to a marked team, and no records to a marked organization.
+//!   function adds no members to a marked team and no records to a marked organization.
 //! - A "run" is one execution of a command. Its id is stored in each record that it creates, edits
 //!   or restores: as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the `request_id` of the
@@ -43,7 +43,7 @@ use crate::{
         edit, keys, list, orgs, remove, restore,
     },
     errors::{RequestError, UsageError},
-    session::Session,
+    session::{GlobalOptions, Session},
     text::escape,
 };
 
@@ -62,7 +62,7 @@ use crate::{
 #[command(version, verbatim_doc_comment, after_help = HELP)]
 pub struct Cli {
     #[command(flatten)]
-    session: Session,
+    options: GlobalOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -73,7 +73,7 @@ Data is printed to standard output, everything else to standard error.
 Exit codes:
   0  success
   1  failure, including a failed check of `doctor`
-  2  invalid arguments, input or environment
+  2  usage error
   3  `doctor --strict` found only warnings
 
 Examples:
@@ -124,11 +124,15 @@ enum Command {
 
 /// Runs the command that the process was started with.
 pub async fn run() -> ExitCode {
-    let Cli { session, command } = match Cli::try_parse() {
+    let Cli { options, command } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return print_help_or_error(&error),
     };
-    if session.verbose {
+    let session = Session {
+        options,
+        known_deployment: Default::default(),
+    };
+    if session.options.verbose {
         start_log();
     }
     let Err(error) = run_command(command, &session).await else {
@@ -170,9 +174,9 @@ fn start_log() {
         .init();
 }
 
-/// Prints an error, and what to do about it. If a request has failed, names the deployment.
+/// Prints an error and what to do about it. If a request has failed, names the deployment.
 fn report_error(error: &anyhow::Error, session: &Session) {
-    let mut text = errors::error_text(error, session.verbose);
+    let mut text = errors::error_text(error, session.options.verbose);
     let mut is_local_service = false;
     if let Some(deployment) = session.known_deployment.get()
         && error.is::<RequestError>()

@@ -1,4 +1,4 @@
-//! The record of an organization, and the state that it stores.
+//! The record of an organization and the state that it stores.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use workspace_management::store::Table;
 
 use crate::{deployment::Deployment, read};
 
-/// The maximum difference between this machine's clock and DynamoDB's: `restore` compares times.
+/// The maximum difference between two clocks that `orgs create` and `restore` tolerate.
 pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 /// The record of an organization.

@@ -35,15 +35,19 @@ fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// With `--json`, prints `value`. Otherwise prints `text` for scripts, usually an id.
-pub(crate) fn print_json_or_text(value: &Value, text: &str, json: bool) -> Result<()> {
-    if json { print_json(value) } else { print(text) }
+/// With `--json`, prints `value`. Otherwise prints `text`, usually an id, for scripts.
+pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -> Result<()> {
+    if session.options.json {
+        print_json(value)
+    } else {
+        print(text)
+    }
 }
 
 /// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator used
 /// `--limit`, an object with `records` and `next`.
 pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
-    if session.json && listing.is_limited {
+    if session.options.json && listing.is_limited {
         return print_json(&json!({ "records": listing.records, "next": listing.cursor }));
     }
     print_rows(&listing.records, columns, session)?;
@@ -55,12 +59,12 @@ pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Sessi
 
 /// Prints rows as a JSON array, or else as a table, which truncates text to fit a terminal.
 pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
-    if session.json {
+    if session.options.json {
         return print_json(&json!(rows));
     }
-    let relative_to = (!session.utc).then(SystemTime::now);
-    let terminal = Term::stdout().size_checked();
-    let width = terminal.map(|(_height, width)| width);
+    let relative_to = (!session.options.utc).then(SystemTime::now);
+    let size = Term::stdout().size_checked();
+    let width = size.map(|(_height, width)| width);
     print(&text_table(rows, columns, relative_to, width).trim_fmt())
 }
 
@@ -78,11 +82,11 @@ fn text_table(
         let cells = columns
             .iter()
             .map(|column| cell(column, &row[*column], relative_to));
-        let mut row = Row::from(cells);
+        let mut text_row = Row::from(cells);
         if width.is_some() {
-            row.max_height(1);
+            text_row.max_height(1);
         }
-        table.add_row(row);
+        table.add_row(text_row);
     }
     if let Some(width) = width {
         table.set_width(width);
@@ -132,21 +136,20 @@ mod tests {
         let (created_at, now) = ("2026-03-07T12:00:00.250Z", "2026-03-10T12:00:00Z");
         let now = humantime::parse_rfc3339(now).expect("a time");
         let text = "long ".repeat(40);
-        let records = [json!({ "team_id": "docs", "name": text, "created_at": created_at })];
-        let row = |now, width| {
-            let table = text_table(&records, &["team_id", "name", "created_at"], now, width);
-            let text = table.trim_fmt();
-            let (_, line) = text.split_once('\n').expect("two lines");
-            assert!(!line.contains('\n'), "{text}");
-            line.to_owned()
+        let rows = [json!({ "team_id": "docs", "name": text, "created_at": created_at })];
+        let lines = |relative_to, width| {
+            let columns = ["team_id", "name", "created_at"];
+            text_table(&rows, &columns, relative_to, width).trim_fmt()
         };
-        let cut = row(Some(now), Some(60));
-        assert!(cut.chars().count() <= 60, "{cut}");
-        assert!(cut.starts_with(" docs "), "{cut}");
-        assert!(cut.contains("long…"), "{cut}");
+        let cut = lines(Some(now), Some(60));
+        assert!(cut.lines().all(|line| line.chars().count() <= 60), "{cut}");
+        assert_eq!(cut.lines().count(), 2, "{cut}");
+        assert!(cut.contains("\n docs ") && cut.contains("long…"), "{cut}");
         assert!(cut.ends_with("3 days ago"), "{cut}");
-        let whole = row(None, None);
-        assert!(whole.contains(&text), "{whole}");
-        assert!(whole.ends_with(created_at), "{whole}");
+        let whole = lines(None, None);
+        assert!(
+            whole.contains(&text) && whole.ends_with(created_at),
+            "{whole}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Reads one record, or many: a whole table, some of its partitions, or a page.
 //!
 //! The indexes `by_organization` (teams and API keys) and `by_user` (members) are eventually
-//! consistent: an index can lack a record that was just created, and still have a record that was
+//! consistent: an index can lack a record that was just created and still have a record that was
 //! just deleted.
 
 use std::collections::{BTreeSet, HashMap};
@@ -75,7 +75,7 @@ pub(crate) struct Reader {
     partition_key_name: &'static str,
     /// What to read. A partition that has been read is removed from the list.
     scope: Scope,
-    /// The name of the sort key, and the prefix of its values.
+    /// The name of the sort key and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
     /// How many more records may be read.
     remaining: Option<i32>,
@@ -112,8 +112,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options: in the cursor, the value of the
-    /// partition key `attribute` must be `prefix`, or begin with `prefix#`.
+    /// Fails if the cursor is from a list with different options. The cursor has a value for the
+    /// partition key `attribute`, which must be `prefix` or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -232,7 +232,7 @@ impl Reader {
             _ => self.send_scan(deployment).await,
         };
         let table_name = deployment.tables.name(self.table);
-        let (items, start_key) = result.request_context(format!("cannot read {table_name}"))?;
+        let (items, start_key) = result.context(format!("cannot read {table_name}"))?;
         self.start_key = start_key;
         if self.start_key.is_none() {
             match &mut self.scope {

@@ -1,4 +1,4 @@
-//! What a run of a command works with: the global options, the deployment and the operator.
+//! What all commands share: the global options, the deployment and the operator.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -13,11 +13,10 @@ use crate::{
     text::escape,
 };
 
-/// The global options, and the deployment, which is found when a command first asks for it.
-/// Commands check their arguments before they ask, so that a mistyped argument causes no request.
+/// The options of every command.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct Session {
+pub(crate) struct GlobalOptions {
     /// The CloudFormation stack to work on [default: the value of WORKSPACECTL_STACK, if set]
     #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
@@ -30,11 +29,16 @@ pub(crate) struct Session {
     /// Do not ask for confirmation
     #[arg(long, global = true)]
     yes: bool,
-    /// Show all causes of an error, and library warnings
+    /// Show all causes of an error and library warnings
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
+}
+
+/// The global options, and the deployment, which is found when a command first asks for it.
+/// Commands check their arguments before they ask, so that a mistyped argument causes no request.
+pub(crate) struct Session {
+    pub(crate) options: GlobalOptions,
     /// Empty until a command has asked for the deployment.
-    #[arg(skip)]
     pub(crate) known_deployment: OnceCell<Deployment>,
 }
 
@@ -43,13 +47,13 @@ impl Session {
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
         // Not clap's `env`, which would take an empty variable as a name.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
-        let stack = self.stack.clone().or_else(from_environment);
+        let stack = self.options.stack.clone().or_else(from_environment);
         self.known_deployment
             .get_or_try_init(|| Deployment::find(stack.as_deref()))
             .await
     }
 
-    /// The deployment to work on, and a new run, which names the operator.
+    /// The deployment to work on and a new run, which names the operator.
     pub(crate) async fn begin_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
         Ok((deployment, Run::begin(deployment).await?))
@@ -58,7 +62,7 @@ impl Session {
     /// Checks that the operator can confirm the command, before the command does anything.
     /// Fails if there is neither `--yes` nor a terminal.
     pub(crate) fn check_can_confirm(&self) -> Result<(), UsageError> {
-        if self.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        if self.options.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
         let message = "this command needs confirmation: pass --yes, or run it in a terminal";
@@ -68,7 +72,7 @@ impl Session {
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
     /// the operator must then type `answer`. Escapes whatever it prints.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
-        if self.yes {
+        if self.options.yes {
             self.say(text);
             return Ok(());
         }
@@ -103,7 +107,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a run, and identifies who runs the command on a deployment.
+    /// Begins a run and identifies who runs the command on a deployment.
     async fn begin(deployment: &Deployment) -> Result<Self> {
         let operator = match &deployment.sts {
             Some(client) => {

@@ -41,13 +41,6 @@ pub struct StoredKey {
     pub(crate) successor_id: Option<String>,
 }
 
-impl StoredKey {
-    /// Whether `workspacectl` has issued the key. Other programs do not store `last_four`.
-    pub(crate) fn is_from_this_tool(&self) -> bool {
-        self.last_four.is_some()
-    }
-}
-
 /// The state of a key, whatever the state of its organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -158,7 +151,7 @@ pub(crate) async fn insert(
     }
 }
 
-/// Revokes a key, and returns its record. If it is already revoked, keeps the time and the
+/// Revokes a key and returns its record. If it is already revoked, keeps the time and the
 /// operator. Fails if there is no such key, or DynamoDB cannot be reached.
 pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \

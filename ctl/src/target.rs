@@ -1,4 +1,4 @@
-//! The record that `edit` or `remove` works on, and the arguments that name it.
+//! The record that `edit` or `remove` works on and the arguments that name it.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -97,7 +97,7 @@ impl Target {
         read::get(deployment, self.table, &self.primary_key).await
     }
 
-    /// Reads, exports and deletes the record, and returns it. `None` if there is no such record.
+    /// Reads, exports, deletes and returns the record. `None` if there is no such record.
     /// Fails if the record is written between the read and the delete.
     pub(crate) async fn remove(
         &self,
@@ -127,7 +127,7 @@ impl Target {
         GuardedRecord::existing(self.table, &self.primary_key.each_ref().map(String::as_str))
     }
 
-    /// The message if the record has been written since it was read.
+    /// The message for a record that has been written since it was read.
     pub(crate) fn changed_message(&self) -> String {
         format!(
             "{} has changed since it was read: run the command again",

@@ -9,8 +9,8 @@ use workspace_management::{service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
 use crate::deployment::Deployment;
 
-/// How late a write can arrive at DynamoDB after the function that sent it has timed out. This is
-/// an assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
+/// How long after the function times out its last write can still reach DynamoDB. This is an
+/// assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
 const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 
 /// The maximum time from marking a record, or disabling an organization, to the last write based on
@@ -26,13 +26,13 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to finish. A
     /// shorter wait (even with a local service) is safe only if no client sends requests:
-    /// otherwise, a late write can survive a deletion, or reach a new organization with the same id
+    /// otherwise, a late write can leave a record behind, or reach a new organization with the same id
     #[arg(id = "wait", long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub seconds: u64,
 }
 
 impl Wait {
-    /// Waits, and shows for how long and why: a progress bar on a terminal, otherwise a line.
+    /// Waits and shows for how long and why: a progress bar on a terminal, otherwise a line.
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
     pub(crate) async fn for_function(self, deployment: &Deployment) {

@@ -1,4 +1,4 @@
-//! Conditional writes: of one record, and of many records in transactions.
+//! Conditional writes: of one record and of many records in transactions.
 
 use std::{collections::HashMap, time::SystemTime};
 
@@ -35,7 +35,7 @@ pub(crate) struct GuardedRecord {
     primary_key: Item,
     /// The primary key in messages.
     display_key: String,
-    /// The expression of the condition, and its values.
+    /// The expression of the condition and its values.
     condition: String,
     condition_values: Item,
 }
@@ -43,7 +43,7 @@ pub(crate) struct GuardedRecord {
 impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn existing(table: Table, primary_key: &[&str]) -> Self {
-        // The last key attribute: the first of the teams table, `project`, is a reserved word.
+        // Tests the last key attribute, because the first of a team, `project`, is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
@@ -78,8 +78,7 @@ impl GuardedRecord {
         self
     }
 
-    /// An action that checks the condition. If the condition fails, the transaction is cancelled,
-    /// and the cancellation reason contains the existing record.
+    /// An action that checks the condition. If the condition fails, the transaction is cancelled.
     pub(crate) fn condition_check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))

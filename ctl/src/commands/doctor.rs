@@ -28,7 +28,6 @@ use crate::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl doctor
-  workspacectl --stack workspace-management doctor
   workspacectl --stack workspace-management-prod doctor --strict --key-file doctor.key
   workspacectl doctor --url https://api.example.com --json";
 
@@ -45,7 +44,7 @@ pub(crate) struct Options {
     /// service, http://127.0.0.1:3000]
     #[arg(long)]
     url: Option<String>,
-    /// Also fail on skipped checks, and exit with 3 if there are only warnings
+    /// Also fail on skipped checks and exit with 3 if there are only warnings
     #[arg(long)]
     strict: bool,
     /// Also send a request for each operation, with the API key in this file or in
@@ -179,6 +178,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
             Status::Ok(_) | Status::Skipped(_) => {}
         }
     }
+    // A failed check matters more than a failed print.
     let printed = print_rows(&rows, &["status", "check", "detail"], session);
     let count = failures.len();
     match failures.into_iter().next() {
@@ -231,7 +231,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let reader = Reader::new(Table::API_KEYS, Scope::All);
     let mut count = 0;
     for key in reader.read(deployment).await?.records {
-        // `StoredKey::lifetime_seconds`. Absent without an expiry, or if another program issued it.
+        // `issued_for` is absent if the key has no expiry or another program issued it.
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
         let is_replaced = !key["replaced_at"].is_null();
@@ -304,7 +304,7 @@ fn differences(declared: &Declaration, actual: &TableDescription) -> Vec<String>
     }
     let definitions = actual.attribute_definitions();
     let mut declared_definitions = declared.attribute_definitions.iter();
-    if declared_definitions.any(|declared| !definitions.contains(declared)) {
+    if declared_definitions.any(|definition| !definitions.contains(definition)) {
         differences.push("the type of a key attribute differs from the template".to_owned());
     }
     let billing = actual.billing_mode_summary();

@@ -71,7 +71,7 @@ pub(crate) struct NewValueArgs {
     description: Option<NewValue>,
 }
 
-/// A change of a record.
+/// A change to a record.
 struct Edit {
     target: Target,
     /// The attributes to change, with their new values.
@@ -135,7 +135,7 @@ impl Edit {
             (edited, "was changed")
         };
         session.say(&format!("{display_name} {outcome}"));
-        print_json_or_text(&edited, &escape(self.target.sort_key()), session.json)
+        print_json_or_text(&edited, &escape(self.target.sort_key()), session)
     }
 
     /// Fails if a different record has the new name, or the id that is derived from the new name.
@@ -159,7 +159,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Describes the changes, and how they affect create requests.
+    /// Describes the changes and how they affect create requests.
     fn summary(&self, record: &Value) -> String {
         let mut changes = Vec::new();
         let mut new_id_warning = String::new();

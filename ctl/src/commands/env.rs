@@ -42,5 +42,5 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let object = Value::from_iter(variables);
-    print_json_or_text(&object, &lines.join("\n"), session.json)
+    print_json_or_text(&object, &lines.join("\n"), session)
 }

@@ -16,9 +16,7 @@ use crate::session::Session;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
-  workspacectl keys list --org globex --expiring 14d
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d
-  workspacectl keys revoke - < leaked-keys.txt
   workspacectl keys check - < keys.txt";
 
 #[derive(Debug, clap::Subcommand)]

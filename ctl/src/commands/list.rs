@@ -20,7 +20,6 @@ Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
   workspacectl list members --org acme --user ada@example.com
-  workspacectl list models --limit 100
   workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed
   workspacectl list models --limit 100 --json | jq -r .next";
 
@@ -64,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             reader.page(options.page).read(deployment).await?
         }
     };
-    // An organization whose id is mistyped has no records.
+    // No records may mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty() {
         if let Some(org) = &org {
             Organization::require(deployment, org).await?;
@@ -100,7 +99,7 @@ fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, Us
     Ok(ids)
 }
 
-/// The scope that ids select. If they are only the start of a partition key, uses an index.
+/// The scope that the ids select. If they are only the start of a partition key, uses an index.
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,

@@ -26,9 +26,7 @@ use crate::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl orgs create globex
-  workspacectl orgs create globex --if-absent --json
   workspacectl orgs disable globex
-  workspacectl orgs export globex --out globex.jsonl
   workspacectl orgs erase globex --export globex.jsonl";
 
 #[derive(Debug, clap::Subcommand)]
@@ -112,7 +110,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let counts = count_records(deployment, &org).await?;
             record["records"] = counts.clone();
             print_rows(&[record], &COLUMNS, session)?;
-            if !session.json {
+            if !session.options.json {
                 // All but the organizations, which come first.
                 let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.kind).collect();
                 print_rows(&[counts], &kinds, session)?;

@@ -159,7 +159,7 @@ fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> 
     removed["removed_at"] = json!(timestamp(SystemTime::now()));
     removed["removed_by"] = json!(run.operator);
     removed["removed_request_id"] = json!(run.id);
-    print_json_or_text(&removed, &escape(id), session.json)
+    print_json_or_text(&removed, &escape(id), session)
 }
 
 /// The sentence that says whether the removal can be undone.

@@ -34,7 +34,7 @@ pub(crate) struct Options {
     from: String,
     #[command(flatten)]
     filter: RestoreFilter,
-    /// Write nothing, and print each record's kind, key and result (`copied`, `exists`, `differs`
+    /// Write nothing and print each record's kind, key and result (`copied`, `exists`, `differs`
     /// or `skipped`), separated by tabs. Without this option, prints only records that differ or
     /// are skipped
     #[arg(long)]
@@ -104,7 +104,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         run,
         source,
         is_dry_run: options.dry_run,
-        json: session.json,
+        json: session.options.json,
     };
     restore.execute().await
 }

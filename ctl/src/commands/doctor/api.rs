@@ -65,7 +65,7 @@ impl Api {
         if response.problem_code() != Some("unauthenticated") {
             return Err(response.error("KeysTable or OrganizationsTable"));
         }
-        // This wording shows that the function received the key, and so has read both tables.
+        // This wording shows that the function received the key and so has read both tables.
         ensure!(
             response.detail().starts_with("This API key"),
             "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
@@ -95,13 +95,13 @@ impl Api {
     async fn post_with_retries(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
         let mut backoff = INITIAL_BACKOFF;
         loop {
-            let sent = timeout(RESPONSE_TIMEOUT, self.post(path, key, body)).await;
-            let response = sent.unwrap_or_else(|_| {
-                let time = humanize(RESPONSE_TIMEOUT);
-                Err(anyhow!(
-                    "no response within {time}: check the URL and the network"
-                ))
-            });
+            let response = match timeout(RESPONSE_TIMEOUT, self.post(path, key, body)).await {
+                Ok(response) => response,
+                Err(_) => Err(anyhow!(
+                    "no response within {}: check the URL and the network",
+                    humanize(RESPONSE_TIMEOUT)
+                )),
+            };
             let is_retryable = match &response {
                 Ok(response) => response.status == 429 || response.status >= 500,
                 Err(_) => true,
@@ -150,7 +150,7 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What the API did wrong, worded to follow the check's name. `tables` are those that it used.
+    /// What the API did wrong, worded to follow the check's name. `tables` names those that it used.
     fn error(&self, tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();

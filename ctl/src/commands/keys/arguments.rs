@@ -41,7 +41,7 @@ impl Expiry {
             return Err("the key would expire after the year 9999: use a shorter duration");
         };
         if at <= now {
-            return Err("the key would be expired already: give a time in the future");
+            return Err("the key would already have expired: give a time in the future");
         }
         Ok(Some(at))
     }
@@ -70,7 +70,7 @@ pub(super) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     match humantime::parse_duration(text) {
         Ok(duration) if !text.contains(['m', 'M']) => Ok(duration),
-        _ => Err("give a duration such as 12h, 90d or 4w, but not in minutes or months"),
+        _ => Err("give a duration such as 12h, 90d or 4w: minutes and months are not accepted"),
     }
 }
 

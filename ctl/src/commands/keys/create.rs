@@ -29,7 +29,6 @@ use crate::{
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  workspacectl keys create --org globex
   workspacectl keys create --org globex --label ci --expires 90d --allow create_team,add_team_users
   workspacectl keys create --org globex --expires 2027-01-31
   KEY=$(workspacectl keys create --org globex)";
@@ -56,7 +55,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
     let new = NewKey::issue(deployment, &run, options, None).await?;
-    new.print_or_revoke(deployment, &run, session.json).await
+    new.print_or_revoke(deployment, &run, session.options.json)
+        .await
 }
 
 /// Checks that a key can be printed, before one is created.
@@ -83,7 +83,7 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Generates a key, and stores its record for the current registration of the organization. If
+    /// Generates a key and stores its record for the current registration of the organization. If
     /// the new key replaces an old one, also stores the new id in the record of the old key. Fails
     /// if DynamoDB cannot be reached, or one of these conditions does not hold:
     ///

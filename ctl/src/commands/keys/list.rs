@@ -56,7 +56,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => Reader::new(Table::API_KEYS, Scope::All),
     };
     let mut listing = reader.page(options.page).read(deployment).await?;
-    // An organization whose id is mistyped has no keys.
+    // No keys may mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty()
         && let Some(org) = &options.org
     {
@@ -73,7 +73,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_listing(&listing, &COLUMNS, session)
 }
 
-/// Shows keys, and says which of their organizations are not enabled. Does not check the secrets.
+/// Shows keys and says which of their organizations are not enabled. Does not check the secrets.
 pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> {
     let ids = read_key_ids(&arguments.keys)?;
     let deployment = session.deployment().await?;

@@ -52,7 +52,7 @@ async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
     let (deployment, run) = session.begin_run().await?;
     let records = stored_key::require_all(deployment, &ids).await?;
     for key in revoke_keys(deployment, &run, records, session).await? {
-        if session.json {
+        if session.options.json {
             print(&escape_json(&key.to_string()))?;
         } else {
             print(string_attribute(&key, "key_id"))?;
@@ -61,7 +61,7 @@ async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Reads the whole table once, and revokes the keys of an organization. Can miss a key that is
+/// Reads the whole table once and revokes the keys of an organization. Can miss a key that is
 /// created at the same time, unless the organization is disabled.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
@@ -85,7 +85,7 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     print_rows(&revoked, &columns, session)
 }
 
-/// Revokes keys, and returns their records for output.
+/// Revokes keys and returns their records for output.
 async fn revoke_keys(
     deployment: &Deployment,
     run: &Run,

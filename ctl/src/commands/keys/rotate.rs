@@ -1,6 +1,6 @@
 //! `keys rotate`: replaces a key. The order ensures that clients always have a valid key:
 //!
-//! 1. Store the new key, and store its id in the record of the old key.
+//! 1. Store the new key and store its id in the record of the old key.
 //! 2. Print the new key.
 //! 3. Let the old key expire at the end of the overlap.
 
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: after the lifetime of the
-    /// old key, counted from now, or with the old key if its lifetime is unknown]
+    /// When the new key expires: a duration, a date, or `never` [default: after the same lifetime as
+    /// the old key's. If that is unknown, with the old key, unless a rotation has set its expiry]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -62,7 +62,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     // Rotates the rest even if some were replaced before, so that the command can be repeated.
     for key in &keys {
-        rotate(deployment, &run, key, &options, session.json).await?;
+        rotate(deployment, &run, key, &options, session.options.json).await?;
     }
     ensure!(refusals.is_empty(), refusals.join("; "));
     Ok(())
@@ -83,7 +83,7 @@ async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Opti
     )))
 }
 
-/// Replaces a key, and prints the new one.
+/// Replaces a key and prints the new one.
 async fn rotate(
     deployment: &Deployment,
     run: &Run,
@@ -144,6 +144,7 @@ async fn schedule_expiry(
 }
 
 /// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
+/// Otherwise the old key's expiry, unless it comes from a rotation.
 fn default_expiry(old: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = old.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
@@ -152,8 +153,9 @@ fn default_expiry(old: &StoredKey) -> Result<Expiry> {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
         Some(at) if old.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // The key never expired until a rotation set the expiry.
-        Some(_) if old.is_from_this_tool() => Ok(Expiry::Never),
+        // `workspacectl` (only it stores `last_four`) issued a key without an expiry. A rotation
+        // then set one.
+        Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
         // Another program may have set the expiry, or a rotation.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),
     }

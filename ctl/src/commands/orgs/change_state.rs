@@ -56,10 +56,10 @@ pub(super) async fn run(
             session.say(&format!("from now on, every operation for {org} fails"));
         }
     }
-    print_json_or_text(&record, org, session.json)
+    print_json_or_text(&record, org, session)
 }
 
-/// Enables or disables an organization, and returns its record for output. Fails if there is no
+/// Enables or disables an organization and returns its record for output. Fails if there is no
 /// such organization, the change would enable it while it is being erased, another operator changes
 /// it at the same time, or DynamoDB cannot be reached.
 pub async fn change_state(

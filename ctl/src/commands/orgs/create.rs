@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// `-._~:@`. It must not be `.` or `..`, or start with `wsk_`
     #[arg(value_parser = parse_identifier)]
     org: String,
-    /// Also succeed if the organization is registered already. Its record does not change
+    /// Also succeed if the organization is already registered. Its record does not change
     #[arg(long)]
     if_absent: bool,
 }
@@ -66,10 +66,10 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     session.say(&format!("the organization {org} {verb} registered"));
     let mut record = organization.into_output();
     record["created"] = json!(is_new);
-    print_json_or_text(&record, &org, session.json)
+    print_json_or_text(&record, &org, session)
 }
 
-/// Sends a request, and compares this machine's clock with the `Date` header of the response. Fails
+/// Sends a request and compares this machine's clock with the `Date` header of the response. Fails
 /// if they differ too much, because `restore` compares times. Passes if there is no header.
 async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
     let name = deployment.tables.name(Table::ORGANIZATIONS);

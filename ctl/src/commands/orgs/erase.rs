@@ -74,7 +74,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
         "erased_by": run.operator, "request_id": run.id,
     });
-    print_json_or_text(&erased, org, session.json)
+    print_json_or_text(&erased, org, session)
 }
 
 /// Erases an organization that has not changed since it was read. Returns the number of records

@@ -2,7 +2,7 @@
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
 //! read consistently, and deleted on the condition that it has not been written since. The index is
-//! read at least twice, and again until all memberships that it lists are gone.
+//! read two or three times, until all memberships that it lists are gone.
 //!
 //! Every membership that exists at the start is removed, if the index lags by at most the pause
 //! between two reads. A membership that is added while the command runs can remain.
@@ -37,10 +37,8 @@ pub(super) async fn run(
     let (deployment, run) = session.begin_run().await?;
     Organization::require(deployment, org).await?;
     let partitions = membership_partitions(deployment, org, user).await?;
-    let found = match partitions.join(", ") {
-        teams if teams.is_empty() => "none".to_owned(),
-        teams => teams,
-    };
+    let teams = partitions.join(", ");
+    let found = if teams.is_empty() { "none" } else { &teams };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
     let text =
@@ -54,7 +52,7 @@ pub(super) async fn run(
     print_removed(result, user, &run, session)
 }
 
-/// Removes the memberships of a user in an organization. Returns the keys of the teams. Fails if
+/// Removes the memberships of a user in an organization. Returns the partitions of the teams. Fails if
 /// the last read of the index still shows a membership, a membership changes at the same time, the
 /// export cannot be written, or DynamoDB cannot be reached.
 pub async fn remove_from_all_teams(

@@ -1,7 +1,7 @@
 //! `remove team`: removes teams of a project in these steps, which `ctl/tests/protocols` checks:
 //!
 //! 1. Mark each confirmed team: store a random id in its record. Once the function has read the
-//!    mark, it adds no users to the team, and does not create the team again.
+//!    mark, it adds no users to the team and does not create the team again.
 //! 2. Wait once for all teams, until everything that the function cached before the marks has
 //!    expired, and the function's last writes have ended.
 //! 3. Export the marked teams and their members, if `--export` was given.

@@ -44,7 +44,7 @@ enum Outcome {
     Copied,
     /// The record exists with the same content.
     Exists,
-    /// The existing record has different values of these attributes, and is kept.
+    /// The existing record has different values of these attributes and is kept.
     Differs(String),
     /// The record was not copied, for this reason.
     Skipped(&'static str),
@@ -60,7 +60,7 @@ struct Counts {
 }
 
 impl Restore<'_> {
-    /// Copies all records, and prints the outcomes.
+    /// Copies all records and prints the outcomes.
     /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
     pub(super) async fn execute(&self) -> Result<()> {
         let mut counts = Counts::default();
@@ -142,9 +142,11 @@ impl Restore<'_> {
         let (client, tables) = (&self.deployment.dynamodb, &self.deployment.tables);
         let result = insert_item_if_absent(client, tables, table, item).await;
         let existing = result.request_context("cannot copy the record")?;
-        // A retry finds the record that an earlier attempt of this run has stored.
-        let is_from_another_run = |record: &Value| record["restored_request_id"] != self.run.id;
-        Ok(existing.map(to_json).filter(is_from_another_run))
+        match existing.map(to_json) {
+            // A retry finds the record that an earlier attempt of this run has stored.
+            Some(existing) if existing["restored_request_id"] == self.run.id => Ok(None),
+            existing => Ok(existing),
+        }
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, and must
@@ -233,13 +235,13 @@ impl Restore<'_> {
 /// The outcome of a record whose primary key exists.
 fn compare(record: &Value, existing: &Value) -> Outcome {
     let objects = [record, existing].into_iter().filter_map(Value::as_object);
-    let mut different: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
+    let mut names: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
     // Ignores the attributes that a restore adds.
-    different.retain(|name| !name.starts_with("restored_") && record[*name] != existing[*name]);
-    if different.is_empty() {
+    names.retain(|name| !name.starts_with("restored_") && record[*name] != existing[*name]);
+    if names.is_empty() {
         return Outcome::Exists;
     }
-    Outcome::Differs(Vec::from_iter(different).join(", "))
+    Outcome::Differs(Vec::from_iter(names).join(", "))
 }
 
 /// Whether a record is older than its organization or team, and so belongs to an earlier one.

@@ -26,8 +26,8 @@ use crate::{
 /// The content of a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records that match the filter, by kind (tables
-    /// have no order) and primary key. Their marks are removed.
+    /// The valid records that match the filter, by kind (a [`Table`] is not `Ord`) and primary key.
+    /// Their marks are removed.
     pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
     /// The `request_id`s of all organizations and teams, whatever the filter, by primary key.
     /// The keys `[org]` and `[org#project, team]` cannot be equal.
@@ -56,6 +56,7 @@ impl Source {
     /// Reads all lines of a file.
     /// Fails if a line is not from an export, or a matching record is invalid.
     pub(super) fn read_file(name: &str, file: File, filter: &RestoreFilter) -> Result<Self> {
+        const ADVICE: &str = "use a file written by --export or `orgs export`";
         let mut source = Self::default();
         for (number, line) in (1..).zip(BufReader::new(file).lines()) {
             let place = format!("line {number} of {name}");
@@ -63,17 +64,13 @@ impl Source {
             if line.trim().is_empty() {
                 continue;
             }
-            let mut line: Value = serde_json::from_str(&line).map_err(|_| {
-                anyhow!("{place} is not valid JSON: use a file that --export or `orgs export` has written")
-            })?;
+            let mut line: Value = serde_json::from_str(&line)
+                .map_err(|_| anyhow!("{place} is not valid JSON: {ADVICE}"))?;
             let table = table_of_kind(string_attribute(&line, "table"));
             let table =
                 table.with_context(|| format!("{place} does not name a known kind in `table`"))?;
             let record = line["record"].take();
-            ensure!(
-                record.is_object(),
-                "{place} has no record: use a file that --export or `orgs export` has written"
-            );
+            ensure!(record.is_object(), "{place} has no record: {ADVICE}");
             if table != Table::API_KEYS || record.get("secret_sha256").is_some() {
                 source.add(&place, table, record, filter)?;
             } else if filter.matches(table, &record) {
@@ -164,7 +161,7 @@ impl Source {
     }
 }
 
-/// The error of an invalid record. Truncates the key, which can have any length in an invalid record.
+/// The error of an invalid record. Truncates its key, which can have any length.
 fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key_values(table, record).join(" ");
     anyhow!("{place}: {} {key:.200}: {reason}", table.kind)

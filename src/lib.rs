@@ -15,13 +15,13 @@
 //! | `response` | turns the outcome of a request (`Success` or `Error`) into Lambda's response |
 //! | `log` | writes one line per request |
 //! | `router` | matches the path, authorizes the caller and runs the operation |
-//! | [`operations`] | names the operations and path parameters, and has a module per operation |
+//! | [`operations`] | names the operations and path parameters and has a module per operation |
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
 //! | `restriction` | treats NULL as the strictest value of an attribute that restricts access |
 //! | `error` | lists the errors, each with its status, code and title |
-//! | [`text`] | decides which characters are visible, and escapes text for logs and terminals |
+//! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
 //! # One request
 //!
@@ -38,7 +38,7 @@
 //!    the current registration of `acme`: the operator can erase an organization and register it
 //!    again, which must invalidate its earlier keys. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
-//! 5. `create_team` derives the id `research-team` from the name, and writes the team unless the
+//! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
 //!    request succeeds, because clients may retry requests. If the existing team has a different
 //!    description, or a different name with the same id (such as `Research team`), the request gets

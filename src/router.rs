@@ -61,7 +61,7 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
     })
 }
 
-/// Parses a path parameter, and adds it to the log if it is valid. `MAX_LENGTH` is inferred from
+/// Parses a path parameter and adds it to the log if it is valid. `MAX_LENGTH` is inferred from
 /// the [`Route`] field that takes the result: `Identifier` and `ModelType` are aliases.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,

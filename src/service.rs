@@ -82,7 +82,7 @@ impl Service {
     }
 }
 
-/// Runs a request within a time limit, and turns a panic into [`Error::Internal`].
+/// Runs a request within a time limit and turns a panic into [`Error::Internal`].
 async fn run_within(
     time_limit: Duration,
     work: impl Future<Output = Result<Success>>,

@@ -5,7 +5,7 @@
 //!
 //! | record | cached if |
 //! |---|---|
-//! | API key | it is valid, and is for the current registration of an enabled organization |
+//! | API key | it is valid and is for the current registration of an enabled organization |
 //! | team | it exists and is not being removed. Each API key has its own cached teams |
 //! | organization | never. It is read for anonymous callers, and with each key that is not cached |
 //!

@@ -41,12 +41,12 @@ pub struct DynamoDbConfig {
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
     /// `None` if no variables set them. The SDK then uses its default chain (profile, web identity
-    /// or container), and refreshes credentials before they expire.
+    /// or container) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
 impl DynamoDbConfig {
-    /// Connects to DynamoDB, and returns the SDK's configuration for this connection.
+    /// Connects to DynamoDB and returns the SDK's configuration for this connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
@@ -56,7 +56,7 @@ impl DynamoDbConfig {
     pub async fn into_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
-        // The SDK asks for a connector several times, and gets the same one each time, because each
+        // The SDK asks for a connector several times and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
         // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
@@ -110,11 +110,11 @@ async fn preconnect(connector: &SharedHttpConnector, url: &str) {
             let _ = ByteStream::new(response.into_body()).collect().await;
         }
     };
-    // Ignores failures: the first request connects again, and reports a failure if there is one.
+    // Ignores failures: the first request connects again and reports a failure if there is one.
     let _ = timeout(CONNECT_TIMEOUT, exchange).await;
 }
 
-/// Builds an HTTPS connector. `ring` is smaller than aws-lc, and starts without gathering entropy.
+/// Builds an HTTPS connector. `ring` is smaller than aws-lc and starts without gathering entropy.
 /// Only `workspacectl` passes a proxy.
 ///
 /// # Errors

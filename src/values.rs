@@ -17,8 +17,7 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not
 /// `.` or `..`, because clients and proxies remove these segments from a path (RFC 3986, section
-/// 5.2.4). It does not begin with `wsk_`, so that an API key in a path is neither logged nor
-/// stored.
+/// 5.2.4). It does not begin with `wsk_`: an API key in a path is neither logged nor stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -175,8 +174,8 @@ impl Deserr<Violations> for ModelNumber {
         value: Value<V>,
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
-        const MAX_NUMBER: i64 = (1 << 53) - 1;
-        // `f64` holds every integer from -MAX_NUMBER to MAX_NUMBER exactly. No integer outside this
+        const MAX: i64 = (1 << 53) - 1;
+        // `f64` holds every integer from -MAX to MAX exactly. No integer outside this
         // range is rounded into it. As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
@@ -184,15 +183,13 @@ impl Deserr<Violations> for ModelNumber {
             Value::Float(number) if number.fract() == 0.0 => number,
             other => return Err(type_mismatch(&other, ValueKind::Integer, place)),
         };
-        if number.abs() <= MAX_NUMBER as f64 {
+        if number.abs() <= MAX as f64 {
             return Ok(Self(number as i64));
         }
         let violation = if number < 0.0 {
-            Violation::new(Rule::Minimum, format!("must be at least {}", -MAX_NUMBER))
-                .with_limit(-MAX_NUMBER)
+            Violation::new(Rule::Minimum, format!("must be at least {}", -MAX)).with_limit(-MAX)
         } else {
-            Violation::new(Rule::Maximum, format!("must be at most {MAX_NUMBER}"))
-                .with_limit(MAX_NUMBER)
+            Violation::new(Rule::Maximum, format!("must be at most {MAX}")).with_limit(MAX)
         };
         Err(Violations::new(place, [violation]))
     }
@@ -217,14 +214,7 @@ macro_rules! from_json_string {
     )+};
 }
 
-from_json_string!(
-    UserId,
-    ModelName,
-    VoiceType,
-    DisplayName,
-    NameWithId,
-    Description
-);
+from_json_string! { UserId, ModelName, VoiceType, DisplayName, NameWithId, Description }
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     )
 }
 
-/// A parser that turns a kind of record, such as `teams`, into its table: one of `tables`.
+/// A parser for a kind of record, such as `teams`. Returns the table with this kind.
 pub(crate) fn table_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

@@ -33,7 +33,7 @@ enum Failure {
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
     /// The response has no error code, usually because a different service sent it.
-    #[error("the response is not one of AWS or DynamoDB")]
+    #[error("the response did not come from AWS or DynamoDB")]
     UnknownResponse,
 }
 

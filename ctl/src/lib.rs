@@ -99,7 +99,7 @@ enum Command {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Correct the name or the description of a team, a data store or a logging instance
+    /// Correct the name or description of a team or data store, or the name in a logging instance
     #[command(subcommand, after_help = edit::EXAMPLES)]
     Edit(edit::Command),
     /// Remove a record, or teams with their members

@@ -53,7 +53,7 @@ impl Session {
             .await
     }
 
-    /// The deployment to work on and a new run, which names the operator.
+    /// The deployment to work on and a new run, which records who the operator is.
     pub(crate) async fn begin_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
         Ok((deployment, Run::begin(deployment).await?))
@@ -97,7 +97,7 @@ impl Session {
     }
 }
 
-/// A run of a command. Most writes store the operator, and some store the id.
+/// A run of a command. The crate documentation says which writes store the id.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// A random id.

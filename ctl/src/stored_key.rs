@@ -31,14 +31,14 @@ pub struct StoredKey {
     pub(crate) request_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
     /// if the key was issued without an expiry, or by another program.
-    #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
-    pub(crate) lifetime_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) issued_for: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) predecessor_id: Option<String>,
-    /// The id of the key that replaces this key.
-    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) successor_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<String>,
+    /// The id of the key that replaces this key. (Unlike `created_by`, this is not an operator.)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_by: Option<String>,
 }
 
 /// The state of a key, whatever the state of its organization.
@@ -113,7 +113,7 @@ pub(crate) async fn insert(
 ) -> Result<()> {
     let (org, id) = (&new.base.org_id, &new.base.key_id);
     let registration = [(":registration", registration_id)];
-    let enabled = GuardedRecord::existing(Table::ORGANIZATIONS, &[org]).and(
+    let enabled_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -124,18 +124,18 @@ pub(crate) async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        enabled.condition_check(deployment)?,
+        enabled_org.condition_check(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let replaceable = GuardedRecord::existing(Table::API_KEYS, &[&old.base.key_id])
+        let replaceable_key = GuardedRecord::existing(Table::API_KEYS, &[&old.base.key_id])
             .and(condition, &registration)
-            // Serde omits a `None`. Then the condition requires that the attribute is absent.
+            // If `replaced_by` is `None`, the JSON lacks it, and it must still be absent.
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
-        actions.push(replaceable.update_action(deployment, replace, &[(":new", id)])?);
+        actions.push(replaceable_key.update_action(deployment, replace, &[(":new", id)])?);
     }
     let failures = transact(deployment, actions, format!("cannot store the key {id}")).await?;
     let Some(failed) = failures.into_iter().next() else {
@@ -158,8 +158,8 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let existing = GuardedRecord::existing(Table::API_KEYS, &[id]);
-    let revoked = existing.update(deployment, expression, &values).await?;
+    let existing_key = GuardedRecord::existing(Table::API_KEYS, &[id]);
+    let revoked = existing_key.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }
 

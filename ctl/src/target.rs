@@ -111,19 +111,19 @@ impl Target {
             export.write(self.table, record.clone())?;
             export.persist()?;
         }
-        let is_deleted = self.unchanged(&record).delete(deployment).await?;
+        let is_deleted = self.guard_unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
     /// The record, which may be written only if it has not been written since it was read.
-    pub(crate) fn unchanged(&self, record: &Value) -> GuardedRecord {
-        self.existing()
+    pub(crate) fn guard_unchanged(&self, record: &Value) -> GuardedRecord {
+        self.guard_existing()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
     /// The record, which may be written only if it exists.
-    pub(crate) fn existing(&self) -> GuardedRecord {
+    pub(crate) fn guard_existing(&self) -> GuardedRecord {
         GuardedRecord::existing(self.table, &self.primary_key.each_ref().map(String::as_str))
     }
 

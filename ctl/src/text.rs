@@ -5,9 +5,9 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. These characters are all
-/// inside strings, except for line breaks, which are kept: serde_json escapes those inside strings,
-/// so the others are formatting.
+/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. They are all inside strings,
+/// except for line breaks: serde_json has already escaped the line breaks inside strings, so any
+/// that remain are formatting, and are kept.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -38,7 +38,7 @@ pub(crate) fn humanize(duration: Duration) -> String {
     counted((seconds + length / 2) / length, unit)
 }
 
-/// A number that is not negative and its noun, such as `1 record` or `2 records`.
+/// A count and its noun, such as `1 record` or `2 records`.
 pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };

@@ -9,7 +9,7 @@ use workspace_management::{service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
 use crate::deployment::Deployment;
 
-/// How long after the function times out its last write can still reach DynamoDB. This is an
+/// How long a write can take to reach DynamoDB after the function has timed out. This is an
 /// assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
 const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 
@@ -25,8 +25,8 @@ const REASON: &str = "for the function's caches to expire and its last writes to
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Wait {
     /// How long to wait for the function's caches to expire and its last writes to finish. A
-    /// shorter wait (even with a local service) is safe only if no client sends requests:
-    /// otherwise, a late write can leave a record behind, or reach a new organization with the same id
+    /// shorter wait is safe only if no client sends requests. Otherwise, a late write can leave a
+    /// record behind, or reach a new organization with the same id
     #[arg(id = "wait", long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub seconds: u64,
 }
@@ -36,7 +36,7 @@ impl Wait {
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
     pub(crate) async fn for_function(self, deployment: &Deployment) {
-        if deployment.is_on_aws() && !self.is_safe() {
+        if deployment.is_on_aws && !self.is_safe() {
             eprintln!(
                 "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",
                 self.seconds,

@@ -28,8 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A record that may be written only under a condition. Variables are named after the condition,
-/// such as `marked`.
+/// A record that may be written only under a condition. Variables are named after the record and
+/// the condition, such as `marked_team`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
@@ -43,7 +43,7 @@ pub(crate) struct GuardedRecord {
 impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn existing(table: Table, primary_key: &[&str]) -> Self {
-        // Tests the last key attribute, because the first of a team, `project`, is a reserved word.
+        // Tests the last key attribute, because the partition key of teams is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
@@ -85,7 +85,6 @@ impl GuardedRecord {
             .set_key(Some(self.primary_key.clone()))
             .condition_expression(&self.condition)
             .set_expression_attribute_values(self.all_values(&[]))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()?;
         Ok(TransactWriteItem::builder().condition_check(check).build())
     }
@@ -156,12 +155,12 @@ impl GuardedRecord {
         let attribute = format!("{prefix}_id");
         let id = record[&attribute].as_str();
         let id = id.with_context(|| format!("another program has changed {attribute}"))?;
-        let marked = Self {
+        let marked_record = Self {
             condition: format!("{attribute} = :id"),
             condition_values: expression_values(&[(":id", id)]),
             ..self
         };
-        Ok(Some((record, marked)))
+        Ok(Some((record, marked_record)))
     }
 
     /// Deletes the record. Returns false if the condition fails because the record has changed.
@@ -231,14 +230,14 @@ pub(crate) async fn transact(
     Ok(failed)
 }
 
-/// Deletes the children of a marked record in rounds, until new readers find none. Then deletes the
-/// record. Returns how many children this run deleted. A concurrent run may count the same ones.
+/// Deletes the children of a marked parent in rounds, until new readers find none. Then deletes the
+/// parent. Returns how many children this run deleted. A concurrent run may count the same ones.
 ///
-/// Every transaction checks that the record still has its mark. If it does not, another run has
+/// Every transaction checks that the parent still has its mark. If it does not, another run has
 /// finished, and nothing is left to delete.
 pub(crate) async fn delete_with_children(
     deployment: &Deployment,
-    marked: &GuardedRecord,
+    parent: &GuardedRecord,
     make_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
     let mut deleted_count = 0;
@@ -249,7 +248,7 @@ pub(crate) async fn delete_with_children(
                 found_count += batch.len();
                 // One action is the condition check.
                 for children in batch.chunks(MAX_ACTIONS - 1) {
-                    if !delete_children(deployment, marked, &reader, children).await? {
+                    if !delete_children(deployment, parent, &reader, children).await? {
                         return Ok(deleted_count);
                     }
                     deleted_count += children.len();
@@ -261,19 +260,19 @@ pub(crate) async fn delete_with_children(
         }
     }
     // If the condition fails, another run has deleted the record, and a new record has its key.
-    marked.delete(deployment).await?;
+    parent.delete(deployment).await?;
     Ok(deleted_count)
 }
 
 /// Deletes children in a transaction. Returns false if their parent has lost its mark.
 async fn delete_children(
     deployment: &Deployment,
-    marked: &GuardedRecord,
+    parent: &GuardedRecord,
     reader: &Reader,
     children: &[Item],
 ) -> Result<bool> {
     let table_name = deployment.tables.name(reader.table);
-    let mut actions = vec![marked.condition_check(deployment)?];
+    let mut actions = vec![parent.condition_check(deployment)?];
     for child in children {
         let delete = Delete::builder()
             .table_name(table_name)

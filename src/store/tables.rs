@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::Item;
 
 /// A table that `template.yaml` declares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Table {
     /// The logical id in `template.yaml`.
     pub logical_id: &'static str,

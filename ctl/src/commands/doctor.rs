@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// service, http://127.0.0.1:3000]
     #[arg(long)]
     url: Option<String>,
-    /// Also fail on skipped checks and exit with 3 if there are only warnings
+    /// Also fail if a check was skipped. If there are only warnings, exit with 3
     #[arg(long)]
     strict: bool,
     /// Also send a request for each operation, with the API key in this file or in
@@ -95,10 +95,10 @@ impl Check {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let key = read_api_key(options.key_file)?;
     let deployment = session.deployment().await?;
-    let known_url = match (options.url, &deployment.local_service_endpoint) {
-        (None, Some(endpoint)) => Some(local_api_url(endpoint)?),
-        (url, _) => url,
-    };
+    let mut known_url = options.url;
+    if let (None, Some(endpoint)) = (&known_url, &deployment.local_service_endpoint) {
+        known_url = Some(local_api_url(endpoint)?);
+    }
     eprintln!("checking {}", deployment.display_name);
     let mut checks = Vec::new();
     for table in Table::ALL {
@@ -127,7 +127,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         }
     }
     if let Some(url) = known_url.or(stack_url) {
-        let default = if deployment.is_on_aws() { 60 } else { 0 };
+        let default = if deployment.is_on_aws { 60 } else { 0 };
         let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
         if let Some(key) = &key {
@@ -268,7 +268,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .request_context("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
-    if deployment.is_on_aws() {
+    if deployment.is_on_aws {
         if description.deletion_protection_enabled != Some(true) {
             problems.push("deletion protection is off".to_owned());
         }

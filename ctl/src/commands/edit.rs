@@ -191,9 +191,9 @@ impl Edit {
             update += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
-        let unchanged = self.target.unchanged(record);
-        let editable = unchanged.and("attribute_not_exists(removing_id)", &[]);
-        if let Some(updated) = editable.update(deployment, &update, &values).await? {
+        let unchanged_record = self.target.guard_unchanged(record);
+        let editable_record = unchanged_record.and("attribute_not_exists(removing_id)", &[]);
+        if let Some(updated) = editable_record.update(deployment, &update, &values).await? {
             return Ok(updated);
         }
         // An earlier attempt of this run may have succeeded, although its response was lost.

@@ -1,15 +1,15 @@
 //! `keys`: API keys. A key is printed only once, because only the hash of its secret is stored.
 
-mod arguments;
 mod create;
+mod key_arguments;
 mod list;
 mod revoke;
 mod rotate;
 
 use anyhow::Result;
 
-pub use self::arguments::Expiry;
 pub use self::create::{NewKey, Options as CreateOptions};
+pub use self::key_arguments::Expiry;
 
 use crate::session::Session;
 
@@ -29,7 +29,7 @@ pub(crate) enum Command {
     List(list::Options),
     /// Show what API keys may do and when they expire. Does not verify their secrets
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
-    Check(arguments::KeyArgs),
+    Check(key_arguments::KeyArgs),
     /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Options),

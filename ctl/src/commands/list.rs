@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             reader.page(options.page).read(deployment).await?
         }
     };
-    // No records may mean a mistyped id, so check that the organization exists.
+    // An empty list can mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty() {
         if let Some(org) = &org {
             Organization::require(deployment, org).await?;

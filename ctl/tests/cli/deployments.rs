@@ -56,7 +56,7 @@ fn a_deployment_that_cannot_be_used_is_named_with_a_hint() {
     check(2, &[(DYNAMODB, "nonsense")], error);
     for variable in [DYNAMODB, "AWS_ENDPOINT_URL"] {
         let other_service = [(variable, &*server.url)];
-        check(1, &other_service, "the response is not one of");
+        check(1, &other_service, "the response did not come from");
         check(1, &other_service, "hint: Check the endpoint");
     }
 }

@@ -142,7 +142,7 @@ impl Api {
 impl Response {
     /// The code of the problem, if the response is from the function.
     fn problem_code(&self) -> Option<&str> {
-        self.request_id.as_ref()?;
+        self.request_id.as_ref()?; // Only the function sends an id.
         self.problem["code"].as_str()
     }
 

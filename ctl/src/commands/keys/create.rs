@@ -16,7 +16,7 @@ use workspace_management::{
 };
 use workspace_records::item::key_record;
 
-use super::arguments::{Expiry, parse_expiry, parse_label};
+use super::key_arguments::{Expiry, parse_expiry, parse_label};
 use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
@@ -120,9 +120,9 @@ impl NewKey {
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
-            lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            predecessor_id: old.map(|old| old.base.key_id.clone()),
-            successor_id: None,
+            issued_for: lifetime.map(|time| time.as_secs()),
+            replaces: old.map(|old| old.base.key_id.clone()),
+            replaced_by: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
@@ -158,7 +158,7 @@ impl NewKey {
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let ApiKeyRecord { key_id, org_id, .. } = &self.stored.base;
-        let validity = match (&self.stored.base.expires_at, self.stored.lifetime_seconds) {
+        let validity = match (&self.stored.base.expires_at, self.stored.issued_for) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")

@@ -6,7 +6,7 @@ use anyhow::Result;
 use workspace_management::store::Table;
 use workspace_records::item::string_attribute;
 
-use super::arguments::{KeyArgs, parse_duration, read_key_ids};
+use super::key_arguments::{KeyArgs, parse_duration, read_key_ids};
 use crate::{
     arguments::parse_identifier,
     organization::{OrgState, Organization},
@@ -56,7 +56,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         None => Reader::new(Table::API_KEYS, Scope::All),
     };
     let mut listing = reader.page(options.page).read(deployment).await?;
-    // No keys may mean a mistyped id, so check that the organization exists.
+    // An empty list can mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty()
         && let Some(org) = &options.org
     {

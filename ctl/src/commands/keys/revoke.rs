@@ -5,7 +5,7 @@ use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TTL, Table};
 use workspace_records::item::string_attribute;
 
-use super::arguments::read_key_ids;
+use super::key_arguments::read_key_ids;
 use crate::{
     arguments::parse_identifier,
     deployment::Deployment,

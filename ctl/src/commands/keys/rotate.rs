@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
 
 use super::{
-    arguments::{Expiry, KeyArgs, parse_expiry, parse_overlap, read_key_ids},
     create::{self, NewKey, check_can_print},
+    key_arguments::{Expiry, KeyArgs, parse_expiry, parse_overlap, read_key_ids},
 };
 use crate::{
     deployment::Deployment,
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: after the same lifetime as
-    /// the old key's. If that is unknown, with the old key, unless a rotation has set its expiry]
+    /// When the new key expires: a duration, a date, or `never` [default: the lifetime of the old
+    /// key or, if that is not recorded, the expiry of the old key]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.successor_id else {
+    let Some(new_id) = &key.replaced_by else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::API_KEYS, &[new_id]).await?;
@@ -124,7 +124,7 @@ async fn schedule_expiry(
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
     let new_id = new.stored.base.key_id.as_str();
-    let replaced = GuardedRecord::existing(Table::API_KEYS, &[id])
+    let replaced_key = GuardedRecord::existing(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
     let now = timestamp(now);
@@ -133,7 +133,7 @@ async fn schedule_expiry(
         (":now", &*now),
         (":who", &*run.operator),
     ];
-    let updated = replaced.update(deployment, expression, &values).await?;
+    let updated = replaced_key.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
         "the old key {id} is valid until {}. The function can accept it from its cache for up to {} longer",
@@ -146,15 +146,15 @@ async fn schedule_expiry(
 /// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
 /// Otherwise the old key's expiry, unless it comes from a rotation.
 fn default_expiry(old: &StoredKey) -> Result<Expiry> {
-    if let Some(seconds) = old.lifetime_seconds {
+    if let Some(seconds) = old.issued_for {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
     match &old.base.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
-        Some(at) if old.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // `workspacectl` (only it stores `last_four`) issued a key without an expiry. A rotation
-        // then set one.
+        Some(at) if old.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        // `last_four` shows that `workspacectl` issued the key, without an expiry. The current
+        // expiry is from a rotation.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
         // Another program may have set the expiry, or a rotation.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),

@@ -5,9 +5,7 @@
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use serde_json::Value;
 use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
-use workspace_records::item::string_attribute;
 
 use crate::{
     deployment::Deployment,
@@ -31,7 +29,7 @@ pub enum StateChange {
     Disable,
 }
 
-/// Enables or disables an organization. If there is a `wait`, waits until no operation can succeed.
+/// Enables or disables an organization. If there is a `wait`, waits for that long.
 pub(super) async fn run(
     org: &str,
     change: StateChange,
@@ -40,12 +38,12 @@ pub(super) async fn run(
 ) -> Result<()> {
     let (deployment, run) = session.begin_run().await?;
     let now = SystemTime::now();
-    let record = change_state(deployment, &run, org, change, now).await?;
-    let state = string_attribute(&record, "state");
+    let organization = change_state(deployment, &run, org, change, now).await?;
+    let state = organization.state().as_str();
     session.say(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         eprintln!(
-            "the function rejects every new request after at most {} seconds, and its last writes end after at most {} seconds",
+            "the function will reject all new requests within at most {} seconds, and its last writes will end within at most {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
         );
@@ -56,10 +54,10 @@ pub(super) async fn run(
             session.say(&format!("from now on, every operation for {org} fails"));
         }
     }
-    print_json_or_text(&record, org, session)
+    print_json_or_text(&organization.into_output(), org, session)
 }
 
-/// Enables or disables an organization and returns its record for output. Fails if there is no
+/// Enables or disables an organization and returns its new state. Fails if there is no
 /// such organization, the change would enable it while it is being erased, another operator changes
 /// it at the same time, or DynamoDB cannot be reached.
 pub async fn change_state(
@@ -68,7 +66,7 @@ pub async fn change_state(
     org: &str,
     change: StateChange,
     now: SystemTime,
-) -> Result<Value> {
+) -> Result<Organization> {
     let organization = Organization::require(deployment, org).await?;
     let state = organization.state();
     if state == OrgState::BeingErased && change == StateChange::Enable {
@@ -80,14 +78,17 @@ pub async fn change_state(
     };
     // An organization that is being erased is disabled already.
     if state == OrgState::BeingErased || state == wanted {
-        return Ok(organization.into_output());
+        return Ok(organization);
     }
-    let unchanged = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
+    let unchanged_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];
-    if let Some(record) = unchanged.update(deployment, expression, &values).await? {
-        return Ok(Organization { record }.into_output());
+    if let Some(record) = unchanged_org
+        .update(deployment, expression, &values)
+        .await?
+    {
+        return Ok(Organization { record });
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.
     let organization = Organization::require(deployment, org).await?;
@@ -96,5 +97,5 @@ pub async fn change_state(
             "another operator changed the organization {org} at the same time: check with them, then run the command again"
         );
     }
-    Ok(organization.into_output())
+    Ok(organization)
 }

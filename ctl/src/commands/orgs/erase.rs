@@ -4,7 +4,7 @@
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
 //! 2. Wait, in every run, until the function's last writes have ended.
 //! 3. Export, if `--export` was given: only now, so that the export contains these last writes. If
-//!    another run finishes first, this run fails: only the export of that run is complete.
+//!    another run finishes first, this run fails, because only the other export is complete.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -89,10 +89,10 @@ pub async fn erase(
     wait: Wait,
     export: Option<ExportWriter>,
 ) -> Result<usize> {
-    let disabled = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
+    let disabled_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
-    let Some((record, marked)) = disabled.mark(deployment, run, "erasing").await? else {
+    let Some((record, marked_org)) = disabled_org.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait.for_function(deployment).await;
@@ -114,6 +114,6 @@ pub async fn erase(
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_with_children(deployment, &marked, make_readers).await?;
+    let deleted = delete_with_children(deployment, &marked_org, make_readers).await?;
     Ok(deleted + 1)
 }

@@ -2,7 +2,7 @@
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
 //! read consistently, and deleted on the condition that it has not been written since. The index is
-//! read two or three times, until all memberships that it lists are gone.
+//! read two or three times after the confirmation, until all memberships that it lists are gone.
 //!
 //! Every membership that exists at the start is removed, if the index lags by at most the pause
 //! between two reads. A membership that is added while the command runs can remain.
@@ -52,8 +52,8 @@ pub(super) async fn run(
     print_removed(result, user, &run, session)
 }
 
-/// Removes the memberships of a user in an organization. Returns the partitions of the teams. Fails if
-/// the last read of the index still shows a membership, a membership changes at the same time, the
+/// Removes the memberships of a user in an organization. Returns the teams as `<org>#<project>#<team>`. Fails if
+/// the last read of the index still finds a membership, a membership changes at the same time, the
 /// export cannot be written, or DynamoDB cannot be reached.
 pub async fn remove_from_all_teams(
     deployment: &Deployment,

@@ -96,7 +96,7 @@ pub async fn remove_teams(
     let mut marked_teams = Vec::new();
     for (team, record) in teams {
         let same_team = team
-            .existing()
+            .guard_existing()
             .and_unchanged(record, &["created_at", "request_id"]);
         let marked = same_team.mark(deployment, run, "removing").await?;
         marked_teams.push((team, marked));
@@ -118,9 +118,10 @@ pub async fn remove_teams(
     let mut member_counts = Vec::new();
     for (team, marked) in marked_teams {
         member_counts.push(match marked {
-            Some((_, marked)) => {
-                Some(delete_with_children(deployment, &marked, || vec![member_reader(team)]).await?)
-            }
+            Some((_, marked_team)) => Some(
+                delete_with_children(deployment, &marked_team, || vec![member_reader(team)])
+                    .await?,
+            ),
             None => None,
         });
     }

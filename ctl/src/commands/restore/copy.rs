@@ -87,8 +87,8 @@ impl Restore<'_> {
     async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
-            let records = self.source.records.values();
-            let records = records.filter(|(record_table, _)| record_table == table);
+            let records = self.source.records.iter();
+            let records = records.filter(|((record_table, _), _)| record_table == table);
             let copies = stream::iter(records).map(async |(_, record)| {
                 let result = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
@@ -199,8 +199,8 @@ impl Restore<'_> {
         if existing.is_some() || !self.is_dry_run {
             return Ok(existing);
         }
-        let in_source = self.source.records.get(&(table.kind, key.to_vec()));
-        Ok(in_source.map(|(_, record)| record.clone()))
+        let in_source = self.source.records.get(&(table, key.to_vec()));
+        Ok(in_source.cloned())
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.

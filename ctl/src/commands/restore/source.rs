@@ -26,9 +26,8 @@ use crate::{
 /// The content of a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records that match the filter, by kind (a [`Table`] is not `Ord`) and primary key.
-    /// Their marks are removed.
-    pub(super) records: BTreeMap<(&'static str, Vec<String>), (Table, Value)>,
+    /// The valid records that match the filter, by table and primary key. Their marks are removed.
+    pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
     /// The `request_id`s of all organizations and teams, whatever the filter, by primary key.
     /// The keys `[org]` and `[org#project, team]` cannot be equal.
     pub(super) parent_request_ids: HashMap<Vec<String>, String>,
@@ -133,14 +132,14 @@ impl Source {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark_attribute(name));
         }
-        let key = (table.kind, primary_key_values(table, &record));
-        if let Some((_, earlier)) = self.records.get(&key)
+        let key = (table, primary_key_values(table, &record));
+        if let Some(earlier) = self.records.get(&key)
             && *earlier != record
         {
             let reason = "an earlier line has this record with different values";
             return Err(invalid_record_error(place, table, &record, reason));
         }
-        self.records.insert(key, (table, record));
+        self.records.insert(key, record);
         Ok(())
     }
 
@@ -148,7 +147,7 @@ impl Source {
     pub(super) fn check_orgs(&self, from: &str, filter: &RestoreFilter) -> Result<(), UsageError> {
         let records = self.records.values();
         let orgs: BTreeSet<_> = records
-            .map(|(_, record)| string_attribute(record, "org_id"))
+            .map(|record| string_attribute(record, "org_id"))
             .collect();
         if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());

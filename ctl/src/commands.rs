@@ -1,4 +1,4 @@
-//! The subcommands.
+//! The subcommands. Tests call functions of the public modules.
 
 pub(crate) mod doctor;
 pub(crate) mod edit;

@@ -28,7 +28,7 @@ use crate::errors::{RequestResultExt as _, UsageError};
 /// The maximum number of attempts per request. Large removals run into throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;
 
-/// The upper bound of the random wait before the second attempt. It doubles with each attempt.
+/// The upper bound of the random wait before the second attempt. The bound doubles each time.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// What a command works on: a stack, the tables named in the environment, or the local service.
@@ -39,7 +39,7 @@ pub struct Deployment {
     /// The name of the deployment in messages.
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
-    pub(crate) local_service_endpoint: Option<String>,
+    pub(crate) local_dynamodb_url: Option<String>,
     /// Whether the tables are on AWS and should therefore have backups and deletion protection.
     pub(crate) is_on_aws: bool,
     /// The client for AWS STS. `None` unless the tables are on AWS.
@@ -51,7 +51,7 @@ pub struct Deployment {
 impl Deployment {
     /// Finds the deployment to work on, as the help of [`crate::Cli`] describes. Fails if an
     /// endpoint URL in the environment is invalid, the stack is unreadable or incomplete, only some
-    /// tables are named, or no region is configured. The local service needs no region.
+    /// table variables are set, or no region is configured. The local service needs no region.
     pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
         let endpoint =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
@@ -65,7 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // An endpoint URL is assumed to be AWS's if a stack is named, and a local one otherwise.
+        // With a stack, an endpoint URL is taken to be AWS's. Without one, it is a local DynamoDB's.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -74,10 +74,10 @@ impl Deployment {
         })?;
         let display_name = match &stack {
             Some(stack) => format!("stack {}", stack.name),
-            // Any table's name would do.
             None => {
                 let region = sdk_config.region().map_or("", Region::as_ref);
                 let location = endpoint.as_deref().unwrap_or(region);
+                // Any table's name would do.
                 format!("{} in {location}", tables.name(Table::ORGANIZATIONS))
             }
         };
@@ -94,7 +94,7 @@ impl Deployment {
             ),
             tables,
             display_name,
-            local_service_endpoint: None,
+            local_dynamodb_url: None,
             is_on_aws,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
@@ -109,7 +109,7 @@ impl Deployment {
             dynamodb: Client::from_conf(config.build()),
             tables: local::table_names(),
             display_name: format!("local DynamoDB at {endpoint}"),
-            local_service_endpoint: Some(endpoint.to_owned()),
+            local_dynamodb_url: Some(endpoint.to_owned()),
             is_on_aws: false,
             sts: None,
             stack: None,
@@ -117,7 +117,7 @@ impl Deployment {
     }
 }
 
-/// A CloudFormation stack.
+/// A CloudFormation stack and its resources.
 pub(crate) struct Stack {
     pub(crate) name: String,
     /// The configuration for clients of other AWS services, which `doctor` uses.

@@ -18,7 +18,8 @@ use crate::{
     write::is_mark_attribute,
 };
 
-/// An export that is being written. Only the file's owner can read it: it may hold personal data.
+/// An export that is being written. On Unix, only the owner of the file can read it, because it may
+/// hold personal data.
 pub struct ExportWriter {
     /// The path of the complete file. `None` for standard output.
     path: Option<PathBuf>,
@@ -31,8 +32,8 @@ pub struct ExportWriter {
 
 impl ExportWriter {
     /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
-    /// it is deleted. Fails if `FILE.partial` cannot be written, or if one of the two exists: each
-    /// file has the records of only one command.
+    /// it is deleted. Fails if `FILE.partial` cannot be written, or if one of the two exists, so that
+    /// no two commands share a file.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));
@@ -108,7 +109,6 @@ impl ExportWriter {
         Ok(())
     }
 
-    /// The error for a failed write.
     fn write_error(&self, error: &io::Error) -> anyhow::Error {
         let path = self.path.as_deref();
         let name = path.unwrap_or(Path::new("standard output")).display();

@@ -2,14 +2,15 @@
 //! and call its commands without starting a process. Terms in comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" is three attributes that `remove team` and `orgs erase` add to the record of a team or
-//!   an organization before they delete anything. Once the function's caches have expired, the
-//!   function adds no members to a marked team and no records to a marked organization.
-//! - A "run" is one execution of a command. Its id is stored in each record that it creates, edits
-//!   or restores: as `request_id`, `updated_request_id` or `restored_request_id`.
-//! - A "registration" lasts from `orgs create` to `orgs erase`. Its id is the `request_id` of the
-//!   organization's record, that is, the id of the run that created it. API keys store this id as
-//!   `org_request_id`. The function rejects the keys of earlier registrations.
+//! - A "mark" consists of `removing_id`, `removing_at` and `removing_by` in the record of a team, or
+//!   `erasing_id` and so on in that of an organization. `remove team` and `orgs erase` set the mark
+//!   before they delete anything. Once the function's caches have expired, the function adds no
+//!   members to a marked team and no records to a marked organization.
+//! - A "run" is one execution of a command. Commands that create, edit or restore a record store the
+//!   id of the run in it as `request_id`, `updated_request_id` or `restored_request_id`.
+//! - A "registration" is the lifetime of an organization, from `orgs create` to `orgs erase`. Its id
+//!   is the `request_id` of the organization. API keys store this id as `org_request_id`, and the
+//!   function rejects the keys of earlier registrations.
 
 mod arguments;
 pub mod commands;
@@ -49,7 +50,7 @@ use crate::{
 
 /// Register organizations, issue API keys, and manage the records of workspace-management.
 ///
-/// Most commands work on one deployment, the first of these that applies:
+/// Most commands act on a single deployment, the first that applies of:
 ///
 ///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
 ///   2. the tables named in your environment, in the variables that the Lambda
@@ -72,7 +73,7 @@ Data is printed to standard output, everything else to standard error.
 
 Exit codes:
   0  success
-  1  failure, including a failed check of `doctor`
+  1  failure, including a failed `doctor` check
   2  usage error
   3  `doctor --strict` found only warnings
 
@@ -99,7 +100,7 @@ enum Command {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Correct the name or description of a team or data store, or the name in a logging instance
+    /// Correct the name or description of a team or data store, or the project name of a logging instance
     #[command(subcommand, after_help = edit::EXAMPLES)]
     Edit(edit::Command),
     /// Remove a record, or teams with their members
@@ -111,7 +112,7 @@ enum Command {
     /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Options),
-    /// Print the names of the tables as environment variables, to run the function locally
+    /// Print the environment variables for running the Lambda function locally
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
     /// Print a completion script for a shell
@@ -122,7 +123,7 @@ enum Command {
     },
 }
 
-/// Runs the command that the process was started with.
+/// Parses the command line, runs the command and reports an error. Returns the exit code.
 pub async fn run() -> ExitCode {
     let Cli { options, command } = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -130,7 +131,7 @@ pub async fn run() -> ExitCode {
     };
     let session = Session {
         options,
-        known_deployment: Default::default(),
+        found_deployment: Default::default(),
     };
     if session.options.verbose {
         start_log();
@@ -178,11 +179,11 @@ fn start_log() {
 fn report_error(error: &anyhow::Error, session: &Session) {
     let mut text = errors::error_text(error, session.options.verbose);
     let mut is_local_service = false;
-    if let Some(deployment) = session.known_deployment.get()
+    if let Some(deployment) = session.found_deployment.get()
         && error.is::<RequestError>()
     {
         text = format!("{}: {text}", deployment.display_name);
-        is_local_service = deployment.local_service_endpoint.is_some();
+        is_local_service = deployment.local_dynamodb_url.is_some();
     }
     eprintln!("error: {}", escape(&text));
     if let Some(hint) = errors::hint(error, is_local_service) {

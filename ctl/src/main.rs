@@ -1,4 +1,4 @@
-//! The program `workspacectl`.
+//! The entry point of `workspacectl`: see the library.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The record of an organization and the state that it stores.
+//! The record of an organization and its state.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::{deployment::Deployment, read};
 /// The maximum difference between two clocks that `orgs create` and `restore` tolerate.
 pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
-/// The record of an organization.
+/// A registered organization.
 #[derive(Debug, Clone)]
 pub struct Organization {
     /// The record as JSON.
     pub record: Value,
 }
 
-/// The state of an organization.
+/// Whether requests for an organization are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrgState {
     /// Requests are accepted.
@@ -30,7 +30,7 @@ pub enum OrgState {
 }
 
 impl OrgState {
-    /// The word for the state in output.
+    /// The state as commands print it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",

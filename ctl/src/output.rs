@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn print(text: &str) -> Result<()> {
     match print_strictly(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        printed => printed.context("cannot write to standard output"),
+        result => result.context("cannot write to standard output"),
     }
 }
 
@@ -101,7 +101,7 @@ fn header(column: &str) -> String {
     escape(&column.strip_suffix("_id").unwrap_or(column).to_uppercase())
 }
 
-/// The text of a cell.
+/// The text of a cell: a relative time, the strings of a list, or the value.
 fn cell(column: &str, value: &Value, relative_to: Option<SystemTime>) -> String {
     match value {
         Value::Null => "-".to_owned(),

@@ -26,7 +26,8 @@ pub(crate) async fn get(
     primary_key: &[impl AsRef<str>],
 ) -> Result<Option<Value>> {
     let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
-    let (display_key, table_name) = (primary_key.join(" "), deployment.tables.name(table));
+    let display_key = primary_key.join(" ");
+    let table_name = deployment.tables.name(table);
     let response = deployment
         .dynamodb
         .get_item()
@@ -59,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // `Query` finds all records if the organization's id alone is the partition key.
+        // `Query` finds all records if the partition key is only the organization's id.
         match table.partition_key_parts {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -77,7 +78,7 @@ pub(crate) struct Reader {
     scope: Scope,
     /// The name of the sort key and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
-    /// How many more records may be read.
+    /// How many more records may be read. `None` if there is no limit.
     remaining: Option<i32>,
     /// The primary key after which the next request continues. When reading an index, it also has
     /// the index's key.
@@ -112,8 +113,8 @@ pub(crate) struct PageOptions {
 }
 
 impl PageOptions {
-    /// Fails if the cursor is from a list with different options. The cursor has a value for the
-    /// partition key `attribute`, which must be `prefix` or begin with `prefix#`.
+    /// Fails if the cursor is from a list with different options: its partition key, `attribute`,
+    /// must be `prefix` or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -123,8 +124,7 @@ impl PageOptions {
         {
             return Ok(());
         }
-        let message =
-            "the cursor is from a list with different options: repeat the options of that command";
+        let message = "the cursor is from a list with different options: repeat the options of the previous page";
         Err(UsageError(message.to_owned()))
     }
 }
@@ -188,8 +188,8 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // DynamoDB returns a start key whenever the limit ends a page, even after the last item of
-        // a partition. So a page that ends between two partitions has a cursor.
+        // If the limit ends a page, DynamoDB returns a start key even after a partition's last item,
+        // so there is always a cursor if there may be more records.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
@@ -202,7 +202,7 @@ impl Reader {
         })
     }
 
-    /// The primary key of an item, without its other attributes.
+    /// The attributes of an item that form its primary key.
     pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
         let mut primary_key = item.clone();
         primary_key.retain(|name, _| self.table.primary_key_attributes.contains(&name.as_str()));
@@ -243,7 +243,6 @@ impl Reader {
         Ok(Some(items))
     }
 
-    /// Sends a `Scan`.
     async fn send_scan(&self, deployment: &Deployment) -> Result<Response, RequestError> {
         let mut scan = deployment
             .dynamodb
@@ -270,7 +269,6 @@ impl Reader {
         ))
     }
 
-    /// Sends a `Query` for a partition.
     async fn send_query(
         &self,
         deployment: &Deployment,
@@ -326,8 +324,8 @@ pub(crate) async fn scope_from_teams_index(
     Ok(Scope::Partitions(partitions.into_iter().collect()))
 }
 
-/// A reader per table, for all records of an organization. They find every record, but read the
-/// API keys, teams and members of all organizations.
+/// One reader per table for all records of an organization. Complete but expensive: for API keys,
+/// teams and members, they scan the whole table.
 pub(crate) fn consistent_readers(org: &str) -> Vec<Reader> {
     Table::ALL
         .iter()

@@ -1,4 +1,4 @@
-//! What all commands share: the global options, the deployment and the operator.
+//! What all commands share: the global options, the deployment, and runs.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -29,7 +29,7 @@ pub(crate) struct GlobalOptions {
     /// Do not ask for confirmation
     #[arg(long, global = true)]
     yes: bool,
-    /// Show all causes of an error and library warnings
+    /// Show library warnings and all causes of an error
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
 }
@@ -39,16 +39,16 @@ pub(crate) struct GlobalOptions {
 pub(crate) struct Session {
     pub(crate) options: GlobalOptions,
     /// Empty until a command has asked for the deployment.
-    pub(crate) known_deployment: OnceCell<Deployment>,
+    pub(crate) found_deployment: OnceCell<Deployment>,
 }
 
 impl Session {
-    /// The deployment to work on.
+    /// The deployment to work on. Finds it on the first call.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
         // Not clap's `env`, which would take an empty variable as a name.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.options.stack.clone().or_else(from_environment);
-        self.known_deployment
+        self.found_deployment
             .get_or_try_init(|| Deployment::find(stack.as_deref()))
             .await
     }
@@ -91,23 +91,23 @@ impl Session {
     }
 
     fn escaped_with_deployment(&self, text: &str) -> String {
-        let deployment = self.known_deployment.get();
+        let deployment = self.found_deployment.get();
         let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
         escape(&format!("{name}: {text}"))
     }
 }
 
-/// A run of a command. The crate documentation says which writes store the id.
+/// A run of a command.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// A random id.
+    /// A random id, which is stored in the records that the run creates, edits or restores.
     pub id: String,
     /// The ARN of the AWS identity or, if the tables are not on AWS, `user@host`.
     pub operator: String,
 }
 
 impl Run {
-    /// Begins a run and identifies who runs the command on a deployment.
+    /// Begins a run and looks up the identity of the operator.
     async fn begin(deployment: &Deployment) -> Result<Self> {
         let operator = match &deployment.sts {
             Some(client) => {

@@ -20,25 +20,26 @@ use crate::{
     write::{GuardedRecord, transact},
 };
 
-/// The record of an API key. The function reads only the attributes in `base`.
+/// The record of an API key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredKey {
+    /// The attributes that the function reads.
     #[serde(flatten)]
-    pub(crate) base: ApiKeyRecord,
+    pub(crate) function_record: ApiKeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(crate) last_four: Option<String>,
     pub(crate) created_by: Option<String>,
     pub(crate) request_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
     /// if the key was issued without an expiry, or by another program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) issued_for: Option<u64>,
+    #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
+    pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaces: Option<String>,
-    /// The id of the key that replaces this key. (Unlike `created_by`, this is not an operator.)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_by: Option<String>,
+    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
+    pub(crate) predecessor_id: Option<String>,
+    /// The id of the key that replaces this key.
+    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
+    pub(crate) replacement_id: Option<String>,
 }
 
 /// The state of a key, whatever the state of its organization.
@@ -86,14 +87,14 @@ pub(crate) fn into_output(mut record: Value) -> Value {
 /// Generates a random key.
 /// Fails if the operating system provides no random numbers.
 pub(crate) fn random_key() -> Result<String> {
-    // `ApiKey::encode` takes the secret as two halves.
+    // `ApiKey::encode` takes the 32 bytes of the secret as two halves.
     let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
     getrandom::fill(&mut id)?;
     getrandom::fill(secret.as_flattened_mut())?;
     Ok(ApiKey::encode(id, secret))
 }
 
-/// The records of keys, which must all exist.
+/// Reads the records of keys. Fails if one does not exist.
 pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut keys = Vec::new();
     for id in ids {
@@ -104,14 +105,14 @@ pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Resu
 }
 
 /// Stores the record of a new key. Fails if the organization is not enabled or has a different
-/// registration, or if the `old` key has been revoked or replaced.
+/// registration, or if the `old` key has been revoked, or replaced since it was read.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &StoredKey,
     registration_id: &str,
     old: Option<&StoredKey>,
 ) -> Result<()> {
-    let (org, id) = (&new.base.org_id, &new.base.key_id);
+    let (org, id) = (&new.function_record.org_id, &new.function_record.key_id);
     let registration = [(":registration", registration_id)];
     let enabled_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
@@ -130,10 +131,11 @@ pub(crate) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let replaceable_key = GuardedRecord::existing(Table::API_KEYS, &[&old.base.key_id])
-            .and(condition, &registration)
-            // If `replaced_by` is `None`, the JSON lacks it, and it must still be absent.
-            .and_unchanged(&json!(old), &["replaced_by"]);
+        let replaceable_key =
+            GuardedRecord::existing(Table::API_KEYS, &[&old.function_record.key_id])
+                .and(condition, &registration)
+                // serde omits a `None`, so the attribute must then be absent.
+                .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
         actions.push(replaceable_key.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -151,8 +153,8 @@ pub(crate) async fn insert(
     }
 }
 
-/// Revokes a key and returns its record. If it is already revoked, keeps the time and the
-/// operator. Fails if there is no such key, or DynamoDB cannot be reached.
+/// Revokes a key and returns its record. A key that is already revoked keeps its `revoked_at` and
+/// `revoked_by`. Fails if there is no such key, or DynamoDB cannot be reached.
 pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
         revoked_by = if_not_exists(revoked_by, :by)";

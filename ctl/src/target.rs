@@ -48,7 +48,6 @@ impl ProjectArgs {
     }
 }
 
-/// The arguments that name a data store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DataStoreArgs {
     #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
@@ -73,7 +72,7 @@ pub struct Target {
     pub(crate) table: Table,
     /// The name of the record in messages, such as `the team docs`.
     pub(crate) display_name: String,
-    /// The partition and the sort key.
+    /// The partition key and the sort key.
     pub(crate) primary_key: [String; 2],
 }
 
@@ -87,7 +86,7 @@ impl Target {
         }
     }
 
-    /// The sort key, which is unique in the partition.
+    /// The sort key. The operator confirms with it, and commands print it.
     pub(crate) fn sort_key(&self) -> &str {
         &self.primary_key[1]
     }
@@ -116,15 +115,15 @@ impl Target {
         Ok(Some(record))
     }
 
-    /// The record, which may be written only if it has not been written since it was read.
+    /// Guards a write: it fails if the record has been written since `record` was read.
     pub(crate) fn guard_unchanged(&self, record: &Value) -> GuardedRecord {
         self.guard_existing()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// The record, which may be written only if it exists.
+    /// Guards a write: it fails if the record does not exist.
     pub(crate) fn guard_existing(&self) -> GuardedRecord {
-        GuardedRecord::existing(self.table, &self.primary_key.each_ref().map(String::as_str))
+        GuardedRecord::existing(self.table, &self.primary_key)
     }
 
     /// The message for a record that has been written since it was read.

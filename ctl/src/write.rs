@@ -1,10 +1,10 @@
-//! Conditional writes: of one record and of many records in transactions.
+//! Conditional writes to single records, and transactions.
 
 use std::{collections::HashMap, time::SystemTime};
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{
-    error::{ProvideErrorMetadata as _, SdkError},
+    error::ProvideErrorMetadata as _,
     operation::delete_item::DeleteItemError,
     types::{
         AttributeValue, ConditionCheck, Delete, ReturnValue, ReturnValuesOnConditionCheckFailure,
@@ -28,12 +28,12 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A record that may be written only under a condition. Variables are named after the record and
-/// the condition, such as `marked_team`.
+/// A record, by its primary key, and the condition under which it may be written. By convention, a
+/// variable of this type says both, such as `marked_team`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
-    /// The primary key in messages.
+    /// The primary key as shown in messages.
     display_key: String,
     /// The expression of the condition and its values.
     condition: String,
@@ -42,12 +42,13 @@ pub(crate) struct GuardedRecord {
 
 impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
-    pub(crate) fn existing(table: Table, primary_key: &[&str]) -> Self {
-        // Tests the last key attribute, because the partition key of teams is a reserved word.
+    pub(crate) fn existing(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
+        let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
+        // Any key attribute would do, but `project`, the first of the teams, is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
-            primary_key: table.primary_key(primary_key),
+            primary_key: table.primary_key(&primary_key),
             display_key: primary_key.join(" "),
             condition: format!("attribute_exists({attribute})"),
             condition_values: Item::new(),
@@ -220,14 +221,13 @@ pub(crate) async fn transact(
     message: String,
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.dynamodb.transact_write_items();
-    let result = request.set_transact_items(Some(actions)).send().await;
-    let error = result.as_ref().err().and_then(SdkError::as_service_error);
-    let failed = error.map(failed_conditions).unwrap_or_default();
-    if failed.is_empty() {
-        // Success, or a failure for a different reason.
-        result.request_context(message)?;
+    let Err(error) = request.set_transact_items(Some(actions)).send().await else {
+        return Ok(vec![]);
+    };
+    match error.as_service_error().map(failed_conditions) {
+        Some(failed) if !failed.is_empty() => Ok(failed),
+        _ => Err(error).request_context(message),
     }
-    Ok(failed)
 }
 
 /// Deletes the children of a marked parent in rounds, until new readers find none. Then deletes the

@@ -95,9 +95,9 @@ impl Check {
 pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let key = read_api_key(options.key_file)?;
     let deployment = session.deployment().await?;
-    let mut known_url = options.url;
-    if let (None, Some(endpoint)) = (&known_url, &deployment.local_service_endpoint) {
-        known_url = Some(local_api_url(endpoint)?);
+    let mut url = options.url;
+    if let (None, Some(endpoint)) = (&url, &deployment.local_dynamodb_url) {
+        url = Some(local_api_url(endpoint)?);
     }
     eprintln!("checking {}", deployment.display_name);
     let mut checks = Vec::new();
@@ -126,7 +126,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
         }
     }
-    if let Some(url) = known_url.or(stack_url) {
+    if let Some(url) = url.or(stack_url) {
         let default = if deployment.is_on_aws { 60 } else { 0 };
         let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
@@ -213,14 +213,14 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
     Ok(checks)
 }
 
-/// The URL of the local API, if DynamoDB is at its default URL.
-/// Fails otherwise: the API at the default URL may use a different DynamoDB.
+/// The URL of the local API, if DynamoDB is at its default URL. Fails otherwise, because the API at
+/// the default URL may use a different DynamoDB.
 fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
     if endpoint.trim_end_matches('/') == local::DYNAMODB_URL {
         return Ok(local::API_URL.to_owned());
     }
     Err(UsageError(format!(
-        "the URL of the API is unknown, because DynamoDB is not at its default URL but at {endpoint}: pass it with --url. `cargo serve` prints it after `listening on`"
+        "the URL of the API is unknown, because DynamoDB is not at its default URL but at {endpoint}: pass the URL with --url. `cargo serve` prints it after `listening on`"
     )))
 }
 

@@ -1,6 +1,5 @@
-//! `env`: prints environment variables to run the function locally: the names of the tables and,
-//! for the local service, its DynamoDB. Leaves out the variables that configure the function
-//! itself.
+//! `env`: prints the environment variables for running the function locally. These name the tables
+//! and, for the local service, its DynamoDB. Leaves out the variables that configure the function.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -21,13 +20,13 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .iter()
         .map(|table| (table.env_variable, deployment.tables.name(*table)))
         .collect();
-    if let Some(endpoint) = &deployment.local_service_endpoint {
+    if let Some(endpoint) = &deployment.local_dynamodb_url {
         // A local DynamoDB accepts any region and credentials.
         variables.extend([
             ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
             ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint),
             ("AWS_REGION", "us-east-1"),
-            // For programs with boto3, which does not read AWS_REGION.
+            // For programs that use boto3, which does not read AWS_REGION.
             ("AWS_DEFAULT_REGION", "us-east-1"),
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),

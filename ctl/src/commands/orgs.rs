@@ -39,7 +39,7 @@ pub(crate) enum Command {
     List(PageOptions),
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
-    /// To count the records, the command reads them all, and the API keys of all organizations. The
+    /// Counting reads every record of the organization and the API keys of all organizations. The
     /// counts include teams that are being removed, and can miss teams created seconds ago.
     #[command(after_help = "Example:\n  workspacectl orgs show globex --json")]
     Show {
@@ -142,7 +142,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     }
 }
 
-/// Counts the records of an organization. Returns the counts by the kind of the records.
+/// Counts the records of an organization by kind.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
     for reader in eventually_consistent_readers(deployment, org).await? {

@@ -93,8 +93,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no records that match the options");
     }
-    let mut keys = source.records.keys();
-    if keys.any(|(table, _)| *table == Table::API_KEYS) {
+    let mut primary_keys = source.records.keys();
+    if primary_keys.any(|(table, _)| *table == Table::API_KEYS) {
         eprintln!(
             "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again"
         );

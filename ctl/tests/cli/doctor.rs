@@ -84,7 +84,7 @@ fn a_local_service_passes_every_check() {
     assert!(notes.starts_with(&expected), "{notes}");
 
     // The API at the default URL belongs to a different service.
-    let error = format!("but at {dynamodb}: pass it with --url. `cargo serve` prints it");
+    let error = format!("but at {dynamodb}: pass the URL with --url. `cargo serve` prints it");
     assert_usage_error(&server.output("doctor"), &error);
 }
 

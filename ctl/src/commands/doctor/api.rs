@@ -1,4 +1,4 @@
-//! The checks of the API: the function reads its tables and, with an API key, writes to them.
+//! Checks the API: whether the function reads its tables and, with an API key, writes to them.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The wait before the first retry of a request. It doubles before each further retry.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The API to check.
 pub(super) struct Api {
     /// The URL of the API with `/api/v1`.
     base_url: String,
@@ -28,7 +27,6 @@ pub(super) struct Api {
     retry_until: Instant,
 }
 
-/// A response of the API.
 struct Response {
     status: u16,
     /// The header `x-request-id`. Only responses from the function have this header.
@@ -38,7 +36,7 @@ struct Response {
 }
 
 impl Api {
-    /// `retry_time` is the time for the retries of all requests together.
+    /// `retry_time` is shared by the retries of all requests.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         // All requests share the connector, because creating one parses the root certificates.
         let connector = if url.starts_with("https:") {
@@ -150,7 +148,7 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What the API did wrong, worded to follow the check's name. `tables` names those that it used.
+    /// What the API did wrong, worded to follow the check's name. `tables` names the tables that the request uses.
     fn error(&self, tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();

@@ -7,7 +7,6 @@ use workspace_management::store::{Table, TableNames};
 use super::Status;
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
-/// The value of an output, if the stack has this output.
 pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;
@@ -55,7 +54,7 @@ pub(super) fn check_termination_protection(description: &StackDescription) -> St
     }
 }
 
-/// Checks that a recipient has confirmed a subscription to the topic of the alarms.
+/// Checks that a recipient has confirmed a subscription to the alarm topic.
 pub(super) async fn check_recipients(stack: &Stack, topic: Option<String>) -> Result<Status> {
     let Some(topic) = topic else {
         let detail =

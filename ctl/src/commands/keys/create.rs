@@ -111,18 +111,19 @@ impl NewKey {
         let now = SystemTime::now();
         let expires_at = options.expires.resolve(now).map_err(Error::msg)?;
         let label = &options.label;
-        let mut base = key_record(parsed, org, registration_id, label, &timestamp(now));
-        base.operations = options.allow;
-        base.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        let mut function_record = key_record(parsed, org, registration_id, label, &timestamp(now));
+        function_record.operations = options.allow;
+        function_record.expires_at =
+            expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
         let stored = StoredKey {
-            base,
+            function_record,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
-            issued_for: lifetime.map(|time| time.as_secs()),
-            replaces: old.map(|old| old.base.key_id.clone()),
-            replaced_by: None,
+            lifetime_seconds: lifetime.map(|time| time.as_secs()),
+            predecessor_id: old.map(|old| old.function_record.key_id.clone()),
+            replacement_id: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
         Ok(Self { key, stored })
@@ -145,7 +146,7 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print_strictly(&text) {
-            let id = &self.stored.base.key_id;
+            let id = &self.stored.function_record.key_id;
             let result = stored_key::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
@@ -157,15 +158,18 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let ApiKeyRecord { key_id, org_id, .. } = &self.stored.base;
-        let validity = match (&self.stored.base.expires_at, self.stored.issued_for) {
+        let ApiKeyRecord { key_id, org_id, .. } = &self.stored.function_record;
+        let validity = match (
+            &self.stored.function_record.expires_at,
+            self.stored.lifetime_seconds,
+        ) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.stored.base.operations {
+        let operations = match &self.stored.function_record.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

@@ -72,7 +72,6 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
             "note: {org} is enabled, so this command can miss a key that is created at the same time: to prevent this, run `workspacectl orgs disable {org}` first"
         );
     }
-    // Reads the whole table, because the index can lack a new key.
     let reader = Reader::new(Table::API_KEYS, Scope::organization(Table::API_KEYS, org));
     let mut keys = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.

@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
-    /// When the new key expires: a duration, a date, or `never` [default: the lifetime of the old
-    /// key or, if that is not recorded, the expiry of the old key]
+    /// When the new key expires: a duration, a date, or `never` [default: the same lifetime
+    /// as the old key or, if that is not recorded, the same expiry]
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Expiry>,
 }
@@ -49,8 +49,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     for record in stored_key::require_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
-        if !key.base.is_valid_at(SystemTime::now()) {
-            let id = &key.base.key_id;
+        if !key.function_record.is_valid_at(SystemTime::now()) {
+            let id = &key.function_record.key_id;
             bail!(
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
@@ -70,14 +70,14 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
 async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replaced_by else {
+    let Some(new_id) = &key.replacement_id else {
         return Ok(None);
     };
     let replacement = read::get(deployment, Table::API_KEYS, &[new_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
-    let id = &key.base.key_id;
+    let id = &key.function_record.key_id;
     Ok(Some(format!(
         "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
     )))
@@ -91,16 +91,16 @@ async fn rotate(
     options: &Options,
     json: bool,
 ) -> Result<()> {
-    let id = &old.base.key_id;
+    let id = &old.function_record.key_id;
     let expiry = match options.expires {
         Some(expiry) => expiry,
         None => default_expiry(old)?,
     };
     let new_options = create::Options {
-        org: old.base.org_id.clone(),
-        label: old.base.label.clone(),
+        org: old.function_record.org_id.clone(),
+        label: old.function_record.label.clone(),
         expires: expiry,
-        allow: old.base.operations.clone(),
+        allow: old.function_record.operations.clone(),
     };
     let result = NewKey::issue(deployment, run, new_options, Some(old)).await;
     let new = result.with_context(|| format!("cannot replace the key {id}"))?;
@@ -117,13 +117,13 @@ async fn schedule_expiry(
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let (id, now) = (&old.base.key_id, SystemTime::now());
+    let (id, now) = (&old.function_record.key_id, SystemTime::now());
     let mut expires_at = now + overlap;
-    if let Some(current) = &old.base.expires_at {
+    if let Some(current) = &old.function_record.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
-    let new_id = new.stored.base.key_id.as_str();
+    let new_id = new.stored.function_record.key_id.as_str();
     let replaced_key = GuardedRecord::existing(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
@@ -146,13 +146,13 @@ async fn schedule_expiry(
 /// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
 /// Otherwise the old key's expiry, unless it comes from a rotation.
 fn default_expiry(old: &StoredKey) -> Result<Expiry> {
-    if let Some(seconds) = old.issued_for {
+    if let Some(seconds) = old.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &old.base.expires_at {
+    match &old.function_record.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
-        Some(at) if old.replaced_by.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
         // `last_four` shows that `workspacectl` issued the key, without an expiry. The current
         // expiry is from a rotation.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),

@@ -20,7 +20,7 @@ const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
 
 const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
-/// What to do with an organization.
+/// Whether to enable or disable an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateChange {
     /// Accept requests for it.
@@ -43,7 +43,7 @@ pub(super) async fn run(
     session.say(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         eprintln!(
-            "the function will reject all new requests within at most {} seconds, and its last writes will end within at most {} seconds",
+            "the function will reject all new requests after at most {} seconds, and its last writes will end after at most {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
         );
@@ -57,7 +57,7 @@ pub(super) async fn run(
     print_json_or_text(&organization.into_output(), org, session)
 }
 
-/// Enables or disables an organization and returns its new state. Fails if there is no
+/// Enables or disables an organization and returns the organization. Fails if there is no
 /// such organization, the change would enable it while it is being erased, another operator changes
 /// it at the same time, or DynamoDB cannot be reached.
 pub async fn change_state(

@@ -20,8 +20,8 @@ use crate::{
     read::membership_partitions, session::Session, target::Target, text::counted,
 };
 
-/// The maximum number of reads of the index. If even the last finds a team, clients keep adding the
-/// user.
+/// The maximum number of reads of the index. If the last read still finds a team, clients keep
+/// adding the user.
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads. The index usually needs less than a second to catch up.
@@ -66,7 +66,7 @@ pub async fn remove_from_all_teams(
         if earlier_reads > 0 {
             sleep(INDEX_PAUSE).await;
         }
-        let mut found_any = false;
+        let mut removed_any = false;
         for partition in membership_partitions(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
@@ -75,12 +75,12 @@ pub async fn remove_from_all_teams(
             };
             let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
             if removed_record.is_some() {
-                found_any = true;
+                removed_any = true;
                 removed.insert(partition);
             }
         }
         // The index may have lacked a membership at the first read.
-        if !found_any && earlier_reads > 0 {
+        if !removed_any && earlier_reads > 0 {
             return Ok(removed);
         }
     }

@@ -61,6 +61,7 @@ pub(super) async fn run(
         descriptions.join(", "),
         undo_sentence(export.as_ref())
     );
+    // To confirm the removal of several teams, the operator types the id of their project.
     let answer = match &teams[..] {
         [(team, _)] => team.sort_key(),
         _ => project,

@@ -30,7 +30,7 @@ const CONCURRENCY: usize = 16;
 /// was checked before a mark was set, its copy ends before the removal or erasure deletes anything.
 const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A restore of records from a source that was checked.
+/// A restore from a source whose records are valid.
 pub(super) struct Restore<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) run: Run,

@@ -23,12 +23,12 @@ use crate::{
     write::is_mark_attribute,
 };
 
-/// The content of a source.
+/// What a restore needs from a source.
 #[derive(Default)]
 pub(super) struct Source {
     /// The valid records that match the filter, by table and primary key. Their marks are removed.
     pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
-    /// The `request_id`s of all organizations and teams, whatever the filter, by primary key.
+    /// The `request_id`s of all organizations and teams, even of those that do not match, by primary key.
     /// The keys `[org]` and `[org#project, team]` cannot be equal.
     pub(super) parent_request_ids: HashMap<Vec<String>, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
@@ -160,7 +160,7 @@ impl Source {
     }
 }
 
-/// The error of an invalid record. Truncates its key, which can have any length.
+/// The error for an invalid record. Truncates its key, which can have any length.
 fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key_values(table, record).join(" ");
     anyhow!("{place}: {} {key:.200}: {reason}", table.kind)

@@ -15,7 +15,7 @@ use crate::{operations::Operation, restriction::null_as_strictest};
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. The 64 bits of an id need 11 digits: `encode` begins it with a `0`.
+// In base-62 digits. 64 bits need only 11, so the ids that `encode` creates begin with `0`.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -102,9 +102,9 @@ pub struct ApiKeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The id of the registration for which the key was issued: a copy of the `request_id` of the
-    /// organization, stored as `org_request_id`. The key is accepted only while the two ids are
-    /// equal, and never without a copy.
+    /// The id of the registration for which the key was issued, stored as `org_request_id`. It is
+    /// the `request_id` of the organization. The key is accepted only while both have the same id.
+    /// A key without one is rejected.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
@@ -113,8 +113,8 @@ pub struct ApiKeyRecord {
     pub label: String,
     /// The hash of the secret: see [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
-    /// The names of the operations that the key may call. `None` allows all of them. NULL is read
-    /// as an empty list, which allows no operation.
+    /// The names of the operations that the key may call. A missing attribute allows all of them,
+    /// and NULL allows none.
     #[serde(default, deserialize_with = "null_as_strictest")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,

@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this very request stored the record whose audit attributes are `existing`. This
-    /// happens if an earlier attempt by the SDK succeeded, but its response was lost.
+    /// Whether this request stored the record with the audit attributes `existing`. This happens if
+    /// an earlier attempt by the SDK succeeded, but its response was lost.
     pub(crate) fn wrote_in_this_request(&self, existing: &Creation) -> bool {
         existing.request_id == self.creation.request_id
     }
@@ -98,7 +98,7 @@ pub(crate) struct Creation {
 }
 
 /// Authorizes the caller of an operation. `path_org_id` is the id of the organization in the path,
-/// if the path has one. Records in `log` which organization the caller acts for.
+/// if the path has one. Adds the organization that the caller acts for to `log`.
 ///
 /// # Errors
 /// Every 401 and 403, and [`Error::NoSuchOrganization`]. If a read fails, [`Error::Unavailable`] or
@@ -124,7 +124,7 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let received_at = request.received_at;
-    // If the key is not cached, the organization in the path is read in the same request.
+    // If the key is not cached, the same `BatchGetItem` reads the organization in the path.
     let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };
@@ -136,7 +136,7 @@ pub(crate) async fn authorize<'a>(
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::OtherOrganization);
     }
-    // A cached key has passed these checks already.
+    // Only accepted keys are cached, so a cached key has passed these checks already.
     if let FoundApiKey::Read {
         path_organization, ..
     } = &found

@@ -55,7 +55,6 @@ impl Violations {
         Self(placed)
     }
 
-    /// Appends other violations.
     pub(crate) fn merged_with(mut self, mut others: Self) -> Self {
         self.0.append(&mut others.0);
         self

@@ -23,8 +23,8 @@ pub struct Config {
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_access: AnonymousAccess,
-    /// `KEY_CACHE_SECONDS`: how long API keys and, despite this name, teams are cached: 0 (never)
-    /// to 60 (default).
+    /// `KEY_CACHE_SECONDS`: how long API keys and (despite the name) teams are cached. From 0 (which
+    /// disables the caches) to 60 (default).
     pub cache_ttl: Duration,
 }
 
@@ -72,7 +72,8 @@ impl Config {
     }
 }
 
-/// Reads how to connect to DynamoDB. The SDK's own loader takes too long: see `store/client.rs`.
+/// Reads the settings for the connection to DynamoDB. The SDK's own loader takes too long: see
+/// `store/client.rs`.
 fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
     let is_true = |name| lookup(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let credentials = match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
@@ -93,7 +94,7 @@ fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
     })
 }
 
-/// Reads DynamoDB's endpoint. `None` if no variable sets it, and the region's endpoint is used.
+/// Reads DynamoDB's endpoint. `None` if no variable sets it, in which case the region's is used.
 ///
 /// # Errors
 /// If the endpoint is not an http or https URL. The message names the variable.

@@ -19,7 +19,7 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 /// The challenge of a 401 if the API key is not accepted.
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
-/// The end of errors about the id of a team, which the API derives from the name.
+/// Appended to errors about the id of a team, which the API derives from the name.
 const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 fn team_id_hint(parameter_name: &str) -> &'static str {
@@ -30,7 +30,7 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
     }
 }
 
-/// A name as an apposition, such as `, "Docs",`. Empty without a name.
+/// A name between commas and quotes, such as `, "Docs",`. Empty without a name.
 fn quoted(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Cow<'a, [u8]>,
 }
 
-/// The fields of an event that the function reads. Most are an `Option`, because some sources of
+/// The fields of an event that the function reads. Most are `Option`s, because some sources of
 /// events send null for a missing field. No source sends null for `requestContext` or `http`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -59,7 +59,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. JSON that is not an event becomes an event without a request.
+    /// Parses an event. JSON that is not an event becomes an empty event, which has no request.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -75,12 +75,12 @@ impl Event {
         id: &'a str,
         received_at: SystemTime,
     ) -> Option<Request<'a>> {
-        let method_2_0 = self.request_context.http.method.as_deref();
+        let v2_method = self.request_context.http.method.as_deref();
         let body = self.body.as_deref().unwrap_or_default();
         Some(Request {
             id,
             received_at,
-            method: method_2_0.or(self.http_method.as_deref())?,
+            method: v2_method.or(self.http_method.as_deref())?,
             segments: self.segments()?,
             credential: Credential::parse(&self.header_values("authorization")),
             body: match self.is_base64_encoded {

@@ -15,11 +15,11 @@
 //! | `response` | turns the outcome of a request (`Success` or `Error`) into Lambda's response |
 //! | `log` | writes one line per request |
 //! | `router` | matches the path, authorizes the caller and runs the operation |
-//! | [`operations`] | names the operations and path parameters and has a module per operation |
+//! | [`operations`] | one module per operation, and the names of operations and path parameters |
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `restriction` | treats NULL as the strictest value of an attribute that restricts access |
+//! | `restriction` | reads a NULL `revoked_at`, `expires_at` and so on as a restriction |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
@@ -35,15 +35,16 @@
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks that the secret
 //!    is right, that the key is neither revoked nor expired, that it is for `acme`, that `acme` is
 //!    enabled, and that the key may call `create_team`. It also checks that the key was issued for
-//!    the current registration of `acme`: the operator can erase an organization and register it
-//!    again, which must invalidate its earlier keys. The result is a `Caller`.
+//!    the current registration of `acme`. The operator can erase an organization and register it
+//!    again, and its earlier keys must then be rejected. The result is a `Caller`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
 //!    request succeeds, because clients may retry requests. If the existing team has a different
-//!    description, or a different name with the same id (such as `Research team`), the request gets
+//!    description, or a different name that gives the same id (`Research team`), the request gets
 //!    a 409.
-//! 6. `response` turns the outcome into a 204 without a body, or into a problem document.
+//! 6. `response` turns the outcome into a 204 without a body, or into a problem document (RFC
+//!    9457).
 
 // `pub` items are used by `main.rs`, `workspacectl` (the operator's command-line tool),
 // `cargo serve` (in `local/`) or the tests.

@@ -25,7 +25,7 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let sdk_config = config.dynamodb.into_sdk_config().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_ttl);
-    // The future of each call copies this reference, so it need not borrow from the closure.
+    // Each call's future copies this reference instead of borrowing from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
@@ -34,8 +34,8 @@ async fn run() -> Result<(), Error> {
     .await
 }
 
-/// Makes the process log JSON lines to standard output. Dependencies log only warnings and errors:
-/// at lower levels they log whole events and requests, which contain API keys and bodies.
+/// Logs JSON lines to standard output. Dependencies log only warnings and errors:
+/// at more verbose levels, they log whole events and requests, which contain API keys and bodies.
 fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)

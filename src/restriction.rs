@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads an attribute that restricts access. NULL, which only other programs write, becomes
-/// `Some(T::default())`: an empty time of revocation or expiry, which makes a key invalid, an empty
-/// list of operations, or an empty `removing_id`, with which a team counts as being removed. For a
-/// missing attribute, `#[serde(default)]` gives `None`: there is no restriction.
+/// Reads an attribute that restricts access. Without the attribute, `#[serde(default)]` gives
+/// `None`, which means no restriction. NULL, which only other programs write, becomes
+/// `Some(T::default())`. This value is the strictest:
+///
+/// - an empty `revoked_at` or `expires_at`: the API key is revoked or expired
+/// - an empty list of `operations`: the API key may call none
+/// - an empty `removing_id`: the team is being removed
 pub(crate) fn null_as_strictest<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

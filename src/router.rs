@@ -61,8 +61,8 @@ fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rout
     })
 }
 
-/// Parses a path parameter and adds it to the log if it is valid. `MAX_LENGTH` is inferred from
-/// the [`Route`] field that takes the result: `Identifier` and `ModelType` are aliases.
+/// Parses a path parameter and adds it to the log if it is valid. The [`Route`] field that takes
+/// the result determines `MAX_LENGTH`: `Identifier` and `ModelType` are aliases of `PathParameter`.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,
     segment: &'a str,

@@ -28,7 +28,7 @@ pub const FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time before Lambda's deadline that is reserved for sending the response.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
 
-/// Runs the operations against one [`Store`].
+/// Handles Lambda events with one [`Store`].
 pub struct Service {
     store: Store,
     anonymous_access: AnonymousAccess,
@@ -37,7 +37,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates a service that has not handled an event yet.
+    /// Creates a service. The log marks its first event as a cold start.
     pub fn new(store: Store, anonymous_access: AnonymousAccess) -> Self {
         Self {
             store,
@@ -46,8 +46,8 @@ impl Service {
         }
     }
 
-    /// Handles an event and logs one line. `received_at` is the current time. Tests pass a later
-    /// time instead of waiting until a cache entry or an API key expires.
+    /// Handles an event and logs one line. `received_at` is the current time, except in tests: they
+    /// pass a later time instead of waiting until a cache entry or an API key expires.
     pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,
@@ -67,12 +67,12 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                // Set before the path is matched, so that the log has the key's id for any path.
+                // Set here, so that the log has the key's id even if no operation has this path.
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
                 let access = self.anonymous_access;
-                // On the heap, because the futures of the SDK are large.
+                // On the heap, because the SDK's futures are large.
                 let work = Box::pin(router::dispatch(&self.store, access, request, &mut log));
                 run_within(remaining_time(&context, received_at), work).await
             }

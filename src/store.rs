@@ -91,7 +91,7 @@ impl Organization {
     }
 
     /// The id of the request that registered the organization. If the organization is erased and
-    /// registered again, this id is different, and its earlier API keys are not accepted.
+    /// registered again, it gets a new id, and its earlier API keys are not accepted.
     pub(crate) fn registration_id(&self) -> Option<&str> {
         self.0.get("request_id")?.as_s().ok().map(String::as_str)
     }

@@ -17,7 +17,8 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not
 /// `.` or `..`, because clients and proxies remove these segments from a path (RFC 3986, section
-/// 5.2.4). It does not begin with `wsk_`: an API key in a path is neither logged nor stored.
+/// 5.2.4). It does not begin with `wsk_`, so that an API key in a path is neither logged nor
+/// stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -175,8 +176,8 @@ impl Deserr<Violations> for ModelNumber {
         place: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // `f64` holds every integer from -MAX to MAX exactly. No integer outside this
-        // range is rounded into it. As in JSON Schema, 3.0 is an integer.
+        // Compares as `f64`, which holds every integer from -MAX to MAX exactly and rounds no other
+        // integer into this range. As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,

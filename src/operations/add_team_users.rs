@@ -66,7 +66,7 @@ pub(crate) async fn add_team_users(
     input: AddTeamUsersInput,
 ) -> Result<Success> {
     let teams_partition = teams_partition_key(&caller.org_id, project_id);
-    // `require_team` caches the teams of each caller separately.
+    // `require_team` caches teams by caller: see `Store::known_teams`.
     let caller_id = caller.identity.id();
     store
         .require_team(&teams_partition, team_id, caller_id, caller.received_at)

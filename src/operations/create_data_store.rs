@@ -70,7 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { kind, id });
         }
-        // If an earlier attempt at this request has stored the record, it still counts as new.
+        // A record that an earlier attempt of this request stored still counts as new.
         is_new = caller.wrote_in_this_request(&existing.creation);
     }
     let id = Some(id);

@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
-        // If an earlier attempt at this request has stored the record, it still counts as new.
+        // A record that an earlier attempt of this request stored still counts as new.
         is_new = caller.wrote_in_this_request(&existing.creation);
     }
     Ok(Success::Record { id: None, is_new })

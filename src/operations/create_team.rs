@@ -83,7 +83,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { kind, id });
         }
-        // If an earlier attempt at this request has stored the record, it still counts as new.
+        // A record that an earlier attempt of this request stored still counts as new.
         is_new = caller.wrote_in_this_request(&existing.creation);
     }
     let id = Some(id);

@@ -1,4 +1,4 @@
-//! A cache in memory whose values expire.
+//! An in-memory cache whose values expire.
 
 use std::{
     collections::HashMap,

@@ -40,8 +40,8 @@ pub struct DynamoDbConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// `None` if no variables set them. The SDK then uses its default chain (profile, web identity
-    /// or container) and refreshes credentials before they expire.
+    /// `None` unless both variables are set. The SDK then uses its default chain (profile, web
+    /// identity or container) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -142,8 +142,8 @@ fn dynamodb_connector(
     ca_bundle_path: Option<&str>,
 ) -> Result<SharedHttpConnector, BoxError> {
     let trust_store = match ca_bundle_path {
-        Some(file) => {
-            let pem = fs::read(file).map_err(|error| format!("Cannot read {file}: {error}"))?;
+        Some(path) => {
+            let pem = fs::read(path).map_err(|error| format!("Cannot read {path}: {error}"))?;
             TrustStore::empty().with_pem_certificate(pem)
         }
         None if is_commercial_or_govcloud(region) => {

@@ -143,8 +143,8 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // `E` is generic, so this downcasts it to the error of a transaction: only that
-                // error has cancellation reasons.
+                // Only the error of a transaction has cancellation reasons, so this checks whether
+                // `E` is that error.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
@@ -152,7 +152,7 @@ where
                     || TRANSIENT_CODES.contains(&code)
                     || transaction_error.is_some_and(is_transient_cancellation)
             }
-            // A timeout, or a response that breaks off.
+            // A timeout, or a truncated response.
             _ => true,
         };
         if is_transient {

@@ -17,7 +17,7 @@ pub struct Table {
     pub kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_attributes: &'static [&'static str],
-    /// The ids that form the partition key, joined with `#`. `workspacectl` has these options.
+    /// The ids that form the partition key, joined with `#`. `workspacectl` has an option for each.
     pub partition_key_parts: &'static [&'static str],
 }
 

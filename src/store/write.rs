@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Sends the `Update` action of a transaction as a separate `UpdateItem`.
+    /// Sends an `Update`, which is made for a transaction, as a plain `UpdateItem`.
     async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client

@@ -58,7 +58,7 @@ impl NameWithId {
 /// Derives the id from a name: its slug. A hash is appended if the slug is empty, if it is too long
 /// for an `Identifier`, or if the name is not Latin, because many such names share a slug.
 fn derive_id(name: &str) -> String {
-    /// The maximum length of the slug before a hash. Both fit into an `Identifier`.
+    /// The maximum length of the slug before a hash. Together, they fit into an `Identifier`.
     const MAX_BEFORE_HASH: usize = 100;
     let slug = slug::slugify(name);
     if is_latin(name) && (1..=MAX_IDENTIFIER_LENGTH).contains(&slug.len()) {
@@ -77,7 +77,7 @@ fn derive_id(name: &str) -> String {
 fn is_latin(text: &str) -> bool {
     const SCRIPTS: [Script; 3] = [Script::Latin, Script::Common, Script::Inherited];
     let mut letters_and_digits = text.chars().filter(|c| c.is_alphanumeric());
-    // Most names are ASCII. For the others, each script is looked up, which takes longer.
+    // Most names are ASCII. Looking up the script of each character takes longer.
     text.is_ascii() || letters_and_digits.all(|c| SCRIPTS.contains(&c.script()))
 }
 

@@ -23,8 +23,8 @@ pub struct Config {
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
     /// optional. `allowed` or `denied` (default).
     pub anonymous_access: AnonymousAccess,
-    /// `KEY_CACHE_SECONDS`: how long API keys and (despite the name) teams are cached. From 0 (which
-    /// disables the caches) to 60 (default).
+    /// `KEY_CACHE_SECONDS`: how long API keys and (despite the name) teams are cached. From 0 (no
+    /// caching), to 60 (default).
     pub cache_ttl: Duration,
 }
 

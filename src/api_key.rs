@@ -15,7 +15,7 @@ use crate::{operations::Operation, restriction::null_as_strictest};
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// In base-62 digits. 64 bits need only 11, so the ids that `encode` creates begin with `0`.
+// Lengths in base-62 digits. An id of 64 bits needs 11 digits, and `encode` puts a `0` before them.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -98,7 +98,7 @@ impl<'a> Credential<'a> {
 /// The record of an API key, which `workspacectl` writes and the function reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKeyRecord {
-    /// The id of the key.
+    /// The primary key.
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
@@ -131,18 +131,18 @@ pub struct ApiKeyRecord {
 }
 
 impl ApiKeyRecord {
-    /// Why `key`, which has this record's id, is rejected. `None` if the key is accepted.
+    /// The reason to reject `key`, which has the id of this record. `None` if the key is accepted.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();
         if !has_same_secret {
             Some("wrong_secret")
-        } else if self.is_valid_at(now) {
-            None
         } else if self.revoked_at.is_some() {
             Some("revoked")
-        } else {
+        } else if !self.is_valid_at(now) {
             Some("expired")
+        } else {
+            None
         }
     }
 

@@ -17,9 +17,9 @@ use crate::{
 /// Whether callers may omit the API key where the contract makes it optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousAccess {
-    /// They may, if the organization in the path is enabled.
+    /// A key is optional there, if the organization in the path is enabled.
     Allowed,
-    /// They may not: every operation requires an API key.
+    /// Every operation requires a key.
     Denied,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) identity: Identity<'a>,
     /// When the function received the request.
     pub(crate) received_at: SystemTime,
-    creation: Creation,
+    audit: AuditAttributes,
 }
 
 impl<'a> Caller<'a> {
@@ -60,7 +60,7 @@ impl<'a> Caller<'a> {
             org_id,
             identity,
             received_at: request.received_at,
-            creation: Creation {
+            audit: AuditAttributes {
                 created_at: timestamp(request.received_at),
                 created_by: identity.id().to_owned(),
                 request_id: request.id.to_owned(),
@@ -73,15 +73,15 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request stored the record with the audit attributes `existing`. This happens if
-    /// an earlier attempt by the SDK succeeded, but its response was lost.
-    pub(crate) fn wrote_in_this_request(&self, existing: &Creation) -> bool {
-        existing.request_id == self.creation.request_id
+    /// Whether this request stored the record with the audit attributes `existing`, which then
+    /// counts as new: an earlier attempt by the SDK succeeded, but its response was lost.
+    pub(crate) fn wrote_in_this_request(&self, existing: &AuditAttributes) -> bool {
+        existing.request_id == self.audit.request_id
     }
 
-    /// The audit attributes for the records that this request creates.
-    pub(crate) fn creation(&self) -> &Creation {
-        &self.creation
+    /// The attributes for the records that this request creates.
+    pub(crate) fn audit(&self) -> &AuditAttributes {
+        &self.audit
     }
 }
 
@@ -89,7 +89,7 @@ impl<'a> Caller<'a> {
 /// attribute is read as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Creation {
+pub(crate) struct AuditAttributes {
     /// RFC 3339, in UTC, with milliseconds.
     pub(crate) created_at: String,
     /// The id of the API key, or `anonymous`.
@@ -124,7 +124,7 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let received_at = request.received_at;
-    // If the key is not cached, the same `BatchGetItem` reads the organization in the path.
+    // If the key is not cached, one `BatchGetItem` reads the key and the organization in the path.
     let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
         return Err(Error::KeyNotAccepted("unknown"));
     };
@@ -134,7 +134,7 @@ pub(crate) async fn authorize<'a>(
     }
     log.caller_org_id = Some(record.org_id.clone());
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
-        return Err(Error::OtherOrganization);
+        return Err(Error::WrongOrganization);
     }
     // Only accepted keys are cached, so a cached key has passed these checks already.
     if let FoundApiKey::Read {
@@ -142,8 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // The path names the key's own organization (checked above), which `find_api_key` has
-            // read.
+            // `find_api_key` has read the organization in the path, which is that of the key.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

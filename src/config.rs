@@ -24,7 +24,7 @@ pub struct Config {
     /// optional. `allowed` or `denied` (default).
     pub anonymous_access: AnonymousAccess,
     /// `KEY_CACHE_SECONDS`: how long API keys and (despite the name) teams are cached. From 0 (no
-    /// caching), to 60 (default).
+    /// caching) to 60 (default).
     pub cache_ttl: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The errors of requests, each with its text, status, code, title and header.
+//! Request errors, each with its text, status, code, title and header.
 
 use std::error::Error as StdError;
 
@@ -13,10 +13,10 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The challenge of a 401 if no API key was sent (RFC 6750, section 3).
+/// The `WWW-Authenticate` challenge if no API key was sent (RFC 6750, section 3).
 const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 
-/// The challenge of a 401 if the API key is not accepted.
+/// The `WWW-Authenticate` challenge if the API key is not accepted.
 const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// Appended to errors about the id of a team, which the API derives from the name.
@@ -30,8 +30,8 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
     }
 }
 
-/// A name between commas and quotes, such as `, "Docs",`. Empty without a name.
-fn quoted(name: Option<&str>) -> String {
+/// A name in quotes and commas, such as `, "Docs",`. Empty without a name.
+fn in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
 
@@ -61,11 +61,11 @@ pub(crate) enum Error {
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
     KeyNotAccepted(&'static str),
     #[error("This API key does not belong to the organization in the path.")]
-    OtherOrganization,
+    WrongOrganization,
     /// The organization of the API key is disabled or was erased.
     #[error("The organization of this API key is disabled or no longer exists. Ask the operator.")]
     OrganizationDisabled,
-    /// The API key is not allowed to call the operation with this name.
+    /// The string is the name of the operation.
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
     #[error("No operation has this path. Paths are case-sensitive and have no trailing slash.")]
@@ -84,7 +84,7 @@ pub(crate) enum Error {
     /// The id belongs to a record with a different name.
     #[error(
         "An existing {kind} with a different name{quoted_name} has the id `{id}`. Use this id if that {kind} is yours, or choose a name that gives a different id.",
-        quoted_name = quoted(.existing_name.as_deref())
+        quoted_name = in_commas(.existing_name.as_deref())
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
@@ -93,12 +93,10 @@ pub(crate) enum Error {
         /// The name of the record. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
-    /// The existing record has the same name, but a different description.
     #[error(
         "A {kind} with this name already exists with a different description. Nothing was changed."
     )]
     DifferentDescription { kind: &'static str, id: String },
-    /// The existing logging instance of the project has a different project name.
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]
@@ -110,7 +108,7 @@ pub(crate) enum Error {
         match .0.len() { 1 => "1 model already exists".to_owned(), count => format!("{count} models already exist") }
     )]
     DifferentModelNumbers(Vec<Violation>),
-    /// The body is larger than this many bytes.
+    /// The number is the maximum.
     #[error("The request body is larger than {0} bytes.")]
     BodyTooLarge(usize),
     /// The body is JSON, but it is invalid. Contains every violation in the body.
@@ -125,12 +123,11 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
-/// What the problem document and the log line of an error contain, apart from the detail.
+/// The fields of the problem document and the log line of an error, except for the detail.
 #[derive(Default, Serialize)]
 pub(crate) struct ErrorReport<'a> {
     /// The title for people (RFC 9457, section 3.1).
     pub(crate) title: &'static str,
-    /// The HTTP status.
     pub(crate) status: u16,
     /// The stable code for programs.
     pub(crate) code: &'static str,
@@ -208,8 +205,7 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// Everything about an error except the detail. The match has no default, so every new variant
-    /// needs a line.
+    /// Everything about an error except the detail. Every variant needs a line.
     #[rustfmt::skip] // keeps each error on one line
     pub(crate) fn report(&self) -> ErrorReport<'_> {
         match self {
@@ -218,7 +214,7 @@ impl Error {
             Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").with_log_only_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection("none").with_header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
             Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection(rejection).with_header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
-            Self::OtherOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
+            Self::WrongOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),

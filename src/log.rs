@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::json;
-
 use crate::{
     api_key::API_KEY_PREFIX,
     error::{Error, Result, Violation},
@@ -35,7 +33,7 @@ pub(crate) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Adds a path that matches no operation. Cuts it off before anything that may be an API key.
+    /// Sets the path if it matches no operation. Cuts it off before anything that may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));
@@ -98,9 +96,7 @@ fn format_violations(violations: &[Violation]) -> Option<String> {
     }
     let mut texts = Vec::new();
     for Violation { pointer, rule, .. } in violations.iter().take(MAX_LISTED) {
-        // `Rule` serializes to its keyword in JSON Schema.
-        let rule = json!(rule);
-        texts.push(format!("{pointer} {}", rule.as_str().unwrap_or_default()));
+        texts.push(format!("{pointer} {}", rule.keyword()));
     }
     Some(texts.join(", "))
 }

@@ -1,4 +1,4 @@
-//! How attributes that restrict access are read: see "Other programs" in [`crate::store`].
+//! Reads NULL as the strictest value of an attribute that restricts access.
 
 use serde::{Deserialize, Deserializer};
 

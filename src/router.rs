@@ -33,7 +33,7 @@ enum Route {
 
 /// Matches a path to its operation: the whole API on one screen.
 #[rustfmt::skip] // keeps each path on one line
-fn match_path<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
+fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     Ok(match *segments {
         ["api", "v1", "org", org_id, "addModelsToOrg", model_type] => Route::AddModels {
             org_id: parse_parameter(ORG_ID, org_id, log)?,
@@ -84,7 +84,7 @@ pub(crate) async fn dispatch<'a>(
     log: &mut RequestLog<'a>,
 ) -> Result<Success> {
     let segments: Vec<&str> = request.segments.iter().map(AsRef::as_ref).collect();
-    let route = match_path(&segments, log)?;
+    let route = parse_route(&segments, log)?;
     let (operation, org_id) = match &route {
         Route::AddModels { org_id, .. } => (Operation::AddModels, Some(org_id)),
         Route::AddTeamUsers { org_id, .. } => (Operation::AddTeamUsers, Some(org_id)),

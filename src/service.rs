@@ -88,7 +88,8 @@ async fn run_within(
     work: impl Future<Output = Result<Success>>,
 ) -> Result<Success> {
     if time_limit.is_zero() {
-        // `timeout` polls the work once before it looks at the clock. This could send a write.
+        // `timeout` polls the work once before it looks at the clock, and the poll could send a
+        // write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
     match tokio::time::timeout(time_limit, AssertUnwindSafe(work).catch_unwind()).await {

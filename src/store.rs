@@ -3,11 +3,11 @@
 //! A request needs up to three records before it writes: the API key, its organization and a team.
 //! Because API keys and teams are cached, most requests with an API key only write:
 //!
-//! | record | cached if |
+//! | record | cached |
 //! |---|---|
-//! | API key | it is valid and is for the current registration of an enabled organization |
-//! | team | it exists and is not being removed. Each API key has its own cached teams |
-//! | organization | never. It is read for anonymous callers, and with each key that is not cached |
+//! | API key | if it is valid and is for the current registration of an enabled organization |
+//! | team | per API key, if it exists and is not being removed |
+//! | organization | never: it is read for anonymous callers, and with each key that is not cached |
 //!
 //! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) after the request that read it.
 //!
@@ -73,7 +73,7 @@ pub(crate) fn teams_partition_key(org_id: &Identifier, project_id: &Identifier) 
     format!("{}#{}", org_id.as_str(), project_id.as_str())
 }
 
-/// An item of DynamoDB: the values of its attributes, by name.
+/// A DynamoDB item: the values of its attributes, by name.
 pub type Item = HashMap<String, AttributeValue>;
 
 fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
@@ -151,16 +151,16 @@ impl Store {
         if let Some(record) = self.accepted_keys.get(id, received_at) {
             return Ok(Some(FoundApiKey::Cached { record }));
         }
-        let api_key_target = (Table::API_KEYS, vec![id]);
+        let api_key_lookup = (Table::API_KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
             Some(org_id) => {
-                let organization_target = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let targets = [api_key_target, organization_target];
-                let [item, organization] = self.read_items(targets).await?;
+                let organization_lookup = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
+                let lookups = [api_key_lookup, organization_lookup];
+                let [item, organization] = self.read_items(lookups).await?;
                 (item, organization.map(Organization))
             }
             None => {
-                let [item] = self.read_items([api_key_target]).await?;
+                let [item] = self.read_items([api_key_lookup]).await?;
                 (item, None)
             }
         };
@@ -206,7 +206,7 @@ impl Store {
         let primary_key = vec![partition_key, team_id.as_str()];
         let [item] = self.read_items([(Table::TEAMS, primary_key)]).await?;
         let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
-        // A team has this attribute while it is being removed: the id of the removal.
+        // A team has this attribute only while it is being removed.
         if item.contains_key("removing_id") {
             return Err(Error::NoSuchTeam("being_removed"));
         }
@@ -215,15 +215,15 @@ impl Store {
     }
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the
-    /// order of `targets`. Sends `BatchGetItem` even for one item, so that the function needs
+    /// order of `lookups`. Sends `BatchGetItem` even for one item, so that the function needs
     /// only one permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends
     /// the request.
     async fn read_items<const N: usize>(
         &self,
-        targets: [(Table, Vec<&str>); N],
+        lookups: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut pending = HashMap::with_capacity(N);
-        for (table, primary_key) in &targets {
+        for (table, primary_key) in &lookups {
             let keys_and_attributes = KeysAndAttributes::builder()
                 .consistent_read(true)
                 .keys(table.primary_key(primary_key))
@@ -245,7 +245,7 @@ impl Store {
             sleep(backoff).await;
             backoff *= 2;
         }
-        Ok(targets.map(|(table, _)| {
+        Ok(lookups.map(|(table, _)| {
             let items = items_by_table.remove(self.tables.name(table));
             items.and_then(|mut items| items.pop())
         }))

@@ -93,9 +93,9 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
     }
 }
 
-/// A valid new value for an attribute, which [`parse_attribute`] returns.
+/// A valid value for an attribute.
 #[derive(Debug, Clone)]
-pub struct NewValue {
+pub struct ParsedAttribute {
     /// The value to store.
     pub text: String,
     /// The id that a new record with this value would get. `None` if the API derives none from it.
@@ -106,8 +106,7 @@ pub struct NewValue {
 ///
 /// # Errors
 /// The first violation, worded to follow the name of the value: `must not be empty`.
-pub fn parse_attribute(attribute: &str, text: &str) -> Result<NewValue, String> {
-    // The text to store, and the id derived from it.
+pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, String> {
     let text_and_id = match attribute {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
             let (id, name) = parsed.into_id_and_name();
@@ -117,7 +116,7 @@ pub fn parse_attribute(attribute: &str, text: &str) -> Result<NewValue, String> 
         // `workspacectl edit` passes only the attributes above and descriptions.
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
-    let parsed = text_and_id.map(|(text, derived_id)| NewValue { text, derived_id });
+    let parsed = text_and_id.map(|(text, derived_id)| ParsedAttribute { text, derived_id });
     // A value rarely has several violations, and the next attempt shows the others.
     parsed.map_err(|mut violations| violations.remove(0).detail)
 }

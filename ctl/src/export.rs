@@ -32,8 +32,8 @@ pub struct ExportWriter {
 
 impl ExportWriter {
     /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
-    /// it is deleted. Fails if `FILE.partial` cannot be written, or if one of the two exists, so that
-    /// no two commands share a file.
+    /// it is deleted. Fails if `FILE.partial` cannot be written, or if `FILE` or
+    /// `FILE.partial` exists, so that no two commands share a file.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));

@@ -2,15 +2,15 @@
 //! and call its commands without starting a process. Terms in comments:
 //!
 //! - "The function" is the Lambda function.
-//! - A "mark" consists of `removing_id`, `removing_at` and `removing_by` in the record of a team, or
-//!   `erasing_id` and so on in that of an organization. `remove team` and `orgs erase` set the mark
-//!   before they delete anything. Once the function's caches have expired, the function adds no
-//!   members to a marked team and no records to a marked organization.
-//! - A "run" is one execution of a command. Commands that create, edit or restore a record store the
-//!   id of the run in it as `request_id`, `updated_request_id` or `restored_request_id`.
-//! - A "registration" is the lifetime of an organization, from `orgs create` to `orgs erase`. Its id
-//!   is the `request_id` of the organization. API keys store this id as `org_request_id`, and the
-//!   function rejects the keys of earlier registrations.
+//! - A "mark" consists of the attributes `removing_id`, `removing_at` and `removing_by` of a team,
+//!   or `erasing_id`, `erasing_at` and `erasing_by` of an organization. `remove team` and `orgs
+//!   erase` set them before they delete anything. Once the function's caches have expired, the
+//!   function adds no members to a marked team and no records to a marked organization.
+//! - A "run" is one execution of a command. Commands that create, edit or restore a record store
+//!   the id of the run in it as `request_id`, `updated_request_id` or `restored_request_id`.
+//! - A "registration" is the lifetime of an organization, from `orgs create` to `orgs erase`. Its
+//!   id is the `request_id` of the organization. API keys store this id as `org_request_id`, and
+//!   the function rejects the keys of earlier registrations.
 
 mod arguments;
 pub mod commands;
@@ -35,6 +35,7 @@ use std::{
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
+use tokio::sync::OnceCell;
 use tracing_subscriber::filter::LevelFilter;
 use workspace_management::api_key::API_KEY_PREFIX;
 
@@ -50,7 +51,7 @@ use crate::{
 
 /// Register organizations, issue API keys, and manage the records of workspace-management.
 ///
-/// Most commands act on a single deployment, the first that applies of:
+/// Most commands act on a single deployment: the first of these that applies.
 ///
 ///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
 ///   2. the tables named in your environment, in the variables that the Lambda
@@ -60,7 +61,7 @@ use crate::{
 ///
 /// For 1 and 2, set a region and credentials as for the AWS CLI.
 #[derive(Parser)]
-#[command(version, verbatim_doc_comment, after_help = HELP)]
+#[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(flatten)]
     options: GlobalOptions,
@@ -68,7 +69,7 @@ pub struct Cli {
     command: Command,
 }
 
-const HELP: &str = "\
+const AFTER_HELP: &str = "\
 Data is printed to standard output, everything else to standard error.
 
 Exit codes:
@@ -100,7 +101,8 @@ enum Command {
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
     List(list::Options),
-    /// Correct the name or description of a team or data store, or the project name of a logging instance
+    /// Correct the name or description of a team or data store, or the project name of a logging
+    /// instance
     #[command(subcommand, after_help = edit::EXAMPLES)]
     Edit(edit::Command),
     /// Remove a record, or teams with their members
@@ -129,17 +131,24 @@ pub async fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return print_help_or_error(&error),
     };
+    let deployment = OnceCell::new();
     let session = Session {
         options,
-        found_deployment: Default::default(),
+        deployment,
     };
     if session.options.verbose {
         start_log();
     }
-    let Err(error) = run_command(command, &session).await else {
-        return ExitCode::SUCCESS;
-    };
-    report_error(&error, &session);
+    match run_command(command, &session).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report_error(&error, &session);
+            exit_code(&error)
+        }
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<UsageError>() {
         ExitCode::from(2)
     } else if error.is::<OnlyWarnings>() {
@@ -179,7 +188,7 @@ fn start_log() {
 fn report_error(error: &anyhow::Error, session: &Session) {
     let mut text = errors::error_text(error, session.options.verbose);
     let mut is_local_service = false;
-    if let Some(deployment) = session.found_deployment.get()
+    if let Some(deployment) = session.deployment.get()
         && error.is::<RequestError>()
     {
         text = format!("{}: {text}", deployment.display_name);

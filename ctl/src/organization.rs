@@ -47,7 +47,7 @@ impl Organization {
         Ok(record.map(|record| Self { record }))
     }
 
-    /// Reads an organization. Fails if it is not registered, or DynamoDB cannot be reached.
+    /// Reads an organization. Fails if it is not registered.
     pub async fn require(deployment: &Deployment, org: &str) -> Result<Self> {
         let organization = Self::find(deployment, org).await?;
         organization.with_context(|| {
@@ -55,7 +55,7 @@ impl Organization {
         })
     }
 
-    /// The state of the organization.
+    /// The state, which `erasing_id` and `disabled_at` give.
     pub fn state(&self) -> OrgState {
         if self.record.get("erasing_id").is_some() {
             OrgState::BeingErased

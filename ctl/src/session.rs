@@ -39,16 +39,16 @@ pub(crate) struct GlobalOptions {
 pub(crate) struct Session {
     pub(crate) options: GlobalOptions,
     /// Empty until a command has asked for the deployment.
-    pub(crate) found_deployment: OnceCell<Deployment>,
+    pub(crate) deployment: OnceCell<Deployment>,
 }
 
 impl Session {
     /// The deployment to work on. Finds it on the first call.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
-        // Not clap's `env`, which would take an empty variable as a name.
+        // clap's `env` would take an empty variable as a name.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.options.stack.clone().or_else(from_environment);
-        self.found_deployment
+        self.deployment
             .get_or_try_init(|| Deployment::find(stack.as_deref()))
             .await
     }
@@ -73,7 +73,7 @@ impl Session {
     /// the operator must then type `answer`. Escapes whatever it prints.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
         if self.options.yes {
-            self.say(text);
+            self.report(text);
             return Ok(());
         }
         let text = self.escaped_with_deployment(text);
@@ -86,12 +86,12 @@ impl Session {
     }
 
     /// Prints an outcome to standard error, escaped, after the name of the deployment.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn report(&self, text: &str) {
         eprintln!("{}", self.escaped_with_deployment(text));
     }
 
     fn escaped_with_deployment(&self, text: &str) -> String {
-        let deployment = self.found_deployment.get();
+        let deployment = self.deployment.get();
         let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
         escape(&format!("{name}: {text}"))
     }

@@ -25,7 +25,7 @@ use crate::{
 pub struct StoredKey {
     /// The attributes that the function reads.
     #[serde(flatten)]
-    pub(crate) function_record: ApiKeyRecord,
+    pub(crate) core: ApiKeyRecord,
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(crate) last_four: Option<String>,
     pub(crate) created_by: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) async fn insert(
     registration_id: &str,
     old: Option<&StoredKey>,
 ) -> Result<()> {
-    let (org, id) = (&new.function_record.org_id, &new.function_record.key_id);
+    let (org, id) = (&new.core.org_id, &new.core.key_id);
     let registration = [(":registration", registration_id)];
     let enabled_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
@@ -131,11 +131,10 @@ pub(crate) async fn insert(
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let replaceable_key =
-            GuardedRecord::existing(Table::API_KEYS, &[&old.function_record.key_id])
-                .and(condition, &registration)
-                // serde omits a `None`, so the attribute must then be absent.
-                .and_unchanged(&json!(old), &["replaced_by"]);
+        let replaceable_key = GuardedRecord::existing(Table::API_KEYS, &[&old.core.key_id])
+            .and(condition, &registration)
+            // serde omits a `None`, so the attribute must then be absent.
+            .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
         actions.push(replaceable_key.update_action(deployment, replace, &[(":new", id)])?);
     }
@@ -154,7 +153,7 @@ pub(crate) async fn insert(
 }
 
 /// Revokes a key and returns its record. A key that is already revoked keeps its `revoked_at` and
-/// `revoked_by`. Fails if there is no such key, or DynamoDB cannot be reached.
+/// `revoked_by`. Fails if there is no such key.
 pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Result<Value> {
     let expression = "SET revoked_at = if_not_exists(revoked_at, :at), \
         revoked_by = if_not_exists(revoked_by, :by)";

@@ -38,7 +38,6 @@ impl ProjectArgs {
         format!("{}#{}", self.org, self.project)
     }
 
-    /// The logging instance of the project.
     pub(crate) fn logging_instance_target(self) -> Target {
         Target {
             table: Table::LOGGING_INSTANCES,
@@ -115,13 +114,13 @@ impl Target {
         Ok(Some(record))
     }
 
-    /// Guards a write: it fails if the record has been written since `record` was read.
+    /// Allows a write only if the record has not been written since `record` was read.
     pub(crate) fn guard_unchanged(&self, record: &Value) -> GuardedRecord {
         self.guard_existing()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// Guards a write: it fails if the record does not exist.
+    /// Allows a write only if the record exists.
     pub(crate) fn guard_existing(&self) -> GuardedRecord {
         GuardedRecord::existing(self.table, &self.primary_key)
     }

@@ -19,7 +19,7 @@ pub const SAFE_WAIT: Duration = Duration::from_secs(
     MAX_CACHE_TTL.as_secs() + FUNCTION_TIMEOUT.as_secs() + MAX_WRITE_DELAY.as_secs(),
 );
 
-const REASON: &str = "for the function's caches to expire and its last writes to finish";
+const WAIT_REASON: &str = "for the function's caches to expire and its last writes to finish";
 
 /// The option for commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -35,7 +35,7 @@ impl Wait {
     /// Waits and shows for how long and why: a progress bar on a terminal, otherwise a line.
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
-    pub(crate) async fn for_function(self, deployment: &Deployment) {
+    pub(crate) async fn for_caches(self, deployment: &Deployment) {
         if deployment.is_on_aws && !self.is_safe() {
             eprintln!(
                 "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",
@@ -50,9 +50,9 @@ impl Wait {
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s {msg}") {
             bar.set_style(style);
         }
-        bar.set_message(REASON);
+        bar.set_message(WAIT_REASON);
         if bar.is_hidden() {
-            eprintln!("waiting {} s {REASON}", self.seconds);
+            eprintln!("waiting {} s {WAIT_REASON}", self.seconds);
         }
         for _ in 0..self.seconds {
             sleep(Duration::from_secs(1)).await;

@@ -1,6 +1,7 @@
-//! Violations: values in a body that break a rule of the API. `body` collects them.
+//! Violations: values in a body that break a rule of the API.
 
 use serde::Serialize;
+use serde_json::json;
 
 /// A value in the body that violates a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,7 +18,7 @@ pub(crate) struct Violation {
 }
 
 impl Violation {
-    /// A violation without a place, which [`at`](Self::at) adds.
+    /// A violation with an empty pointer: see [`at`](Self::at).
     pub(crate) fn new(rule: Rule, detail: impl Into<String>) -> Self {
         Self {
             pointer: String::new(),
@@ -37,7 +38,7 @@ impl Violation {
     }
 }
 
-/// A rule, named after its keyword in JSON Schema. Clients can show a message of their own for it.
+/// A rule, named after its keyword in JSON Schema. Clients can show their own message for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Rule {
@@ -52,4 +53,11 @@ pub(crate) enum Rule {
     Maximum,
     /// Not in JSON Schema: the value contradicts an earlier entry or a stored record.
     Conflict,
+}
+
+impl Rule {
+    /// The keyword, as in the response.
+    pub(crate) fn keyword(self) -> String {
+        json!(self).as_str().unwrap_or_default().to_owned()
+    }
 }

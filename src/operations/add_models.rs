@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{Caller, Creation},
+    auth::{AuditAttributes, Caller},
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::Success,
@@ -50,7 +50,7 @@ struct Model<'a> {
     #[serde(rename = "id")]
     number: ModelNumber,
     #[serde(flatten)]
-    creation: &'a Creation,
+    audit: &'a AuditAttributes,
 }
 
 /// Adds a model. If the model exists with the same number (`id`), nothing changes. If it has a
@@ -80,7 +80,7 @@ pub(crate) async fn add_models(
             model_type,
             name: &selected.name,
             number: selected.number,
-            creation: caller.creation(),
+            audit: caller.audit(),
         });
     }
     let failed_conditions = store.update(&ADD_MODEL, &records).await?;

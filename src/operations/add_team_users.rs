@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{Caller, Creation},
+    auth::{AuditAttributes, Caller},
     body::Violations,
     error::Result,
     operations::Success,
@@ -32,7 +32,7 @@ impl Keyed for User {
     }
 }
 
-/// A team member. Each has a separate record, so that concurrent requests overwrite nothing.
+/// A team member. Each has a separate record, so that concurrent requests do not overwrite each other.
 #[derive(Serialize)]
 struct TeamMember<'a> {
     /// `<organization>#<project>#<team>`.
@@ -43,10 +43,10 @@ struct TeamMember<'a> {
     project_id: &'a Identifier,
     team_id: &'a Identifier,
     #[serde(flatten)]
-    creation: &'a Creation,
+    audit: &'a AuditAttributes,
 }
 
-/// Adds a member. If the user is a member already, nothing changes.
+/// Adds a member. If the user is already a member, nothing changes.
 const ADD_MEMBER: UpdateSpec = UpdateSpec {
     table: Table::TEAM_MEMBERS,
     expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
@@ -80,7 +80,7 @@ pub(crate) async fn add_team_users(
             org_id: &caller.org_id,
             project_id,
             team_id,
-            creation: caller.creation(),
+            audit: caller.audit(),
         });
     }
     // No condition can fail, because there is none.

@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Caller, Creation},
+    auth::{AuditAttributes, Caller},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -22,7 +22,7 @@ pub(crate) struct CreateDataStoreInput {
     description: Option<Description>,
 }
 
-// Has defaults, because other programs may have removed attributes: see `store`.
+// Missing attributes are read as empty, because other programs may have removed them.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct DataStore {
@@ -32,7 +32,7 @@ struct DataStore {
     data_store_name: String,
     data_store_description: String,
     #[serde(flatten)]
-    creation: Creation,
+    audit: AuditAttributes,
 }
 
 /// Creates a data store. Its id is derived from its name.
@@ -47,7 +47,7 @@ pub(crate) async fn create_data_store(
         data_store_id,
         data_store_name,
         data_store_description: input.description.unwrap_or_default().into_string(),
-        creation: caller.creation().clone(),
+        audit: caller.audit().clone(),
     };
     let kind = "data store";
     let id = data_store.data_store_id.clone();
@@ -70,8 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { kind, id });
         }
-        // A record that an earlier attempt of this request stored still counts as new.
-        is_new = caller.wrote_in_this_request(&existing.creation);
+        is_new = caller.wrote_in_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Record { id, is_new })

@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Caller, Creation},
+    auth::{AuditAttributes, Caller},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -21,7 +21,7 @@ pub(crate) struct CreateLoggingInstanceInput {
     project_name: DisplayName,
 }
 
-// Has defaults, because other programs may have removed attributes: see `store`.
+// Missing attributes are read as empty, because other programs may have removed them.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LoggingInstance {
@@ -29,7 +29,7 @@ struct LoggingInstance {
     project_id: String,
     project_name: String,
     #[serde(flatten)]
-    creation: Creation,
+    audit: AuditAttributes,
 }
 
 /// Creates the logging instance of a project. A project has at most one.
@@ -43,7 +43,7 @@ pub(crate) async fn create_logging_instance(
         org_id: caller.org_id.as_str().to_owned(),
         project_id: project_id.as_str().to_owned(),
         project_name: input.project_name.into_string(),
-        creation: caller.creation().clone(),
+        audit: caller.audit().clone(),
     };
     let mut is_new = true;
     if let Some(existing) = store
@@ -55,8 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
-        // A record that an earlier attempt of this request stored still counts as new.
-        is_new = caller.wrote_in_this_request(&existing.creation);
+        is_new = caller.wrote_in_this_request(&existing.audit);
     }
     Ok(Success::Record { id: None, is_new })
 }

@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Caller, Creation},
+    auth::{AuditAttributes, Caller},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -24,7 +24,7 @@ pub(crate) struct CreateTeamInput {
     description: Option<Description>,
 }
 
-// Has defaults, because other programs may have removed attributes: see `store`.
+// Missing attributes are read as empty, because other programs may have removed them.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Team {
@@ -37,12 +37,11 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
-    /// Set by `workspacectl` while it removes the team: the id of that removal.
-    #[serde(rename = "removing_id")]
+    /// Set only while `workspacectl` removes the team.
     #[serde(skip_serializing, deserialize_with = "null_as_strictest")]
-    removal_id: Option<String>,
+    removing_id: Option<String>,
     #[serde(flatten)]
-    creation: Creation,
+    audit: AuditAttributes,
 }
 
 /// Creates a team. The id of the team is derived from its name. Projects are not registered, so any
@@ -61,14 +60,14 @@ pub(crate) async fn create_team(
         team_id,
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
-        removal_id: None,
-        creation: caller.creation().clone(),
+        removing_id: None,
+        audit: caller.audit().clone(),
     };
     let kind = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
-        if existing.removal_id.is_some() {
+        if existing.removing_id.is_some() {
             return Err(Error::TeamBeingRemoved { id });
         }
         if existing.team_name != team.team_name {
@@ -83,8 +82,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { kind, id });
         }
-        // A record that an earlier attempt of this request stored still counts as new.
-        is_new = caller.wrote_in_this_request(&existing.creation);
+        is_new = caller.wrote_in_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Record { id, is_new })

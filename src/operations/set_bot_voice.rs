@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{Caller, Creation},
+    auth::{AuditAttributes, Caller},
     body::Violations,
     error::Result,
     operations::Success,
@@ -27,12 +27,12 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// The `updated_*` attributes describe the last change. `creation` describes the first request.
+    /// The `updated_*` attributes describe the last change. `audit` describes the first request.
     updated_at: &'a str,
     updated_by: &'a str,
     updated_request_id: &'a str,
     #[serde(flatten)]
-    creation: &'a Creation,
+    audit: &'a AuditAttributes,
 }
 
 /// Sets a voice. The condition fails if the existing voice is the same, so that a retry does not
@@ -56,19 +56,19 @@ pub(crate) async fn set_bot_voice(
     bot_id: &Identifier,
     input: SetBotVoiceInput,
 ) -> Result<Success> {
-    let creation = caller.creation();
+    let audit = caller.audit();
     let voice = BotVoice {
         org_id: &caller.org_id,
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // The same values as in `creation`, but `SET_VOICE` overwrites these in an existing record.
-        updated_at: &creation.created_at,
-        updated_by: &creation.created_by,
-        updated_request_id: &creation.request_id,
-        creation,
+        // The same values as in `audit`, but `SET_VOICE` overwrites these in an existing record.
+        updated_at: &audit.created_at,
+        updated_by: &audit.created_by,
+        updated_request_id: &audit.request_id,
+        audit,
     };
-    // Ignores a failed condition: the stored voice is the requested voice already.
+    // Ignores a failed condition: the stored voice is already the requested voice.
     store.update(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

@@ -40,7 +40,8 @@ pub struct DynamoDbConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// `None` unless both variables are set. The SDK then uses its default chain (profile, web
+    /// `None` unless the environment has an id
+    /// and a secret. The SDK then uses its default chain (profile, web
     /// identity or container) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
@@ -53,7 +54,7 @@ impl DynamoDbConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn into_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn into_connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times and gets the same one each time, because each

@@ -67,8 +67,8 @@ pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder 
         .with_max_backoff(MAX_BACKOFF);
     config
         .timeout_config(timeouts.build())
-        // Not needed: this protection ends a response that stalls for 20 seconds, but the timeout
-        // of the attempt ends the response earlier.
+        // This protection ends a response that stalls for 20 seconds. `ATTEMPT_TIMEOUT` ends the
+        // response earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
         .retry_classifier(AdditionalRetries)
@@ -143,8 +143,7 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // Only the error of a transaction has cancellation reasons, so this checks whether
-                // `E` is that error.
+                // `E` is generic, and only `TransactWriteItemsError` has cancellation reasons.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();

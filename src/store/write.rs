@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Sends an `Update`, which is made for a transaction, as a plain `UpdateItem`.
+    /// Sends the action of a transaction as an `UpdateItem` instead.
     async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client

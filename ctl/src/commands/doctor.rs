@@ -162,13 +162,13 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut failures = Vec::new();
     let mut has_warnings = false;
     for Check { name, status } in checks {
-        let (word, detail) = match &status {
+        let (status_name, detail) = match &status {
             Status::Ok(detail) => ("ok", detail.clone()),
             Status::Warning(detail) => ("warning", detail.clone()),
             Status::Skipped(error) => ("skipped", format!("{error:#}")),
             Status::Failed(error) => ("failed", format!("{error:#}")),
         };
-        rows.push(json!({ "status": word, "check": name, "detail": detail }));
+        rows.push(json!({ "status": status_name, "check": name, "detail": detail }));
         match status {
             Status::Failed(error) => failures.push(error.context(name)),
             Status::Skipped(error) if strict => {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use workspace_management::{
     store::timestamp,
-    values::{NewValue, parse_attribute},
+    values::{ParsedAttribute, parse_attribute},
 };
 use workspace_records::item::string_attribute;
 
@@ -55,7 +55,7 @@ pub(crate) enum Command {
         project: ProjectArgs,
         /// The new project name
         #[arg(long, value_name = "NAME", value_parser = |text: &str| parse_attribute("project_name", text))]
-        project_name: NewValue,
+        project_name: ParsedAttribute,
     },
 }
 
@@ -65,17 +65,17 @@ pub(crate) enum Command {
 pub(crate) struct NewValueArgs {
     /// The new name
     #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
-    name: Option<NewValue>,
+    name: Option<ParsedAttribute>,
     /// The new description, which can be empty
     #[arg(long, value_parser = |text: &str| parse_attribute("team_description", text))]
-    description: Option<NewValue>,
+    description: Option<ParsedAttribute>,
 }
 
 /// A change to a record.
 struct Edit {
     target: Target,
     /// The attributes to change, with their new values.
-    changes: Vec<(&'static str, NewValue)>,
+    changes: Vec<(&'static str, ParsedAttribute)>,
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
@@ -134,7 +134,7 @@ impl Edit {
             let edited = self.update(deployment, run, &record).await?;
             (edited, "was changed")
         };
-        session.say(&format!("{display_name} {outcome}"));
+        session.report(&format!("{display_name} {outcome}"));
         print_json_or_text(&edited, &escape(self.target.sort_key()), session)
     }
 

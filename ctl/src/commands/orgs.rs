@@ -135,7 +135,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let readers = eventually_consistent_readers(deployment, &org).await?;
             let count = export.write_from(deployment, readers).await?;
             export.persist()?;
-            session.say(&format!("exported {} of {org}", counted(count, "record")));
+            session.report(&format!("exported {} of {org}", counted(count, "record")));
             Ok(())
         }
         Command::Erase(options) => erase::run(options, session).await,

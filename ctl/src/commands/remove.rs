@@ -150,7 +150,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let (deployment, run) = session.begin_run().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
-    session.say(&format!("{} was removed", target.display_name));
+    session.report(&format!("{} was removed", target.display_name));
     print_removed(removed, target.sort_key(), &run, session)
 }
 

@@ -21,7 +21,7 @@ use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
     organization::{OrgState, Organization},
-    output::print_strictly,
+    output::print_or_fail,
     session::{Run, Session},
     stored_key::{self, StoredKey},
     text::{escape, escape_json, humanize},
@@ -85,7 +85,7 @@ pub struct NewKey {
 impl NewKey {
     /// Generates a key and stores its record for the current registration of the organization. If
     /// the new key replaces an old one, also stores the new id in the record of the old key. Fails
-    /// if DynamoDB cannot be reached, or one of these conditions does not hold:
+    /// if one of these conditions does not hold:
     ///
     /// - The organization is enabled, and its registration has not changed.
     /// - The old key has the same registration. It has not been revoked or replaced since it
@@ -111,18 +111,17 @@ impl NewKey {
         let now = SystemTime::now();
         let expires_at = options.expires.resolve(now).map_err(Error::msg)?;
         let label = &options.label;
-        let mut function_record = key_record(parsed, org, registration_id, label, &timestamp(now));
-        function_record.operations = options.allow;
-        function_record.expires_at =
-            expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        let mut core = key_record(parsed, org, registration_id, label, &timestamp(now));
+        core.operations = options.allow;
+        core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
         let stored = StoredKey {
-            function_record,
+            core,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|time| time.as_secs()),
-            predecessor_id: old.map(|old| old.function_record.key_id.clone()),
+            predecessor_id: old.map(|old| old.core.key_id.clone()),
             replacement_id: None,
         };
         stored_key::insert(deployment, &stored, registration_id, old).await?;
@@ -145,8 +144,8 @@ impl NewKey {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = print_strictly(&text) {
-            let id = &self.stored.function_record.key_id;
+        if let Err(error) = print_or_fail(&text) {
+            let id = &self.stored.core.key_id;
             let result = stored_key::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
@@ -158,18 +157,15 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let ApiKeyRecord { key_id, org_id, .. } = &self.stored.function_record;
-        let validity = match (
-            &self.stored.function_record.expires_at,
-            self.stored.lifetime_seconds,
-        ) {
+        let ApiKeyRecord { key_id, org_id, .. } = &self.stored.core;
+        let validity = match (&self.stored.core.expires_at, self.stored.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.stored.function_record.operations {
+        let operations = match &self.stored.core.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

@@ -87,7 +87,7 @@ pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> 
             Some(organization) => organization.state().as_str(),
             None => "not registered",
         };
-        session.say(&format!(
+        session.report(&format!(
             "the organization {org} is {state}: its keys are not accepted"
         ));
     }

@@ -99,7 +99,7 @@ async fn revoke_keys(
     }
     let key_count = counted(revoked.len(), "key");
     let cache_ttl = humanize(MAX_CACHE_TTL);
-    session.say(&format!(
+    session.report(&format!(
         "revoked {key_count}. The function can accept a key from its cache for up to {cache_ttl}"
     ));
     Ok(revoked)

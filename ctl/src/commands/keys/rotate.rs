@@ -49,8 +49,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     for record in stored_key::require_all(deployment, &ids).await? {
         let key: StoredKey = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
-        if !key.function_record.is_valid_at(SystemTime::now()) {
-            let id = &key.function_record.key_id;
+        if !key.core.is_valid_at(SystemTime::now()) {
+            let id = &key.core.key_id;
             bail!(
                 "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
             );
@@ -77,7 +77,7 @@ async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Opti
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
-    let id = &key.function_record.key_id;
+    let id = &key.core.key_id;
     Ok(Some(format!(
         "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
     )))
@@ -91,16 +91,16 @@ async fn rotate(
     options: &Options,
     json: bool,
 ) -> Result<()> {
-    let id = &old.function_record.key_id;
+    let id = &old.core.key_id;
     let expiry = match options.expires {
         Some(expiry) => expiry,
         None => default_expiry(old)?,
     };
     let new_options = create::Options {
-        org: old.function_record.org_id.clone(),
-        label: old.function_record.label.clone(),
+        org: old.core.org_id.clone(),
+        label: old.core.label.clone(),
         expires: expiry,
-        allow: old.function_record.operations.clone(),
+        allow: old.core.operations.clone(),
     };
     let result = NewKey::issue(deployment, run, new_options, Some(old)).await;
     let new = result.with_context(|| format!("cannot replace the key {id}"))?;
@@ -117,21 +117,21 @@ async fn schedule_expiry(
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let (id, now) = (&old.function_record.key_id, SystemTime::now());
+    let (id, now) = (&old.core.key_id, SystemTime::now());
     let mut expires_at = now + overlap;
-    if let Some(current) = &old.function_record.expires_at {
+    if let Some(current) = &old.core.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
-    let new_id = new.stored.function_record.key_id.as_str();
+    let new_id = new.stored.core.key_id.as_str();
     let replaced_key = GuardedRecord::existing(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
-    let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :who";
+    let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
     let now = timestamp(now);
     let values = [
         (":at", &*expires_at),
         (":now", &*now),
-        (":who", &*run.operator),
+        (":by", &*run.operator),
     ];
     let updated = replaced_key.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
@@ -149,7 +149,7 @@ fn default_expiry(old: &StoredKey) -> Result<Expiry> {
     if let Some(seconds) = old.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &old.function_record.expires_at {
+    match &old.core.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
         Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),

@@ -40,7 +40,7 @@ pub(super) async fn run(
     let now = SystemTime::now();
     let organization = change_state(deployment, &run, org, change, now).await?;
     let state = organization.state().as_str();
-    session.say(&format!("the organization {org} is {state}"));
+    session.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         eprintln!(
             "the function will reject all new requests after at most {} seconds, and its last writes will end after at most {} seconds",
@@ -49,17 +49,17 @@ pub(super) async fn run(
         );
     }
     if let Some(wait) = wait {
-        wait.for_function(deployment).await;
+        wait.for_caches(deployment).await;
         if wait.is_safe() {
-            session.say(&format!("from now on, every operation for {org} fails"));
+            session.report(&format!("from now on, every operation for {org} fails"));
         }
     }
     print_json_or_text(&organization.into_output(), org, session)
 }
 
 /// Enables or disables an organization and returns the organization. Fails if there is no
-/// such organization, the change would enable it while it is being erased, another operator changes
-/// it at the same time, or DynamoDB cannot be reached.
+/// such organization, the change would enable it while it is being erased, or another operator
+/// changes it at the same time.
 pub async fn change_state(
     deployment: &Deployment,
     run: &Run,

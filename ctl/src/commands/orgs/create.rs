@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "the organization {org} is already registered: choose a different id, or use --if-absent"
     );
     let verb = if is_new { "was" } else { "was already" };
-    session.say(&format!("the organization {org} {verb} registered"));
+    session.report(&format!("the organization {org} {verb} registered"));
     let mut record = organization.into_output();
     record["created"] = json!(is_new);
     print_json_or_text(&record, &org, session)

@@ -66,7 +66,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let count = erase(deployment, &run, org, &organization, *wait, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
     let export_name = path.map_or("any exports".into(), |path| path.to_string_lossy());
-    session.say(&format!(
+    session.report(&format!(
         "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
         counted(count, "record")
     ));
@@ -79,8 +79,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 
 /// Erases an organization that has not changed since it was read. Returns the number of records
 /// that this run deleted. Counts the organization's own record, even if another run deleted it.
-/// Fails if the organization has changed since it was read, the export cannot be written, or
-/// DynamoDB cannot be reached.
+/// Fails if the organization has changed since it was read, or the export cannot be written.
 pub async fn erase(
     deployment: &Deployment,
     run: &Run,
@@ -95,7 +94,7 @@ pub async fn erase(
     let Some((record, marked_org)) = disabled_org.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
-    wait.for_function(deployment).await;
+    wait.for_caches(deployment).await;
     if let Some(mut export) = export {
         let readers = consistent_readers(org);
         let count = export.write_from(deployment, readers).await?;

@@ -47,14 +47,14 @@ pub(super) async fn run(
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
     let team_count = counted(removed.len(), "team");
-    session.say(&format!("{user} was removed from {team_count} of {org}"));
+    session.report(&format!("{user} was removed from {team_count} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &run, session)
 }
 
 /// Removes the memberships of a user in an organization. Returns the teams as `<org>#<project>#<team>`. Fails if
-/// the last read of the index still finds a membership, a membership changes at the same time, the
-/// export cannot be written, or DynamoDB cannot be reached.
+/// the last read of the index still finds a membership, a membership changes at the same time, or
+/// the export cannot be written.
 pub async fn remove_from_all_teams(
     deployment: &Deployment,
     org: &str,
@@ -62,8 +62,8 @@ pub async fn remove_from_all_teams(
     mut export: Option<&mut ExportWriter>,
 ) -> Result<BTreeSet<String>> {
     let mut removed = BTreeSet::new();
-    for earlier_reads in 0..MAX_READS {
-        if earlier_reads > 0 {
+    for read_number in 1..=MAX_READS {
+        if read_number > 1 {
             sleep(INDEX_PAUSE).await;
         }
         let mut removed_any = false;
@@ -80,7 +80,7 @@ pub async fn remove_from_all_teams(
             }
         }
         // The index may have lacked a membership at the first read.
-        if !removed_any && earlier_reads > 0 {
+        if !removed_any && read_number > 1 {
             return Ok(removed);
         }
     }

@@ -75,7 +75,7 @@ pub(super) async fn run(
         };
         let (name, id) = (&team.display_name, team.sort_key());
         let members = counted(member_count, "member");
-        session.say(&format!("{name} was removed with {members}"));
+        session.report(&format!("{name} was removed with {members}"));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
@@ -85,8 +85,7 @@ pub(super) async fn run(
 
 /// Removes teams, given with their records. Returns how many members of each were deleted, or
 /// `None` if the team has been removed or created again since it was read. An edited team is
-/// removed too. Fails if the export cannot be written, or DynamoDB cannot be reached: a later run
-/// can then continue.
+/// removed too. If it fails, such as when the export cannot be written, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
@@ -105,7 +104,7 @@ pub async fn remove_teams(
     if marked_teams.iter().all(|(_, marked)| marked.is_none()) {
         return Ok(vec![None; marked_teams.len()]);
     }
-    wait.for_function(deployment).await;
+    wait.for_caches(deployment).await;
     if let Some(mut export) = export {
         for (team, marked) in &marked_teams {
             if let Some((record, _)) = marked {

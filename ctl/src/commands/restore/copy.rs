@@ -61,7 +61,7 @@ struct Counts {
 
 impl Restore<'_> {
     /// Copies all records and prints the outcomes.
-    /// Fails if DynamoDB cannot be reached, or a record differs or was skipped.
+    /// Fails if a record differs or was skipped.
     pub(super) async fn execute(&self) -> Result<()> {
         let mut counts = Counts::default();
         // The counts are printed even if this fails.
@@ -205,7 +205,7 @@ impl Restore<'_> {
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
     fn print_outcome(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
-        let (word, detail) = match outcome {
+        let (outcome_name, detail) = match outcome {
             Outcome::Copied => ("copied", None),
             Outcome::Exists => ("exists", None),
             Outcome::Differs(attributes) => ("differs", Some(attributes)),
@@ -215,14 +215,14 @@ impl Restore<'_> {
             return Ok(());
         }
         let line = if self.json {
-            let mut line = json!({ "table": table.kind, "result": word, "reason": detail });
+            let mut line = json!({ "table": table.kind, "result": outcome_name, "reason": detail });
             for name in table.primary_key_attributes {
                 line["key"][*name] = json!(string_attribute(record, name));
             }
             escape_json(&line.to_string())
         } else {
             let key = primary_key_values(table, record).join(" ");
-            let line = format!("{}\t{}\t{word}", table.kind, escape(&key));
+            let line = format!("{}\t{}\t{outcome_name}", table.kind, escape(&key));
             match detail {
                 Some(detail) => format!("{line}: {}", escape(&detail)),
                 None => line,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{operations::Operation, restriction::null_as_strictest};
+use crate::{operations::Operation, strict_null::null_as_strictest};
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";

@@ -23,13 +23,13 @@ pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
         return Err(Error::BodyTooLarge(MAX_BYTES));
     }
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
-    let json: serde_json::Value =
-        serde_json::from_slice(body).map_err(|error| Error::NotJson(why_not_json(body, &error)))?;
+    let json: serde_json::Value = serde_json::from_slice(body)
+        .map_err(|error| Error::NotJson(json_error_detail(body, &error)))?;
     deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
 }
 
 /// Says why a body is not JSON. The parser's own message is for Rust developers.
-fn why_not_json(body: &[u8], error: &serde_json::Error) -> String {
+fn json_error_detail(body: &[u8], error: &serde_json::Error) -> String {
     if body.trim_ascii().is_empty() {
         return "It is empty.".to_owned();
     }

@@ -94,7 +94,7 @@ fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
     })
 }
 
-/// Reads DynamoDB's endpoint. `None` if no variable sets it, in which case the region's is used.
+/// Reads DynamoDB's endpoint. `None` if no variable sets it: use the region's endpoint.
 ///
 /// # Errors
 /// If the endpoint is not an http or https URL. The message names the variable.

@@ -83,20 +83,20 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
-        "An existing {kind} with a different name{quoted_name} has the id `{id}`. Use this id if that {kind} is yours, or choose a name that gives a different id.",
+        "An existing {noun} with a different name{quoted_name} has the id `{id}`. Use this id if that {noun} is yours, or choose a name that gives a different id.",
         quoted_name = in_commas(.existing_name.as_deref())
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
-        kind: &'static str,
+        noun: &'static str,
         id: String,
         /// The name of the record. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
     #[error(
-        "A {kind} with this name already exists with a different description. Nothing was changed."
+        "A {noun} with this name already exists with a different description. Nothing was changed."
     )]
-    DifferentDescription { kind: &'static str, id: String },
+    DifferentDescription { noun: &'static str, id: String },
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]
@@ -126,10 +126,10 @@ pub(crate) enum Error {
 /// The fields of the problem document and the log line of an error, except for the detail.
 #[derive(Default, Serialize)]
 pub(crate) struct ErrorReport<'a> {
-    /// The title for people (RFC 9457, section 3.1).
+    /// The human-readable title (RFC 9457, section 3.1).
     pub(crate) title: &'static str,
     pub(crate) status: u16,
-    /// The stable code for programs.
+    /// The stable, machine-readable code.
     pub(crate) code: &'static str,
     /// Why the existing record prevents the request. Only for a 409.
     #[serde(rename = "reason", skip_serializing_if = "Option::is_none")]

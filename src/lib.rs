@@ -19,7 +19,7 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `restriction` | reads a NULL `revoked_at`, `expires_at` and so on as a restriction |
+//! | `strict_null` | reads a NULL `revoked_at`, `expires_at` and so on as a restriction |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
@@ -57,9 +57,9 @@ mod event;
 mod log;
 pub mod operations;
 mod response;
-mod restriction;
 mod router;
 pub mod service;
 pub mod store;
+mod strict_null;
 pub mod text;
 pub mod values;

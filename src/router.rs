@@ -17,7 +17,7 @@ use crate::{
         set_bot_voice::set_bot_voice,
     },
     store::Store,
-    values::{Identifier, ModelType, PathParameter},
+    values::{Identifier, ModelType, PathSafe},
 };
 
 /// An [`Operation`], with its parsed path parameters.
@@ -62,13 +62,13 @@ fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rou
 }
 
 /// Parses a path parameter and adds it to the log if it is valid. The [`Route`] field that takes
-/// the result determines `MAX_LENGTH`: `Identifier` and `ModelType` are aliases of `PathParameter`.
+/// the result determines `MAX_LENGTH`: `Identifier` and `ModelType` are aliases of `PathSafe`.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,
-) -> Result<PathParameter<MAX_LENGTH>> {
-    let value = PathParameter::parse(segment).ok_or(Error::MalformedParameter {
+) -> Result<PathSafe<MAX_LENGTH>> {
+    let value = PathSafe::parse(segment).ok_or(Error::MalformedParameter {
         parameter_name,
         max_length: MAX_LENGTH,
     })?;

@@ -73,8 +73,9 @@ impl Service {
                 }
                 let access = self.anonymous_access;
                 // On the heap, because the SDK's futures are large.
-                let work = Box::pin(router::dispatch(&self.store, access, request, &mut log));
-                run_within(remaining_time(&context, received_at), work).await
+                let request_future =
+                    Box::pin(router::dispatch(&self.store, access, request, &mut log));
+                run_within(remaining_time(&context, received_at), request_future).await
             }
         };
         log.write(&outcome, started.elapsed());
@@ -85,14 +86,14 @@ impl Service {
 /// Runs a request within a time limit and turns a panic into [`Error::Internal`].
 async fn run_within(
     time_limit: Duration,
-    work: impl Future<Output = Result<Success>>,
+    request_future: impl Future<Output = Result<Success>>,
 ) -> Result<Success> {
     if time_limit.is_zero() {
         // `timeout` polls the work once before it looks at the clock, and the poll could send a
         // write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
-    match tokio::time::timeout(time_limit, AssertUnwindSafe(work).catch_unwind()).await {
+    match tokio::time::timeout(time_limit, AssertUnwindSafe(request_future).catch_unwind()).await {
         Ok(Ok(outcome)) => outcome,
         // The panic hook has logged the location of the panic.
         Ok(Err(_)) => Err(Error::internal("the request panicked")),

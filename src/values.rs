@@ -15,25 +15,25 @@ mod unique_list;
 pub(crate) use name::{DisplayName, NameWithId};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
-/// A path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not
+/// A string for one segment of a path: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not
 /// `.` or `..`, because clients and proxies remove these segments from a path (RFC 3986, section
 /// 5.2.4). It does not begin with `wsk_`, so that an API key in a path is neither logged nor
 /// stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PathParameter<const MAX_LENGTH: usize>(String);
+pub struct PathSafe<const MAX_LENGTH: usize>(String);
 
 /// The maximum length of an [`Identifier`].
 pub(crate) const MAX_IDENTIFIER_LENGTH: usize = 128;
 
 /// The id of an organization, project, team or bot.
-pub type Identifier = PathParameter<MAX_IDENTIFIER_LENGTH>;
+pub type Identifier = PathSafe<MAX_IDENTIFIER_LENGTH>;
 
 /// The `modelType` in the path of `add_models`.
-pub(crate) type ModelType = PathParameter<64>;
+pub(crate) type ModelType = PathSafe<64>;
 
-impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
+impl<const MAX_LENGTH: usize> PathSafe<MAX_LENGTH> {
     /// Parses a decoded segment of a path. `None` if it is not valid.
     pub fn parse(segment: &str) -> Option<Self> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
@@ -126,7 +126,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
-/// The violation if a string has more than `max` characters.
+/// Returns a violation if a string has more than `max` characters.
 fn length_violation(text: &str, max: usize) -> Option<Violation> {
     let length = text.chars().count();
     if length <= max {

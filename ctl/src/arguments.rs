@@ -1,4 +1,4 @@
-//! Arguments that several commands have.
+//! Arguments shared by several commands.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
@@ -14,7 +14,7 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     )
 }
 
-/// A parser for a kind of record, such as `teams`. Returns the table with this kind.
+/// A parser that turns a kind of record, such as `teams`, into its table.
 pub(crate) fn table_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {

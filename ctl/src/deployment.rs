@@ -33,7 +33,7 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// What a command works on: a stack, the tables named in the environment, or the local service.
 pub struct Deployment {
-    /// The client for its DynamoDB.
+    /// The DynamoDB client.
     pub dynamodb: Client,
     pub(crate) tables: TableNames,
     /// The name of the deployment in messages.
@@ -49,14 +49,14 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Finds the deployment to work on, as the help of [`crate::Cli`] describes. Fails if an
+    /// Resolves the deployment to work on, as the help of [`crate::Cli`] describes. Fails if an
     /// endpoint URL in the environment is invalid, the stack is unreadable or incomplete, only some
     /// table variables are set, or no region is configured. The local service needs no region.
-    pub(crate) async fn find(stack: Option<&str>) -> Result<Self> {
+    pub(crate) async fn resolve(stack: Option<&str>) -> Result<Self> {
         let endpoint =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
-        let is_named = |table: &Table| read_variable(table.env_variable).is_some();
-        if stack.is_none() && !Table::ALL.iter().any(is_named) {
+        let is_set = |table: &Table| read_variable(table.env_variable).is_some();
+        if stack.is_none() && !Table::ALL.iter().any(is_set) {
             let url = endpoint.as_deref().unwrap_or(local::DYNAMODB_URL);
             return Ok(Self::local_service(url));
         }
@@ -65,7 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL is taken to be AWS's. Without one, it is a local DynamoDB's.
+        // An endpoint URL is taken to be AWS's if there is a stack, and a local DynamoDB's if not.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),

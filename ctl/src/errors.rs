@@ -67,7 +67,6 @@ where
     }
 }
 
-/// For the results of requests to AWS.
 pub(crate) trait RequestResultExt<T> {
     /// Turns the error into a [`RequestError`] and adds a message such as `cannot read X`.
     fn request_context(self, message: impl Into<String>) -> Result<T>;

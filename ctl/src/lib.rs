@@ -1,16 +1,16 @@
 //! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line
 //! and call its commands without starting a process. Terms in comments:
 //!
-//! - "The function" is the Lambda function.
+//! - "The function" is the Lambda function that serves the API.
 //! - A "mark" consists of the attributes `removing_id`, `removing_at` and `removing_by` of a team,
 //!   or `erasing_id`, `erasing_at` and `erasing_by` of an organization. `remove team` and `orgs
 //!   erase` set them before they delete anything. Once the function's caches have expired, the
 //!   function adds no members to a marked team and no records to a marked organization.
-//! - A "run" is one execution of a command. Commands that create, edit or restore a record store
-//!   the id of the run in it as `request_id`, `updated_request_id` or `restored_request_id`.
-//! - A "registration" is the lifetime of an organization, from `orgs create` to `orgs erase`. Its
-//!   id is the `request_id` of the organization. API keys store this id as `org_request_id`, and
-//!   the function rejects the keys of earlier registrations.
+//! - A "run" is one execution of a command. When it creates, edits or restores a record, its id is
+//!   stored there as `request_id`, `updated_request_id` or `restored_request_id`.
+//! - A "registration" of an organization lasts from `orgs create` to `orgs erase`. Its id is the
+//!   `request_id` of the organization. API keys store this id as `org_request_id`, and the function
+//!   rejects the keys of earlier registrations.
 
 mod arguments;
 pub mod commands;
@@ -125,7 +125,7 @@ enum Command {
     },
 }
 
-/// Parses the command line, runs the command and reports an error. Returns the exit code.
+/// Parses the command line, runs the command and reports any error. Returns the exit code.
 pub async fn run() -> ExitCode {
     let Cli { options, command } = match Cli::try_parse() {
         Ok(cli) => cli,

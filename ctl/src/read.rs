@@ -60,7 +60,7 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // `Query` finds all records if the partition key is only the organization's id.
+        // A query suffices if the partition key is the id of the organization. Otherwise, scan.
         match table.partition_key_parts {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -130,7 +130,6 @@ impl PageOptions {
 }
 
 impl Reader {
-    /// A reader of all records in the scope.
     pub(crate) fn new(table: Table, scope: Scope) -> Self {
         Self {
             table,
@@ -188,8 +187,8 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // If the limit ends a page, DynamoDB returns a start key even after a partition's last item,
-        // so there is always a cursor if there may be more records.
+        // A page that the limit ends always has a start key, even if the last item of a partition
+        // was read. So without a cursor, there are no more records.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {

@@ -13,7 +13,6 @@ use crate::{
     text::escape,
 };
 
-/// The options of every command.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalOptions {
@@ -49,7 +48,7 @@ impl Session {
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.options.stack.clone().or_else(from_environment);
         self.deployment
-            .get_or_try_init(|| Deployment::find(stack.as_deref()))
+            .get_or_try_init(|| Deployment::resolve(stack.as_deref()))
             .await
     }
 
@@ -97,7 +96,7 @@ impl Session {
     }
 }
 
-/// A run of a command.
+/// One execution of a command, and who started it.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// A random id, which is stored in the records that the run creates, edits or restores.

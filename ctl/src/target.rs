@@ -85,7 +85,7 @@ impl Target {
         }
     }
 
-    /// The sort key. The operator confirms with it, and commands print it.
+    /// The sort key, which the operator types to confirm, and which commands print.
     pub(crate) fn sort_key(&self) -> &str {
         &self.primary_key[1]
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. They are all inside strings,
-/// except for line breaks: serde_json has already escaped the line breaks inside strings, so any
-/// that remain are formatting, and are kept.
+/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. Line breaks are kept:
+/// serde_json has escaped those inside strings, so the rest are formatting. All other characters
+/// of this kind are inside strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -31,11 +31,11 @@ pub(crate) fn humanize(duration: Duration) -> String {
         (1, "second"),
     ];
     let seconds = (duration + Duration::from_millis(500)).as_secs();
-    let (length, unit) = UNITS
+    let (unit_seconds, unit) = UNITS
         .into_iter()
-        .find(|(length, _)| seconds >= *length)
+        .find(|(unit_seconds, _)| seconds >= *unit_seconds)
         .unwrap_or(UNITS[3]);
-    counted((seconds + length / 2) / length, unit)
+    counted((seconds + unit_seconds / 2) / unit_seconds, unit)
 }
 
 /// A count and its noun, such as `1 record` or `2 records`.

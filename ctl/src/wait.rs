@@ -1,5 +1,5 @@
-//! Waits until the function no longer uses records that it cached before this tool marked or
-//! disabled them.
+//! Waits, after a record was marked or disabled, until the function no longer uses an older copy of
+//! the record from its cache.
 
 use std::time::Duration;
 

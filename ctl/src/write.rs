@@ -28,8 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A record, by its primary key, and the condition under which it may be written. By convention, a
-/// variable of this type says both, such as `marked_team`.
+/// A record, by its primary key, and the condition under which it may be written. Variables
+/// of this type are named after both, such as `marked_team`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
@@ -44,7 +44,8 @@ impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn existing(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
         let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
-        // Any key attribute would do, but `project`, the first of the teams, is a reserved word.
+        // Any key attribute would do, but `project`, the partition key of teams, is a reserved
+        // word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
@@ -221,17 +222,18 @@ pub(crate) async fn transact(
     message: String,
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.dynamodb.transact_write_items();
-    let Err(error) = request.set_transact_items(Some(actions)).send().await else {
-        return Ok(vec![]);
-    };
-    match error.as_service_error().map(failed_conditions) {
-        Some(failed) if !failed.is_empty() => Ok(failed),
-        _ => Err(error).request_context(message),
+    match request.set_transact_items(Some(actions)).send().await {
+        Ok(_) => Ok(vec![]),
+        Err(error) => match error.as_service_error().map(failed_conditions) {
+            Some(failed) if !failed.is_empty() => Ok(failed),
+            _ => Err(error).request_context(message),
+        },
     }
 }
 
-/// Deletes the children of a marked parent in rounds, until new readers find none. Then deletes the
-/// parent. Returns how many children this run deleted. A concurrent run may count the same ones.
+/// Deletes the children of a marked parent repeatedly, until new readers find none. Then deletes
+/// the parent. Returns how many children this run deleted. A concurrent run may count the same
+/// ones.
 ///
 /// Every transaction checks that the parent still has its mark. If it does not, another run has
 /// finished, and nothing is left to delete.

@@ -49,7 +49,7 @@ pub(crate) async fn create_data_store(
         data_store_description: input.description.unwrap_or_default().into_string(),
         audit: caller.audit().clone(),
     };
-    let kind = "data store";
+    let noun = "data store";
     let id = data_store.data_store_id.clone();
     let mut is_new = true;
     if let Some(existing) = store
@@ -62,15 +62,15 @@ pub(crate) async fn create_data_store(
                 existing_name = Some(escape(&existing.data_store_name));
             }
             return Err(Error::DifferentName {
-                kind,
+                noun,
                 id,
                 existing_name,
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::DifferentDescription { kind, id });
+            return Err(Error::DifferentDescription { noun, id });
         }
-        is_new = caller.wrote_in_this_request(&existing.audit);
+        is_new = caller.is_from_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Record { id, is_new })

@@ -9,8 +9,8 @@ use crate::{
     body::Violations,
     error::{Error, Result},
     operations::Success,
-    restriction::null_as_strictest,
     store::{Store, Table, teams_partition_key},
+    strict_null::null_as_strictest,
     text::escape,
     values::{Description, Identifier, NameWithId},
 };
@@ -63,7 +63,7 @@ pub(crate) async fn create_team(
         removing_id: None,
         audit: caller.audit().clone(),
     };
-    let kind = "team";
+    let noun = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
@@ -74,15 +74,15 @@ pub(crate) async fn create_team(
             // No caller of this operation is anonymous, so the existing name may be shown.
             let existing_name = Some(escape(&existing.team_name));
             return Err(Error::DifferentName {
-                kind,
+                noun,
                 id,
                 existing_name,
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::DifferentDescription { kind, id });
+            return Err(Error::DifferentDescription { noun, id });
         }
-        is_new = caller.wrote_in_this_request(&existing.audit);
+        is_new = caller.is_from_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Record { id, is_new })

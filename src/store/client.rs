@@ -54,14 +54,14 @@ impl DynamoDbConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn into_connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
         // The SDK asks for a connector several times and gets the same one each time, because each
         // new one would parse the root certificates.
         let http_client = http_client_fn(move |_, _| shared.clone());
         // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
-        // differ. Then the first request connects.
+        // differ, so the first request connects.
         let has_default_endpoint =
             is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {

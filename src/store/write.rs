@@ -28,7 +28,7 @@ pub(crate) struct UpdateSpec {
     pub(crate) attribute_names: &'static [(&'static str, &'static str)],
 }
 
-/// A record whose condition failed. No record of its transaction was written.
+/// A failed condition and the existing record. No record of the transaction was written.
 #[derive(Debug)]
 pub struct FailedCondition {
     /// The index of the record in the transaction.
@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Sends the action of a transaction as an `UpdateItem` instead.
+    /// Sends a single update as an `UpdateItem`.
     async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client

@@ -65,11 +65,11 @@ fn derive_id(name: &str) -> String {
         return slug;
     }
     let hash = hex::encode(&Sha256::digest(name)[..4]);
-    let start = slug.get(..MAX_BEFORE_HASH).unwrap_or(&slug);
-    match start.trim_end_matches('-') {
+    let prefix = slug.get(..MAX_BEFORE_HASH).unwrap_or(&slug);
+    match prefix.trim_end_matches('-') {
         // None of the characters of the name has a transliteration.
         "" => hash,
-        start => format!("{start}-{hash}"),
+        prefix => format!("{prefix}-{hash}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `list`: lists the records that the operations of the API have stored.
+//! `list`: lists the records that were stored through the API.
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
@@ -25,7 +25,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The kind of records
+    /// The kind of record to list
     #[arg(value_name = "KIND", value_parser = table_parser(operation_tables()))]
     table: Table,
     /// Only records of this organization

@@ -33,7 +33,7 @@ Examples:
   workspacectl keys create --org globex --expires 2027-01-31
   KEY=$(workspacectl keys create --org globex)";
 
-/// The options of `keys create`, which say what the new key allows.
+/// The options of `keys create`. `keys rotate` also uses them.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The id of the organization, which must be enabled
@@ -104,7 +104,9 @@ impl NewKey {
         }
         let registration_id = organization.registration_id();
         let registration_id = registration_id.with_context(|| {
-            format!("the record of {org} has no request_id, which keys need: add one with a random value")
+            format!(
+                "the record of {org} has no request_id, which keys need: set it to a random value"
+            )
         })?;
         let key = stored_key::random_key()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;

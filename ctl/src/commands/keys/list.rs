@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// than COUNT keys may be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
-    /// Only keys in this state. Applies after --limit, too
+    /// Only keys in this state. Also applies after --limit
     #[arg(long)]
     state: Option<KeyState>,
     #[command(flatten)]

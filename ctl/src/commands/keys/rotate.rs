@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Rotates the rest even if some were replaced before, so that the command can be repeated.
+    // Rotate the others even if some were replaced before, so that the command can be repeated.
     for key in &keys {
         rotate(deployment, &run, key, &options, session.options.json).await?;
     }
@@ -156,7 +156,7 @@ fn default_expiry(old: &StoredKey) -> Result<Expiry> {
         // `last_four` shows that `workspacectl` issued the key, without an expiry. The current
         // expiry is from a rotation.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
-        // Another program may have set the expiry, or a rotation.
+        // Either another program or a rotation has set the expiry.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),
     }
 }

@@ -29,7 +29,7 @@ pub enum StateChange {
     Disable,
 }
 
-/// Enables or disables an organization. If there is a `wait`, waits for that long.
+/// Enables or disables an organization. Then waits, if `wait` is given.
 pub(super) async fn run(
     org: &str,
     change: StateChange,

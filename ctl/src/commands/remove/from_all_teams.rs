@@ -4,8 +4,8 @@
 //! read consistently, and deleted on the condition that it has not been written since. The index is
 //! read two or three times after the confirmation, until all memberships that it lists are gone.
 //!
-//! Every membership that exists at the start is removed, if the index lags by at most the pause
-//! between two reads. A membership that is added while the command runs can remain.
+//! Every membership that exists at the start is removed, provided that the index lags no longer
+//! than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,8 +20,8 @@ use crate::{
     read::membership_partitions, session::Session, target::Target, text::counted,
 };
 
-/// The maximum number of reads of the index. If the last read still finds a team, clients keep
-/// adding the user.
+/// The maximum number of reads of the index. If the last read still finds a team, clients
+/// probably keep adding the user.
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads. The index usually needs less than a second to catch up.

@@ -85,7 +85,7 @@ pub(super) async fn run(
 
 /// Removes teams, given with their records. Returns how many members of each were deleted, or
 /// `None` if the team has been removed or created again since it was read. An edited team is
-/// removed too. If it fails, such as when the export cannot be written, a later run can continue.
+/// removed too. If this function fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
@@ -128,7 +128,6 @@ pub async fn remove_teams(
     Ok(member_counts)
 }
 
-/// A reader of the members of a team.
 fn member_reader(team: &Target) -> Reader {
     let partition = team.primary_key.join("#");
     Reader::new(Table::TEAM_MEMBERS, Scope::partition(&partition))

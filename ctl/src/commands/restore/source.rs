@@ -29,7 +29,7 @@ pub(super) struct Source {
     /// The valid records that match the filter, by table and primary key. Their marks are removed.
     pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
     /// The `request_id`s of all organizations and teams, even of those that do not match, by primary key.
-    /// The keys `[org]` and `[org#project, team]` cannot be equal.
+    /// The keys `[org]` and `[org#project, team]` differ in length, so one map suffices.
     pub(super) parent_request_ids: HashMap<Vec<String>, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,

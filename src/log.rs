@@ -33,7 +33,7 @@ pub(crate) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Records a path that matched no operation. Cuts it off before anything that may be an API key.
+    /// Records a path that matched no operation, without anything that may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));

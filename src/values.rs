@@ -15,10 +15,10 @@ mod unique_list;
 pub(crate) use name::{DisplayName, NameWithId};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
-/// A string for one segment of a path: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`, case-sensitive. Not
-/// `.` or `..`, because clients and proxies remove these segments from a path (RFC 3986, section
-/// 5.2.4). It does not begin with `wsk_`, so that an API key in a path is neither logged nor
-/// stored.
+/// A string for one segment of a path, case-sensitive: 1 to `MAX_LENGTH` characters of
+/// `A-Z a-z 0-9 . _ ~ : @ -`. Not `.` or `..`, because clients and proxies remove these segments
+/// from a path (RFC 3986, section 5.2.4). It does not begin with `wsk_`, so that an API key in a
+/// path is neither logged nor stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

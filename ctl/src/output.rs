@@ -44,8 +44,8 @@ pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -
     }
 }
 
-/// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator used
-/// `--limit`, an object with `records` and `next`.
+/// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator
+/// used `--limit`, an object with `records` and `next`.
 pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
     if session.options.json && listing.is_limited {
         return print_json(&json!({ "records": listing.records, "next": listing.cursor }));

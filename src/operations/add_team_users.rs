@@ -32,7 +32,7 @@ impl Keyed for User {
     }
 }
 
-/// A team member. Each has a separate record, so that concurrent requests do not overwrite each other.
+/// A team member. Each has a separate record, so that concurrent requests overwrite no members.
 #[derive(Serialize)]
 struct TeamMember<'a> {
     /// `<organization>#<project>#<team>`.

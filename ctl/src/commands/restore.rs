@@ -1,6 +1,6 @@
 //! `restore`: copies missing records from a restored table or an export. Overwrites nothing.
 //!
-//! 1. Read the source once. Check every record that matches the filter. If one is invalid, write nothing.
+//! 1. Read the source once, and check the records that match the filter. If one is invalid, fail.
 //! 2. Copy organizations first, and teams before their members. Each write has the condition that
 //!    no record has the same primary key.
 

@@ -148,7 +148,7 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What the API did wrong, worded to follow the check's name. `tables` names the tables that the request uses.
+    /// What the API did wrong, worded to follow the check's name. The request uses these `tables`.
     fn error(&self, tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();

@@ -33,8 +33,8 @@ pub(crate) struct Options {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// Only active keys that expire within this period, such as 14d. Applies after --limit, so fewer
-    /// than COUNT keys may be printed
+    /// Only active keys that expire within this period, such as 14d. Applies after --limit, so
+    /// fewer than COUNT keys may be printed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
     /// Only keys in this state. Also applies after --limit

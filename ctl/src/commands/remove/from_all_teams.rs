@@ -52,9 +52,9 @@ pub(super) async fn run(
     print_removed(result, user, &run, session)
 }
 
-/// Removes the memberships of a user in an organization. Returns the teams as `<org>#<project>#<team>`. Fails if
-/// the last read of the index still finds a membership, a membership changes at the same time, or
-/// the export cannot be written.
+/// Removes a user from all teams of an organization. Returns these as `<org>#<project>#<team>`.
+/// Fails if the last read of the index still finds a membership, a membership changes at the same
+/// time, or the export cannot be written.
 pub async fn remove_from_all_teams(
     deployment: &Deployment,
     org: &str,

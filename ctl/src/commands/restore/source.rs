@@ -28,7 +28,7 @@ use crate::{
 pub(super) struct Source {
     /// The valid records that match the filter, by table and primary key. Their marks are removed.
     pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
-    /// The `request_id`s of all organizations and teams, even of those that do not match, by primary key.
+    /// The `request_id`s of all organizations and teams, matching or not, by primary key.
     /// The keys `[org]` and `[org#project, team]` differ in length, so one map suffices.
     pub(super) parent_request_ids: HashMap<Vec<String>, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.

@@ -32,7 +32,7 @@ enum Failure {
     /// AWS responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    /// The response has no error code, usually because a different service sent it.
+    /// The response has no AWS error code, so a different service has sent it.
     #[error("the response did not come from AWS or DynamoDB")]
     UnknownResponse,
 }
@@ -50,7 +50,7 @@ where
             match &error {
                 SdkError::TimeoutError(_) => Failure::TimedOut,
                 SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) => {
-                    // Only the root cause, because the HTTP client wraps it in several layers.
+                    // Keep only the root cause: the HTTP client wraps it in several layers.
                     let root_cause = Chain::new(&error).last().map(ToString::to_string);
                     Failure::NoConnection(root_cause.unwrap_or_default())
                 }

@@ -88,7 +88,7 @@ pub(crate) struct Reader {
 }
 
 /// What a request returns: items and, if there may be more, the start key of the next request.
-type Response = (Vec<Item>, Option<Item>);
+type Page = (Vec<Item>, Option<Item>);
 
 /// What a read returns: all records or, with a limit, one page of them.
 #[derive(Default)]
@@ -187,8 +187,8 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // A page that the limit ends always has a start key, even if the last item of a partition
-        // was read. So without a cursor, there are no more records.
+        // If the limit was reached, DynamoDB returned a start key, even at the end of a partition.
+        // So without a cursor, there are no more records.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
@@ -242,7 +242,7 @@ impl Reader {
         Ok(Some(items))
     }
 
-    async fn send_scan(&self, deployment: &Deployment) -> Result<Response, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<Page, RequestError> {
         let mut scan = deployment
             .dynamodb
             .scan()
@@ -272,7 +272,7 @@ impl Reader {
         &self,
         deployment: &Deployment,
         partition: &str,
-    ) -> Result<Response, RequestError> {
+    ) -> Result<Page, RequestError> {
         let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
             .dynamodb

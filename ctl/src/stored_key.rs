@@ -30,8 +30,8 @@ pub struct StoredKey {
     pub(crate) last_four: Option<String>,
     pub(crate) created_by: Option<String>,
     pub(crate) request_id: Option<String>,
-    /// The lifetime that was chosen for the key, in seconds. A rotation does not change it. `None`
-    /// if the key was issued without an expiry, or by another program.
+    /// The lifetime that was chosen for the key, in seconds. Unlike `expires_at`, it does not change
+    /// in a rotation. `None` if the key was issued without an expiry, or by another program.
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
     pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key replaces.
@@ -42,7 +42,7 @@ pub struct StoredKey {
     pub(crate) replacement_id: Option<String>,
 }
 
-/// The state of a key, whatever the state of its organization.
+/// The state of a key, regardless of the state of its organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum KeyState {
@@ -133,7 +133,7 @@ pub(crate) async fn insert(
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let replaceable_key = GuardedRecord::existing(Table::API_KEYS, &[&old.core.key_id])
             .and(condition, &registration)
-            // serde omits a `None`, so the attribute must then be absent.
+            // If `old` has no `replaced_by`, the stored record must have none either.
             .and_unchanged(&json!(old), &["replaced_by"]);
         let replace = "SET replaced_by = :new";
         actions.push(replaceable_key.update_action(deployment, replace, &[(":new", id)])?);

@@ -1,5 +1,5 @@
-//! Waits, after a record was marked or disabled, until the function no longer uses an older copy of
-//! the record from its cache.
+//! Waits, after a record has been marked or disabled, until the function no longer uses an older
+//! copy of the record from its cache.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, also writes the same few records each time.
+//! `doctor`: checks a deployment. With an API key, also writes test records, the same each time.
 
 mod api;
 mod stack;

@@ -87,7 +87,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     if source.keys_without_hash > 0 {
         let key_count = counted(source.keys_without_hash, "key");
         eprintln!(
-            "note: {key_count} left out, because exports lack the hashes of keys: create new keys"
+            "note: leaving out {key_count}, because exports lack the hashes of keys: create new keys"
         );
     }
     if source.records.is_empty() {

@@ -57,7 +57,7 @@ fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     let output = server.output("orgs disable acme --wait 0 --json");
 
     let message = String::from_utf8_lossy(&output.stderr);
-    for limit in ["at most 60 seconds", "at most 90 seconds"] {
+    for limit in ["within 60 seconds", "within 90 seconds"] {
         assert!(message.contains(limit), "{message}");
     }
     let disabled: Value = serde_json::from_slice(&output.stdout).unwrap();

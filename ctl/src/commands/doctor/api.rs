@@ -36,7 +36,7 @@ struct Response {
 }
 
 impl Api {
-    /// `retry_time` is shared by the retries of all requests.
+    /// Retries of all requests together take at most `retry_time`.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         // All requests share the connector, because creating one parses the root certificates.
         let connector = if url.starts_with("https:") {

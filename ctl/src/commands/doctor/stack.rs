@@ -14,7 +14,7 @@ pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<
 }
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
-/// cannot show this, because they also succeed if a variable names a different existing table.
+/// would not show a mistake: they succeed with any existing table.
 pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()

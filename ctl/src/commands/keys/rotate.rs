@@ -60,7 +60,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Rotate the others even if some were replaced before, so that the command can be repeated.
+    // Rotate the others even if an earlier run has replaced some: the command can be repeated.
     for key in &keys {
         rotate(deployment, &run, key, &options, session.options.json).await?;
     }
@@ -153,8 +153,8 @@ fn default_expiry(old: &StoredKey) -> Result<Expiry> {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
         Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // `last_four` shows that `workspacectl` issued the key, without an expiry. The current
-        // expiry is from a rotation.
+        // `last_four` shows that `workspacectl` issued the key. It has no stored lifetime, so it had
+        // no expiry until a rotation.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
         // Either another program or a rotation has set the expiry.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),

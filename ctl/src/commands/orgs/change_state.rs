@@ -43,7 +43,7 @@ pub(super) async fn run(
     session.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         eprintln!(
-            "the function will reject all new requests after at most {} seconds, and its last writes will end after at most {} seconds",
+            "the function will reject all new requests within {} seconds, and its last writes will end within {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
         );

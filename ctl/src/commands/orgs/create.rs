@@ -56,7 +56,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     let existing = result.request_context(format!("cannot register {org}"))?;
     let record = existing.map_or(new, to_json);
     let organization = Organization { record };
-    // Also true if a retry finds the record of an earlier attempt, which has the id of this run.
+    // Also true if a retry finds the record that an earlier attempt of this run has stored.
     let is_new = organization.registration_id() == Some(&run.id);
     ensure!(
         is_new || if_absent,

@@ -30,7 +30,7 @@ const CONCURRENCY: usize = 16;
 /// was checked before a mark was set, its copy ends before the removal or erasure deletes anything.
 const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A restore from a source whose records are valid.
+/// A restore from a source that has been validated.
 pub(super) struct Restore<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) run: Run,
@@ -76,7 +76,7 @@ impl Restore<'_> {
         if differ + skipped > 0 {
             let record_count = counted(differ + skipped, "record");
             bail!(
-                "the restore is not complete: {record_count} skipped or different, listed on standard output"
+                "the restore is not complete: {record_count} skipped or different (see standard output)"
             );
         }
         Ok(())
@@ -149,9 +149,9 @@ impl Restore<'_> {
         }
     }
 
-    /// Why a record must not be stored, or `None`. Its organization and team must exist, and must
-    /// not be marked. They must be the ones that the record belonged to, and not later ones with
-    /// the same ids:
+    /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
+    /// be marked, and must be the ones that the record belonged to, not later ones with the same
+    /// ids:
     ///
     /// - A parent that is in the source must have the same `request_id` in the table.
     /// - For any other parent, the record must not be older than it.

@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request stored the record with the audit attributes `existing`, which then
-    /// counts as new: an earlier attempt by the SDK succeeded, but its response was lost.
+    /// Whether this request stored the record with the audit attributes `existing`. If so, the
+    /// record counts as new: the SDK has retried the write, because its response was lost.
     pub(crate) fn is_from_this_request(&self, existing: &AuditAttributes) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -142,7 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // `find_api_key` has read the organization in the path, which is the key's (see above).
+            // `find_api_key` has read the organization in the path. It is the key's: see above.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

@@ -123,7 +123,7 @@ pub(crate) enum Error {
     Unavailable(#[source] BoxError),
 }
 
-/// The fields of the problem document and the log line of an error, except for the detail.
+/// What the response and the log line say about an error, apart from `detail`.
 #[derive(Default, Serialize)]
 pub(crate) struct ErrorReport<'a> {
     /// The human-readable title (RFC 9457, section 3.1).

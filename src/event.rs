@@ -69,7 +69,7 @@ impl Event {
         self.request_context.request_id.as_deref()
     }
 
-    /// The request. `None` if the event contains no request, or if the body is not valid base64.
+    /// The request in the event. `None` if there is none, or if the body is not valid base64.
     pub(crate) fn request<'a>(
         &'a self,
         id: &'a str,
@@ -92,8 +92,8 @@ impl Event {
 
     /// The percent-decoded segments of the path, without the stage that some event sources add.
     ///
-    /// If the event source has decoded the path already, decoding it again is harmless, because
-    /// valid path parameters contain no `%`.
+    /// If the event source has decoded the path already, a second decoding only changes paths that
+    /// still contain a `%`. No valid path does.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let without_slash = path.strip_prefix('/').unwrap_or(path);

@@ -25,7 +25,7 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let sdk_config = config.dynamodb.connect().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_ttl);
-    // Each call's future copies this reference instead of borrowing from the closure.
+    // A reference, because the futures must not borrow from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {

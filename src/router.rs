@@ -31,7 +31,7 @@ enum Route {
     SetBotVoice { bot_id: Identifier },
 }
 
-/// Matches a path to its operation: the whole API on one screen.
+/// Matches a path to its operation. All paths of the API are here.
 #[rustfmt::skip] // keeps each path on one line
 fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     Ok(match *segments {

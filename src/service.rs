@@ -22,7 +22,7 @@ use crate::{
     store::Store,
 };
 
-/// The function's timeout in `template.yaml`.
+/// The function's timeout, as in `template.yaml`.
 pub const FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time before Lambda's deadline that is reserved for sending the response.
@@ -89,8 +89,8 @@ async fn run_within(
     request_future: impl Future<Output = Result<Success>>,
 ) -> Result<Success> {
     if time_limit.is_zero() {
-        // `timeout` polls the work once before it looks at the clock, and the poll could send a
-        // write.
+        // `timeout` polls the future once before it looks at the clock, so a request without time
+        // could still send a write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
     match tokio::time::timeout(time_limit, AssertUnwindSafe(request_future).catch_unwind()).await {

@@ -16,7 +16,7 @@
 //! Programs other than the function and `workspacectl` can write to the tables. In an attribute
 //! that restricts access (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`),
 //! NULL counts as the strictest value, and a missing attribute restricts nothing. Other missing
-//! attributes are read as empty. Only `ApiKeyRecord` has required attributes.
+//! attributes are read as empty, except in `ApiKeyRecord`, where some are required.
 //!
 //! # Retries
 //!

@@ -32,7 +32,7 @@ impl Keyed for User {
     }
 }
 
-/// A team member. Each has a separate record, so that concurrent requests overwrite no members.
+/// A team member. Each has a separate record, so that concurrent requests do not conflict.
 #[derive(Serialize)]
 struct TeamMember<'a> {
     /// `<organization>#<project>#<team>`.

@@ -49,7 +49,7 @@ const SET_VOICE: UpdateSpec = UpdateSpec {
 };
 
 /// Sets the voice of a bot in the caller's organization. Bots are not registered, so any bot id is
-/// valid. Of concurrent requests, the one that DynamoDB processes last wins.
+/// valid. Of concurrent requests, the last write wins.
 pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller<'_>,

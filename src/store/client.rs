@@ -40,9 +40,8 @@ pub struct DynamoDbConfig {
     pub(crate) use_dual_stack: bool,
     /// A PEM file with root certificates to use instead of Amazon's.
     pub(crate) ca_bundle_path: Option<String>,
-    /// `None` unless the environment has an id
-    /// and a secret. The SDK then uses its default chain (profile, web
-    /// identity or container) and refreshes credentials before they expire.
+    /// `None` if the environment lacks an id or a secret. The SDK then uses its default chain
+    /// (profile, web identity or container) and refreshes credentials before they expire.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -57,8 +56,8 @@ impl DynamoDbConfig {
     pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared = connector.clone();
-        // The SDK asks for a connector several times and gets the same one each time, because each
-        // new one would parse the root certificates.
+        // The SDK asks for a connector several times. It gets the same one each time, because a new
+        // one would parse the root certificates again.
         let http_client = http_client_fn(move |_, _| shared.clone());
         // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
         // differ, so the first request connects.

@@ -21,7 +21,7 @@ pub struct Table {
     pub partition_key_parts: &'static [&'static str],
 }
 
-#[rustfmt::skip] // keeps a table short
+#[rustfmt::skip] // keeps each table short
 #[allow(missing_docs, reason = "a table is named after its records")]
 impl Table {
     pub const ORGANIZATIONS: Self = Self {

@@ -58,7 +58,7 @@ impl NameWithId {
 /// Derives the id from a name: its slug. A hash is appended if the slug is empty, if it is too long
 /// for an `Identifier`, or if the name is not Latin, because many such names share a slug.
 fn derive_id(name: &str) -> String {
-    /// The maximum length of the slug before a hash. Together, they fit into an `Identifier`.
+    /// The maximum length of the slug before a hash. With the hash, it fits into an `Identifier`.
     const MAX_BEFORE_HASH: usize = 100;
     let slug = slug::slugify(name);
     if is_latin(name) && (1..=MAX_IDENTIFIER_LENGTH).contains(&slug.len()) {

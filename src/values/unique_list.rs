@@ -7,8 +7,8 @@ use crate::{
     error::{Rule, Violation},
 };
 
-/// The distinct entries of an array of 1 to 100 entries. Two different entries with the same key
-/// are a violation.
+/// The distinct entries of an array of 1 to 100 entries. Repeated entries are dropped, but two
+/// different entries with the same key are a violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
     /// Each distinct entry, with the index of its first occurrence in the array.

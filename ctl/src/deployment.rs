@@ -65,7 +65,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL is one of AWS. Without one, it is a local DynamoDB's.
+        // With a stack, an endpoint URL belongs to AWS. Without one, it is a local DynamoDB's.
         let is_on_aws = stack.is_some() || endpoint.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),

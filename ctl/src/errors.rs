@@ -32,7 +32,7 @@ enum Failure {
     /// AWS responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    /// The response has no AWS error code, so a different service has sent it.
+    /// The response has no AWS error code, so it came from neither AWS nor DynamoDB.
     #[error("the response did not come from AWS or DynamoDB")]
     UnknownResponse,
 }

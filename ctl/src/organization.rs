@@ -55,7 +55,7 @@ impl Organization {
         })
     }
 
-    /// The state, which `erasing_id` and `disabled_at` give.
+    /// The state, derived from `erasing_id` and `disabled_at`.
     pub fn state(&self) -> OrgState {
         if self.record.get("erasing_id").is_some() {
             OrgState::BeingErased

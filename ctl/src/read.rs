@@ -88,7 +88,7 @@ pub(crate) struct Reader {
 }
 
 /// What a request returns: items and, if there may be more, the start key of the next request.
-type Page = (Vec<Item>, Option<Item>);
+type Batch = (Vec<Item>, Option<Item>);
 
 /// What a read returns: all records or, with a limit, one page of them.
 #[derive(Default)]
@@ -242,7 +242,7 @@ impl Reader {
         Ok(Some(items))
     }
 
-    async fn send_scan(&self, deployment: &Deployment) -> Result<Page, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<Batch, RequestError> {
         let mut scan = deployment
             .dynamodb
             .scan()
@@ -272,7 +272,7 @@ impl Reader {
         &self,
         deployment: &Deployment,
         partition: &str,
-    ) -> Result<Page, RequestError> {
+    ) -> Result<Batch, RequestError> {
         let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
             .dynamodb

@@ -99,7 +99,7 @@ fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, Us
     Ok(ids)
 }
 
-/// The scope that the ids select. If they are only the start of a partition key, uses an index.
+/// The scope of these ids. For the start of a partition key, finds the partitions in an index.
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,

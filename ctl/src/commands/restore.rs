@@ -51,7 +51,7 @@ struct RestoreFilter {
     /// file with several organizations
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
-    /// The records of all organizations
+    /// Restore the records of all organizations
     #[arg(long, conflicts_with = "org")]
     all_orgs: bool,
     /// Only teams, members and the logging instance of this project

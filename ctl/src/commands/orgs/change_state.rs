@@ -57,9 +57,9 @@ pub(super) async fn run(
     print_json_or_text(&organization.into_output(), org, session)
 }
 
-/// Enables or disables an organization and returns the organization. Fails if there is no
-/// such organization, the change would enable it while it is being erased, or another operator
-/// changes it at the same time.
+/// Enables or disables an organization and returns it. Fails if there is no such organization, the
+/// change would enable it while it is being erased, or another operator makes a different change
+/// at the same time.
 pub async fn change_state(
     deployment: &Deployment,
     run: &Run,

@@ -49,7 +49,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         "created_by": run.operator,
         "request_id": run.id,
     });
-    // Never an update, because two customers who choose the same id must not share an organization.
+    // This must not overwrite: two customers who choose the same id must not share an organization.
     let (client, tables) = (&deployment.dynamodb, &deployment.tables);
     let item = serde_dynamo::to_item(&new)?;
     let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;

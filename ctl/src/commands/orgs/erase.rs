@@ -77,8 +77,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     print_json_or_text(&erased, org, session)
 }
 
-/// Erases an organization that has not changed since it was read. Returns the number of records
-/// that this run deleted. Counts the organization's own record, even if another run deleted it.
+/// Erases an organization. Returns the number of records that this run deleted. Counts the
+/// organization's own record, even if another run deleted it.
 /// Fails if the organization has changed since it was read, or the export cannot be written.
 pub async fn erase(
     deployment: &Deployment,

@@ -85,7 +85,7 @@ pub(super) async fn run(
 
 /// Removes teams, given with their records. Returns how many members of each were deleted, or
 /// `None` if the team has been removed or created again since it was read. An edited team is
-/// removed too. If this function fails, a later run can continue.
+/// removed too. If this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,

@@ -35,7 +35,7 @@ pub(super) struct Source {
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens the file with this name. `None` if there is no such file: the name is that of a table.
+/// Opens the file with this name. `None` if there is no such file: `name` is then a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
 pub(super) fn open_if_file(name: &str, filter: &RestoreFilter) -> Result<Option<File>> {
     if Path::new(name).is_file() {

@@ -40,8 +40,6 @@ pub struct Deployment {
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
     pub(crate) local_dynamodb_url: Option<String>,
-    /// Whether the tables are on AWS and should therefore have backups and deletion protection.
-    pub(crate) is_on_aws: bool,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
     /// `None` unless the operator named a stack.
@@ -95,7 +93,6 @@ impl Deployment {
             tables,
             display_name,
             local_dynamodb_url: None,
-            is_on_aws,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
         })
@@ -110,10 +107,14 @@ impl Deployment {
             tables: local::table_names(),
             display_name: format!("local DynamoDB at {endpoint}"),
             local_dynamodb_url: Some(endpoint.to_owned()),
-            is_on_aws: false,
             sts: None,
             stack: None,
         }
+    }
+
+    /// Whether the tables are on AWS and should therefore have backups and deletion protection.
+    pub(crate) fn is_on_aws(&self) -> bool {
+        self.sts.is_some()
     }
 }
 

@@ -36,7 +36,7 @@ impl Wait {
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
     pub(crate) async fn for_caches(self, deployment: &Deployment) {
-        if deployment.is_on_aws && !self.is_safe() {
+        if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
                 "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",
                 self.seconds,

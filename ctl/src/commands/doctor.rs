@@ -127,7 +127,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         }
     }
     if let Some(url) = url.or(stack_url) {
-        let default = if deployment.is_on_aws { 60 } else { 0 };
+        let default = if deployment.is_on_aws() { 60 } else { 0 };
         let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
         if let Some(key) = &key {
@@ -268,7 +268,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .request_context("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
     let mut problems = differences(&Declaration::of(table)?, &description);
-    if deployment.is_on_aws {
+    if deployment.is_on_aws() {
         if description.deletion_protection_enabled != Some(true) {
             problems.push("deletion protection is off".to_owned());
         }

@@ -89,16 +89,12 @@ impl Restore<'_> {
         for table in Table::ALL {
             let records = self.source.records.iter();
             let records = records.filter(|((record_table, _), _)| record_table == table);
-            let copies = stream::iter(records).map(async |(_, record)| {
-                let result = timeout(COPY_TIMEOUT, self.copy(*table, record)).await;
+            let copies = stream::iter(records).map(async |((_, key), record)| {
+                let result = timeout(COPY_TIMEOUT, self.copy(*table, key, record)).await;
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
-                let outcome = result.flatten().with_context(|| {
-                    format!(
-                        "{} {}",
-                        table.kind,
-                        primary_key_values(*table, record).join(" ")
-                    )
-                })?;
+                let result = result.flatten();
+                let outcome =
+                    result.with_context(|| format!("{} {}", table.kind, key.join(" ")))?;
                 anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
@@ -116,13 +112,12 @@ impl Restore<'_> {
     }
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.
-    async fn copy(&self, table: Table, record: &Value) -> Result<Outcome> {
+    async fn copy(&self, table: Table, key: &[String], record: &Value) -> Result<Outcome> {
         if let Some(reason) = self.skip_reason(table, record).await? {
             return Ok(Outcome::Skipped(reason));
         }
-        let key = primary_key_values(table, record);
         let existing = if self.is_dry_run {
-            read::get(self.deployment, table, &key).await?
+            read::get(self.deployment, table, key).await?
         } else {
             self.insert(table, record.clone()).await?
         };

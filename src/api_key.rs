@@ -102,9 +102,9 @@ pub struct ApiKeyRecord {
     pub key_id: String,
     /// The id of the organization that the key was issued for.
     pub org_id: String,
-    /// The id of the registration for which the key was issued, stored as `org_request_id`. It is
-    /// the `request_id` of the organization. The key is accepted only while both have the same id.
-    /// A key without one is rejected.
+    /// The id of the registration that the key was issued for, stored as `org_request_id`. The key
+    /// is accepted only while the organization has the same id as `request_id`. A key without an
+    /// id is rejected.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,

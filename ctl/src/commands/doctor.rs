@@ -3,7 +3,7 @@
 mod api;
 mod stack;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
@@ -229,22 +229,22 @@ fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
 /// expire. Fails if the keys cannot be read.
 async fn check_keys(deployment: &Deployment) -> Result<Status> {
     let reader = Reader::new(Table::API_KEYS, Scope::All);
-    let mut count = 0;
-    for key in reader.read(deployment).await?.records {
+    let mut keys = reader.read(deployment).await?.records;
+    keys.retain(|key| {
         // `issued_for` is absent if the key has no expiry or another program issued it.
         let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
         let is_replaced = !key["replaced_at"].is_null();
-        if lifetime <= EXPIRY_NOTICE.as_secs()
-            || is_replaced
-            || !stored_key::expires_within(&key, EXPIRY_NOTICE)
-        {
-            continue;
-        }
-        let org = string_attribute(&key, "org_id");
+        lifetime > EXPIRY_NOTICE.as_secs()
+            && !is_replaced
+            && stored_key::expires_within(key, EXPIRY_NOTICE)
+    });
+    let org_of = |key| string_attribute(key, "org_id");
+    let mut count = 0;
+    for org in BTreeSet::from_iter(keys.iter().map(org_of)) {
         let organization = Organization::find(deployment, org).await?;
         if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            count += 1;
+            count += keys.iter().filter(|key| org_of(key) == org).count();
         }
     }
     let time = humanize(EXPIRY_NOTICE);

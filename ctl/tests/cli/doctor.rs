@@ -51,8 +51,7 @@ fn a_stack_passes_every_check() {
         ("for7days0001", "issued_for", json!(7 * 86_400)),
         ("disabled0001", "org_id", json!("globex")),
     ] {
-        let mut key = expiring_key();
-        key["key_id"] = json!(id);
+        let mut key = expiring_key(id);
         key[attribute] = value;
         put(Table::API_KEYS, key);
     }
@@ -159,10 +158,12 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
                 network.stack.subscriptions = vec!["PendingConfirmation"];
             },
         ),
-        ("API keys", "warning", "1 without a", |network| {
+        ("API keys", "warning", "2 without a", |network| {
             let acme = fixtures::organization("acme");
             network.dynamodb.put(Table::ORGANIZATIONS, acme);
-            network.dynamodb.put(Table::API_KEYS, expiring_key());
+            for id in ["expires00001", "expires00002"] {
+                network.dynamodb.put(Table::API_KEYS, expiring_key(id));
+            }
         }),
     ];
     for (check, expected, text, change) in cases {
@@ -182,10 +183,11 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
     }
 }
 
-/// An API key that expires soon.
-fn expiring_key() -> Value {
+/// An API key of `acme` that expires soon.
+fn expiring_key(id: &str) -> Value {
     let end = SystemTime::now() + Duration::from_secs(13 * 86_400);
     let mut key = json!(key_record(DEMO_KEY, "acme", "ci"));
+    key["key_id"] = json!(id);
     key["expires_at"] = json!(humantime::format_rfc3339_seconds(end).to_string());
     key
 }

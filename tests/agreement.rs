@@ -146,7 +146,10 @@ fn look_for_table(table: Table, missing: &mut Missing) {
     let has_schema = schemas::text(table).is_some();
     missing.unless(
         has_schema,
-        format!("records/src/schemas.rs: the schema of {}", table.kind),
+        format!(
+            "records/src/schemas.rs: the schema of {}",
+            table.record_kind
+        ),
     );
 }
 
@@ -181,7 +184,7 @@ fn look_for_readers(table: Table, missing: &mut Missing) {
         let mut key = table.primary_key_attributes.iter();
         line.starts_with("| [`")
             && line.contains(&format!("| `{id}` |"))
-            && line.ends_with(&format!("| `{}` |", table.kind))
+            && line.ends_with(&format!("| `{}` |", table.record_kind))
             && key.all(|attribute| line.contains(&format!("`{attribute}`")))
     });
     let piece = format!("docs/records.md: a row of {id} with its primary key and kind");

@@ -18,12 +18,12 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
 pub(crate) fn table_parser(
     tables: impl Iterator<Item = Table>,
 ) -> impl TypedValueParser<Value = Table> {
-    PossibleValuesParser::new(tables.map(|table| table.kind))
+    PossibleValuesParser::new(tables.map(|table| table.record_kind))
         .try_map(|kind| table_of_kind(&kind).ok_or("unknown kind"))
 }
 
 /// The table that stores this kind of record.
 pub(crate) fn table_of_kind(kind: &str) -> Option<Table> {
     let mut tables = Table::ALL.iter().copied();
-    tables.find(|table| table.kind == kind)
+    tables.find(|table| table.record_kind == kind)
 }

@@ -72,7 +72,7 @@ impl ExportWriter {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
         }
-        let line = json!({ "table": table.kind, "record": record }).to_string();
+        let line = json!({ "table": table.record_kind, "record": record }).to_string();
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 

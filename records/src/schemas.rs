@@ -70,7 +70,7 @@ pub fn errors(table: Table, record: &Value) -> Vec<String> {
     }
     errors.extend(key_mismatch(table, record));
     for error in &mut errors {
-        *error = format!("{}: {error}: {record}", table.kind);
+        *error = format!("{}: {error}: {record}", table.record_kind);
     }
     errors
 }
@@ -133,12 +133,15 @@ fn parsed(table: Table) -> &'static (Value, Validator) {
     static PARSED: [OnceLock<(Value, Validator)>; COUNT] = [const { OnceLock::new() }; COUNT];
     let index = Table::ALL.iter().position(|candidate| *candidate == table);
     PARSED[index.expect("the table is in Table::ALL")].get_or_init(|| {
-        let text = text(table).unwrap_or_else(|| panic!("add the schema of {}", table.kind));
-        let schema = serde_json::from_str(text)
-            .unwrap_or_else(|error| panic!("the schema of {} is not JSON: {error}", table.kind));
+        let text = text(table).unwrap_or_else(|| panic!("add the schema of {}", table.record_kind));
+        let schema = serde_json::from_str(text).unwrap_or_else(|error| {
+            panic!("the schema of {} is not JSON: {error}", table.record_kind)
+        });
         let validator = jsonschema::draft202012::meta::validate(&schema)
             .and_then(|()| jsonschema::draft202012::new(&schema))
-            .unwrap_or_else(|error| panic!("the schema of {} is invalid: {error}", table.kind));
+            .unwrap_or_else(|error| {
+                panic!("the schema of {} is invalid: {error}", table.record_kind)
+            });
         (schema, validator)
     })
 }

@@ -14,7 +14,7 @@ pub struct Table {
     /// The environment variable with the table's name.
     pub env_variable: &'static str,
     /// The kind of its records, in the plural, as in `workspacectl list`.
-    pub kind: &'static str,
+    pub record_kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_attributes: &'static [&'static str],
     /// The ids that form the partition key, joined with `#`. `workspacectl` has an option for each.
@@ -25,35 +25,35 @@ pub struct Table {
 #[allow(missing_docs, reason = "a table is named after its records")]
 impl Table {
     pub const ORGANIZATIONS: Self = Self {
-        logical_id: "OrganizationsTable", env_variable: "ORGANIZATIONS_TABLE", kind: "organizations",
+        logical_id: "OrganizationsTable", env_variable: "ORGANIZATIONS_TABLE", record_kind: "organizations",
         primary_key_attributes: &["org_id"], partition_key_parts: &["org"],
     };
     pub const API_KEYS: Self = Self {
-        logical_id: "KeysTable", env_variable: "KEYS_TABLE", kind: "keys",
+        logical_id: "KeysTable", env_variable: "KEYS_TABLE", record_kind: "keys",
         primary_key_attributes: &["key_id"], partition_key_parts: &["key"],
     };
     pub const MODELS: Self = Self {
-        logical_id: "ModelsTable", env_variable: "MODELS_TABLE", kind: "models",
+        logical_id: "ModelsTable", env_variable: "MODELS_TABLE", record_kind: "models",
         primary_key_attributes: &["org_id", "model"], partition_key_parts: &["org"],
     };
     pub const TEAMS: Self = Self {
-        logical_id: "TeamsTable", env_variable: "TEAMS_TABLE", kind: "teams",
+        logical_id: "TeamsTable", env_variable: "TEAMS_TABLE", record_kind: "teams",
         primary_key_attributes: &["project", "team_id"], partition_key_parts: &["org", "project"],
     };
     pub const TEAM_MEMBERS: Self = Self {
-        logical_id: "TeamMembersTable", env_variable: "TEAM_MEMBERS_TABLE", kind: "members",
+        logical_id: "TeamMembersTable", env_variable: "TEAM_MEMBERS_TABLE", record_kind: "members",
         primary_key_attributes: &["team", "user_id"], partition_key_parts: &["org", "project", "team"],
     };
     pub const BOT_VOICES: Self = Self {
-        logical_id: "BotVoicesTable", env_variable: "BOT_VOICES_TABLE", kind: "voices",
+        logical_id: "BotVoicesTable", env_variable: "BOT_VOICES_TABLE", record_kind: "voices",
         primary_key_attributes: &["org_id", "bot_id"], partition_key_parts: &["org"],
     };
     pub const DATA_STORES: Self = Self {
-        logical_id: "DataStoresTable", env_variable: "DATA_STORES_TABLE", kind: "data-stores",
+        logical_id: "DataStoresTable", env_variable: "DATA_STORES_TABLE", record_kind: "data-stores",
         primary_key_attributes: &["org_id", "data_store_id"], partition_key_parts: &["org"],
     };
     pub const LOGGING_INSTANCES: Self = Self {
-        logical_id: "LoggingInstancesTable", env_variable: "LOGGING_INSTANCES_TABLE", kind: "logging-instances",
+        logical_id: "LoggingInstancesTable", env_variable: "LOGGING_INSTANCES_TABLE", record_kind: "logging-instances",
         primary_key_attributes: &["org_id", "project_id"], partition_key_parts: &["org"],
     };
 

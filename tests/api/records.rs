@@ -23,7 +23,7 @@ fn full_record(table: Table) -> Value {
 #[test]
 fn only_a_record_with_the_required_and_known_attributes_and_right_values_is_valid() {
     for table in schemas::tables() {
-        let kind = table.kind;
+        let kind = table.record_kind;
         let schema = schemas::schema(table);
         let record = full_record(table);
         assert_eq!(schemas::errors(table, &record), [""; 0]);

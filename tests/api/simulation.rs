@@ -302,7 +302,7 @@ impl Run {
         }
         for (table, record) in &self.records {
             for rule in self.record_violations(*table, record) {
-                violations.push(format!("{rule}: {} {record}", table.kind));
+                violations.push(format!("{rule}: {} {record}", table.record_kind));
             }
             violations.extend(schemas::errors(*table, record));
         }

@@ -43,7 +43,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         // Each request must create the records again.
         for table in operation_tables() {
             for record in app.records(table).await {
-                if !prepared[table.kind].contains(&record) {
+                if !prepared[table.record_kind].contains(&record) {
                     let mut key = json!({});
                     for name in table.primary_key_attributes {
                         key[*name] = record[*name].clone();

@@ -216,7 +216,7 @@ impl TestApp {
 
     pub async fn only_record(&self, table: Table) -> Value {
         let mut records = self.records(table).await;
-        assert_eq!(records.len(), 1, "{}: {records:?}", table.kind);
+        assert_eq!(records.len(), 1, "{}: {records:?}", table.record_kind);
         records.remove(0)
     }
 
@@ -229,7 +229,7 @@ impl TestApp {
             for record in &records {
                 assert_eq!(schemas::errors(table, record), [""; 0]);
             }
-            all.insert(table.kind, records);
+            all.insert(table.record_kind, records);
         }
         all
     }

@@ -68,7 +68,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         if let Some(org) = &org {
             Organization::require(deployment, org).await?;
         }
-        eprintln!("no {} match the options", table.kind);
+        eprintln!("no {} match the options", table.record_kind);
     }
     let columns = columns(table, &listing.records);
     print_listing(&listing, &columns, session)
@@ -93,7 +93,7 @@ fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, Us
     let ids: Vec<_> = ids.into_iter().flatten().collect();
     if ids.len() > table.partition_key_parts.len() {
         let options = table.partition_key_parts.join(", --");
-        let message = format!("{} can only be filtered by --{options}", table.kind);
+        let message = format!("{} can only be filtered by --{options}", table.record_kind);
         return Err(UsageError(message));
     }
     Ok(ids)

@@ -112,7 +112,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             print_rows(&[record], &COLUMNS, session)?;
             if !session.options.json {
                 // All but the organizations, which come first.
-                let kinds: Vec<_> = Table::ALL[1..].iter().map(|table| table.kind).collect();
+                let kinds: Vec<_> = Table::ALL[1..]
+                    .iter()
+                    .map(|table| table.record_kind)
+                    .collect();
                 print_rows(&[counts], &kinds, session)?;
             }
             Ok(())
@@ -148,7 +151,7 @@ async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     for reader in eventually_consistent_readers(deployment, org).await? {
         let table = reader.table;
         if table != Table::ORGANIZATIONS {
-            counts[table.kind] = json!(reader.count(deployment).await?);
+            counts[table.record_kind] = json!(reader.count(deployment).await?);
         }
     }
     Ok(counts)

@@ -39,8 +39,8 @@ fn a_scope_selects_exactly_its_records() {
         assert_eq!(count(scope), expected, "{scope}");
     }
     for table in operation_tables() {
-        assert_eq!(count(&format!("{} --org acm", table.kind)), 0);
-        let output = network.output(&format!("list {} --org ac", table.kind));
+        assert_eq!(count(&format!("{} --org acm", table.record_kind)), 0);
+        let output = network.output(&format!("list {} --org ac", table.record_kind));
         assert_fails(&output, "there is no organization ac:");
     }
     let output = network.output("list voices --org acme --project apollo");

@@ -61,7 +61,7 @@ fn words(line: &str) -> Vec<&str> {
 /// The file of `orgs export` that has these records.
 fn export_of(records: &[(Table, Value)]) -> String {
     let lines = records.iter().map(|(table, record)| {
-        let line = json!({ "table": table.kind, "record": record });
+        let line = json!({ "table": table.record_kind, "record": record });
         format!("{line}\n")
     });
     lines.collect()

@@ -122,8 +122,8 @@ fn an_export_has_every_record_of_one_organization_and_no_digest() {
     let export = json_lines(&server.run("orgs export acme"));
 
     for table in Table::ALL {
-        let is_own = |line: &Value| line["table"] == table.kind;
-        assert!(export.iter().any(is_own), "{}", table.kind);
+        let is_own = |line: &Value| line["table"] == table.record_kind;
+        assert!(export.iter().any(is_own), "{}", table.record_kind);
     }
     assert_eq!(export[0]["table"], "organizations");
     let text = json!(export).to_string();

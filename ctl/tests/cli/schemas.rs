@@ -15,7 +15,7 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     let mut look = || {
         for (table, record) in server.valid_records() {
             let names = record.as_object().unwrap().keys().cloned();
-            seen.entry(table.kind).or_default().extend(names);
+            seen.entry(table.record_kind).or_default().extend(names);
         }
     };
     // Kills a command when it has marked a record: while it waits.
@@ -54,6 +54,6 @@ fn the_schemas_have_exactly_the_attributes_that_operations_and_commands_store() 
     for table in schemas::tables() {
         let described = schemas::schema(table)["properties"].as_object();
         let described: BTreeSet<String> = described.unwrap().keys().cloned().collect();
-        assert_eq!(seen[table.kind], described, "{}", table.kind);
+        assert_eq!(seen[table.record_kind], described, "{}", table.record_kind);
     }
 }

@@ -53,7 +53,10 @@ impl Records {
     /// The records of a kind, or `None` if there is no such kind.
     pub(crate) async fn of_kind(&self, name: &str) -> Result<Option<Value>> {
         let state = self.state().await?;
-        let kind = state.kinds.iter().find(|kind| kind.table.kind == name);
+        let kind = state
+            .kinds
+            .iter()
+            .find(|kind| kind.table.record_kind == name);
         Ok(kind.map(|kind| kind.view(kind.records.iter().collect(), usize::MAX)))
     }
 
@@ -122,7 +125,7 @@ impl Kind {
         records.sort_by_key(|record| Reverse(changed_at(record)));
         records.truncate(limit);
         json!({
-            "kind": self.table.kind,
+            "kind": self.table.record_kind,
             "key": key_columns(self.table),
             "columns": columns(self.table, records.iter().copied()),
             "total": total,

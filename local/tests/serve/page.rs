@@ -54,12 +54,12 @@ fn the_page_shows_every_record() {
     let kinds = stored.as_array().unwrap();
     assert_eq!(kinds.len(), columns::operation_tables().count());
     for (kind, table) in kinds.iter().zip(columns::operation_tables()) {
-        assert_eq!(kind["kind"], table.kind);
+        assert_eq!(kind["kind"], table.record_kind);
         let records = kind["records"].as_array().unwrap();
         let expected = server.records_of(table);
         assert!(!expected.is_empty() && records.len() == expected.len());
         assert!(expected.iter().all(|record| records.contains(record)));
-        let all = json(&server, &format!("/stored/{}", table.kind));
+        let all = json(&server, &format!("/stored/{}", table.record_kind));
         assert_eq!(all["records"], kind["records"]);
     }
     assert_eq!(server.get("/stored/nothing").status, 404);

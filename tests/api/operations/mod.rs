@@ -180,7 +180,7 @@ async fn assert_stores_sample(operation: Operation, client: &TestClient<'_>, cre
         records.retain(|record| !before[table].contains(record));
     }
     for expected in &sample.records {
-        let records = stored.get_mut(expected.table.kind).unwrap();
+        let records = stored.get_mut(expected.table.record_kind).unwrap();
         let index = records
             .iter()
             .position(|record| expected.matches_key(record) && expected.matches_content(record));

@@ -94,7 +94,7 @@ impl Restore<'_> {
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
                 let result = result.flatten();
                 let outcome =
-                    result.with_context(|| format!("{} {}", table.kind, key.join(" ")))?;
+                    result.with_context(|| format!("{} {}", table.record_kind, key.join(" ")))?;
                 anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
@@ -210,14 +210,15 @@ impl Restore<'_> {
             return Ok(());
         }
         let line = if self.json {
-            let mut line = json!({ "table": table.kind, "result": outcome_name, "reason": detail });
+            let mut line =
+                json!({ "table": table.record_kind, "result": outcome_name, "reason": detail });
             for name in table.primary_key_attributes {
                 line["key"][*name] = json!(string_attribute(record, name));
             }
             escape_json(&line.to_string())
         } else {
             let key = primary_key_values(table, record).join(" ");
-            let line = format!("{}\t{}\t{outcome_name}", table.kind, escape(&key));
+            let line = format!("{}\t{}\t{outcome_name}", table.record_kind, escape(&key));
             match detail {
                 Some(detail) => format!("{line}: {}", escape(&detail)),
                 None => line,

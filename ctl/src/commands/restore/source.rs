@@ -163,5 +163,5 @@ impl Source {
 /// The error for an invalid record. Truncates its key, which can have any length.
 fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
     let key = primary_key_values(table, record).join(" ");
-    anyhow!("{place}: {} {key:.200}: {reason}", table.kind)
+    anyhow!("{place}: {} {key:.200}: {reason}", table.record_kind)
 }

@@ -73,9 +73,9 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request stored the record with the audit attributes `existing`. If so, the
+    /// Whether this request created the record with the audit attributes `existing`. If so, the
     /// record counts as new: the SDK has retried the write, because its response was lost.
-    pub(crate) fn is_from_this_request(&self, existing: &AuditAttributes) -> bool {
+    pub(crate) fn created_in_this_request(&self, existing: &AuditAttributes) -> bool {
         existing.request_id == self.audit.request_id
     }
 

@@ -48,11 +48,8 @@ impl Violations {
         place: ValuePointerRef,
         violations: impl IntoIterator<Item = Violation>,
     ) -> Self {
-        let mut placed = Vec::new();
-        for violation in violations {
-            placed.push(violation.at(pointer(place)));
-        }
-        Self(placed)
+        let violations = violations.into_iter();
+        Self(violations.map(|found| found.at(pointer(place))).collect())
     }
 
     pub(crate) fn merged_with(mut self, mut others: Self) -> Self {

@@ -11,8 +11,8 @@ use crate::{
     store::{MAX_CACHE_TTL, TableNames, client::DynamoDbConfig},
 };
 
-/// Looks up an environment variable. `None` if the variable is empty or not set.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Reads an environment variable. `None` if the variable is empty or not set.
+pub type GetVariable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The configuration of the function. Empty variables count as not set.
 pub struct Config {
@@ -37,9 +37,9 @@ impl Config {
         Self::read(&read_variable)
     }
 
-    fn read(lookup: Lookup) -> Result<Self, BoxError> {
+    fn read(get_variable: GetVariable) -> Result<Self, BoxError> {
         const MAX_SECONDS: u64 = MAX_CACHE_TTL.as_secs();
-        let anonymous_access = match lookup("ANONYMOUS_OPERATIONS").as_deref() {
+        let anonymous_access = match get_variable("ANONYMOUS_OPERATIONS").as_deref() {
             Some("allowed") => AnonymousAccess::Allowed,
             None | Some("denied") => AnonymousAccess::Denied,
             Some(other) => {
@@ -49,7 +49,7 @@ impl Config {
                 .into());
             }
         };
-        let seconds = lookup("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
+        let seconds = get_variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
         let cache_ttl = match seconds.parse() {
             Ok(number @ 0..=MAX_SECONDS) => Duration::from_secs(number),
             _ => {
@@ -61,11 +61,11 @@ impl Config {
         };
         let tables = TableNames::new(|table| {
             let variable = table.env_variable;
-            lookup(variable).ok_or_else(|| format!("{variable} is required but not set."))
+            get_variable(variable).ok_or_else(|| format!("{variable} is required but not set."))
         })?;
         Ok(Self {
             tables,
-            dynamodb: dynamodb_config(lookup)?,
+            dynamodb: dynamodb_config(get_variable)?,
             anonymous_access,
             cache_ttl,
         })
@@ -74,22 +74,23 @@ impl Config {
 
 /// Reads the settings for the connection to DynamoDB. The SDK's own loader takes too long: see
 /// `store/client.rs`.
-fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
-    let is_true = |name| lookup(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let credentials = match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
-        (Some(id), Some(secret)) => {
-            let token = lookup("AWS_SESSION_TOKEN");
-            Some(Credentials::new(id, secret, token, None, "environment"))
+fn dynamodb_config(get_variable: GetVariable) -> Result<DynamoDbConfig, BoxError> {
+    let is_true = |name| get_variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let key_id = get_variable("AWS_ACCESS_KEY_ID");
+    let credentials = match (key_id, get_variable("AWS_SECRET_ACCESS_KEY")) {
+        (Some(key_id), Some(secret)) => {
+            let token = get_variable("AWS_SESSION_TOKEN");
+            Some(Credentials::new(key_id, secret, token, None, "environment"))
         }
         _ => None,
     };
-    let region = lookup("AWS_REGION").or_else(|| lookup("AWS_DEFAULT_REGION"));
+    let region = get_variable("AWS_REGION").or_else(|| get_variable("AWS_DEFAULT_REGION"));
     Ok(DynamoDbConfig {
         region: Region::new(region.ok_or("AWS_REGION is required but not set.")?),
-        endpoint_url: endpoint_url(lookup)?,
+        endpoint_url: endpoint_url(get_variable)?,
         use_fips: is_true("AWS_USE_FIPS_ENDPOINT"),
         use_dual_stack: is_true("AWS_USE_DUALSTACK_ENDPOINT"),
-        ca_bundle_path: lookup("AWS_CA_BUNDLE").or_else(|| lookup("SSL_CERT_FILE")),
+        ca_bundle_path: get_variable("AWS_CA_BUNDLE").or_else(|| get_variable("SSL_CERT_FILE")),
         credentials,
     })
 }
@@ -98,9 +99,11 @@ fn dynamodb_config(lookup: Lookup) -> Result<DynamoDbConfig, BoxError> {
 ///
 /// # Errors
 /// If the endpoint is not an http or https URL. The message names the variable.
-pub fn endpoint_url(lookup: Lookup) -> Result<Option<String>, BoxError> {
+pub fn endpoint_url(get_variable: GetVariable) -> Result<Option<String>, BoxError> {
     for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
-        let Some(url) = lookup(name) else { continue };
+        let Some(url) = get_variable(name) else {
+            continue;
+        };
         if url.starts_with("http://") || url.starts_with("https://") {
             return Ok(Some(url));
         }

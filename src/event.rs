@@ -96,8 +96,8 @@ impl Event {
     /// still contain a `%`. No valid path does.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
-        let without_slash = path.strip_prefix('/').unwrap_or(path);
-        let mut segments: Vec<_> = without_slash
+        let without_leading_slash = path.strip_prefix('/').unwrap_or(path);
+        let mut segments: Vec<_> = without_leading_slash
             .split('/')
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
             .collect();

@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.connect().await?;
+    let sdk_config = config.dynamodb.connected_sdk_config().await?;
     let store = Store::new(sdk_config, config.tables, config.cache_ttl);
     // A reference, because the futures must not borrow from the closure.
     let service = &Service::new(store, config.anonymous_access);

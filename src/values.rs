@@ -109,7 +109,7 @@ pub struct ParsedAttribute {
 pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, String> {
     let text_and_id = match attribute {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
-            let (id, name) = parsed.into_id_and_name();
+            let (name, id) = parsed.into_name_and_id();
             (name, Some(id))
         }),
         "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),

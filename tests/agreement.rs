@@ -16,7 +16,7 @@ use workspace_management::{
 use workspace_records::{
     columns::operation_tables,
     schemas,
-    tables::{self, Declaration},
+    tables::{self, TableDeclaration},
 };
 use yaml_serde::{Value, from_str};
 
@@ -282,7 +282,7 @@ fn the_template_declares_the_tables_of_the_code_and_protects_them() {
     for table in Table::ALL {
         let id = table.logical_id;
         let declaration = properties(id);
-        let key_schema = Declaration::of(*table).unwrap().key_schema;
+        let key_schema = TableDeclaration::of(*table).unwrap().key_schema;
         let key: Vec<_> = key_schema.iter().map(|it| &it.attribute_name).collect();
         assert_eq!(key, table.primary_key_attributes, "{id}");
 

@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{Client, types::StreamSpecification};
 use serde_json::{Value, json};
 use workspace_local::{demo::store_demo, events};
 use workspace_management::{operations::Operation, store::Table};
-use workspace_records::{local::table_names, tables::Declaration};
+use workspace_records::{local::table_names, tables::TableDeclaration};
 
 use crate::{cpu_group::CpuGroup, endpoint::Endpoint, function::Function};
 
@@ -88,7 +88,7 @@ impl Bench {
 /// changes for each write, so each write would take longer than the previous one.
 async fn disable_streams(client: &Client) -> Result<()> {
     for table in Table::ALL {
-        if Declaration::of(*table)?.stream_specification.is_some() {
+        if TableDeclaration::of(*table)?.stream_specification.is_some() {
             let disabled = StreamSpecification::builder().stream_enabled(false);
             client
                 .update_table()

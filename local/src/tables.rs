@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::{Client, types::BillingMode};
 use workspace_management::store::{Table, TableNames};
-use workspace_records::tables::Declaration;
+use workspace_records::tables::TableDeclaration;
 
 /// Creates the tables that do not exist yet, as `template.yaml` declares them.
 ///
@@ -22,7 +22,7 @@ pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> 
         if existing.iter().any(|table_name| table_name == name) {
             continue;
         }
-        let declaration = Declaration::of(*table)?;
+        let declaration = TableDeclaration::of(*table)?;
         let mut request = client
             .create_table()
             .table_name(name)

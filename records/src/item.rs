@@ -31,19 +31,19 @@ pub fn primary_key_values(table: Table, record: &Value) -> Vec<String> {
     values
 }
 
-/// The record of a new API key that does not expire and may call every operation. `org_request_id`
-/// is the `request_id` of the organization's record.
+/// The record of a new API key that does not expire and may call every operation.
+/// `registration_id` is the `request_id` of the organization's record.
 pub fn key_record(
     key: ApiKey<'_>,
     org_id: &str,
-    org_request_id: &str,
+    registration_id: &str,
     label: &str,
     created_at: &str,
 ) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: key.id.to_owned(),
         org_id: org_id.to_owned(),
-        registration_id: Some(org_request_id.to_owned()),
+        registration_id: Some(registration_id.to_owned()),
         label: label.to_owned(),
         secret_sha256: key.secret_sha256(),
         operations: None,

@@ -27,7 +27,7 @@ pub fn template() -> Result<&'static Value> {
 
 /// What `template.yaml` declares about a table, as far as programs that use the table depend on it.
 #[derive(Debug)]
-pub struct Declaration {
+pub struct TableDeclaration {
     /// The types of the attributes in the primary key of the table and the keys of its indexes.
     pub attribute_definitions: Vec<AttributeDefinition>,
     /// The partition key, then the sort key if the table has one.
@@ -38,7 +38,7 @@ pub struct Declaration {
     pub stream_specification: Option<StreamSpecification>,
 }
 
-impl Declaration {
+impl TableDeclaration {
     /// The declaration of a table.
     ///
     /// # Errors

@@ -62,7 +62,7 @@ const ADD_MODEL: UpdateSpec = UpdateSpec {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: Some("attribute_not_exists(org_id) OR id = :id"),
-    attribute_names: &[],
+    name_placeholders: &[],
 };
 
 /// Adds all models of the input, or none if a model exists with a different `id`.

@@ -54,7 +54,7 @@ const ADD_MEMBER: UpdateSpec = UpdateSpec {
         created_by = if_not_exists(created_by, :created_by), \
         request_id = if_not_exists(request_id, :request_id)",
     condition: None,
-    attribute_names: &[],
+    name_placeholders: &[],
 };
 
 /// Adds all users of the input to a team, which must exist.

@@ -41,7 +41,7 @@ pub(crate) async fn create_data_store(
     caller: &Caller<'_>,
     input: CreateDataStoreInput,
 ) -> Result<Success> {
-    let (data_store_id, data_store_name) = input.name.into_id_and_name();
+    let (data_store_name, data_store_id) = input.name.into_name_and_id();
     let data_store = DataStore {
         org_id: caller.org_id.as_str().to_owned(),
         data_store_id,
@@ -70,7 +70,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { noun, id });
         }
-        is_new = caller.is_from_this_request(&existing.audit);
+        is_new = caller.created_in_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Record { id, is_new })

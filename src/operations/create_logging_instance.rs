@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
-        is_new = caller.is_from_this_request(&existing.audit);
+        is_new = caller.created_in_this_request(&existing.audit);
     }
     Ok(Success::Record { id: None, is_new })
 }

@@ -52,7 +52,7 @@ pub(crate) async fn create_team(
     project_id: &Identifier,
     input: CreateTeamInput,
 ) -> Result<Success> {
-    let (team_id, team_name) = input.name.into_id_and_name();
+    let (team_name, team_id) = input.name.into_name_and_id();
     let team = Team {
         partition_key: teams_partition_key(&caller.org_id, project_id),
         org_id: caller.org_id.as_str().to_owned(),
@@ -82,7 +82,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { noun, id });
         }
-        is_new = caller.is_from_this_request(&existing.audit);
+        is_new = caller.created_in_this_request(&existing.audit);
     }
     let id = Some(id);
     Ok(Success::Record { id, is_new })

@@ -45,7 +45,7 @@ const SET_VOICE: UpdateSpec = UpdateSpec {
         created_at = if_not_exists(created_at, :created_at), \
         created_by = if_not_exists(created_by, :created_by)",
     condition: Some("attribute_not_exists(org_id) OR #type <> :type OR enabled <> :enabled"),
-    attribute_names: &[("#type", "type")],
+    name_placeholders: &[("#type", "type")],
 };
 
 /// Sets the voice of a bot in the caller's organization. Bots are not registered, so any bot id is

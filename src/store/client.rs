@@ -46,19 +46,19 @@ pub struct DynamoDbConfig {
 }
 
 impl DynamoDbConfig {
-    /// Connects to DynamoDB and returns the SDK's configuration for this connection.
+    /// Connects to DynamoDB and returns the SDK's configuration that uses this connection.
     ///
     /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
     /// connect. If DynamoDB does not respond within a second, the first request connects.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
-        let shared = connector.clone();
+        let shared_connector = connector.clone();
         // The SDK asks for a connector several times. It gets the same one each time, because a new
         // one would parse the root certificates again.
-        let http_client = http_client_fn(move |_, _| shared.clone());
+        let http_client = http_client_fn(move |_, _| shared_connector.clone());
         // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
         // differ, so the first request connects.
         let has_default_endpoint =

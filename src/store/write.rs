@@ -25,7 +25,7 @@ pub(crate) struct UpdateSpec {
     pub(crate) condition: Option<&'static str>,
     /// The placeholders in the expressions for attribute names that DynamoDB reserves, such as
     /// `("#type", "type")`.
-    pub(crate) attribute_names: &'static [(&'static str, &'static str)],
+    pub(crate) name_placeholders: &'static [(&'static str, &'static str)],
 }
 
 /// A failed condition and the existing record. No record of the transaction was written.
@@ -164,7 +164,7 @@ impl Store {
             .update_expression(spec.expression)
             .set_condition_expression(spec.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in spec.attribute_names {
+        for (placeholder, name) in spec.name_placeholders {
             action = action.expression_attribute_names(*placeholder, *name);
         }
         action.build().map_err(Error::internal)

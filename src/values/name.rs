@@ -49,9 +49,9 @@ impl NameWithId {
         Err(vec![Violation::new(Rule::Pattern, detail)])
     }
 
-    /// The id (lower-case ASCII letters, digits and single hyphens), then the name.
-    pub(crate) fn into_id_and_name(self) -> (String, String) {
-        (self.id, self.name.into_string())
+    /// The name, then the id: lower-case ASCII letters, digits and single hyphens.
+    pub(crate) fn into_name_and_id(self) -> (String, String) {
+        (self.name.into_string(), self.id)
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use crate::values::{Identifier, tests::details};
 
     fn id(name: &str) -> String {
-        NameWithId::parse(name).unwrap().into_id_and_name().0
+        NameWithId::parse(name).unwrap().into_name_and_id().1
     }
 
     /// The first cell of a row can have several names with the same id, each in backticks.

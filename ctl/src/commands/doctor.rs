@@ -11,7 +11,7 @@ use serde_json::json;
 use workspace_management::{
     api_key::ApiKey, config::read_variable, operations::Operation, store::Table,
 };
-use workspace_records::{item::string_attribute, local, tables::Declaration};
+use workspace_records::{item::string_attribute, local, tables::TableDeclaration};
 
 use self::api::Api;
 use crate::{
@@ -267,7 +267,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         .await
         .request_context("cannot describe the table")?;
     let description = response.table.context("DynamoDB returned no description")?;
-    let mut problems = differences(&Declaration::of(table)?, &description);
+    let mut problems = differences(&TableDeclaration::of(table)?, &description);
     if deployment.is_on_aws() {
         if description.deletion_protection_enabled != Some(true) {
             problems.push("deletion protection is off".to_owned());
@@ -293,7 +293,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
 }
 
 /// How a table differs from its declaration.
-fn differences(declared: &Declaration, actual: &TableDescription) -> Vec<String> {
+fn differences(declared: &TableDeclaration, actual: &TableDescription) -> Vec<String> {
     let mut differences = Vec::new();
     let status = actual.table_status().map_or("unknown", TableStatus::as_str);
     if status != "ACTIVE" {

@@ -45,7 +45,7 @@ use crate::{
         edit, keys, list, orgs, remove, restore,
     },
     errors::{RequestError, UsageError},
-    session::{GlobalOptions, Session},
+    session::{GlobalArgs, Session},
     text::escape,
 };
 
@@ -64,7 +64,7 @@ use crate::{
 #[command(version, verbatim_doc_comment, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(flatten)]
-    options: GlobalOptions,
+    global_args: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -100,20 +100,20 @@ enum Command {
     Keys(keys::Command),
     /// List stored records
     #[command(after_help = list::EXAMPLES)]
-    List(list::Options),
+    List(list::Args),
     /// Correct the name or description of a team or data store, or the project name of a logging
     /// instance
     #[command(subcommand, after_help = edit::EXAMPLES)]
     Edit(edit::Command),
     /// Remove a record, or teams with their members
     #[command(after_help = remove::EXAMPLES)]
-    Remove(remove::Options),
+    Remove(remove::Args),
     /// Copy missing records back from a restored table or an export
     #[command(after_help = restore::EXAMPLES)]
-    Restore(restore::Options),
+    Restore(restore::Args),
     /// Check that the tables match template.yaml and that the API works
     #[command(after_help = doctor::EXAMPLES)]
-    Doctor(doctor::Options),
+    Doctor(doctor::Args),
     /// Print the environment variables for running the Lambda function locally
     #[command(after_help = commands::env::EXAMPLES)]
     Env,
@@ -127,16 +127,19 @@ enum Command {
 
 /// Parses the command line, runs the command and reports any error. Returns the exit code.
 pub async fn run() -> ExitCode {
-    let Cli { options, command } = match Cli::try_parse() {
+    let Cli {
+        global_args,
+        command,
+    } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return print_help_or_error(&error),
     };
     let deployment = OnceCell::new();
     let session = Session {
-        options,
+        global_args,
         deployment,
     };
-    if session.options.verbose {
+    if session.global_args.verbose {
         start_log();
     }
     match run_command(command, &session).await {
@@ -186,7 +189,7 @@ fn start_log() {
 
 /// Prints an error and what to do about it. If a request has failed, names the deployment.
 fn report_error(error: &anyhow::Error, session: &Session) {
-    let mut text = errors::error_text(error, session.options.verbose);
+    let mut text = errors::error_text(error, session.global_args.verbose);
     let mut is_local_service = false;
     if let Some(deployment) = session.deployment.get()
         && error.is::<RequestError>()
@@ -210,10 +213,10 @@ async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> 
         Command::Orgs(command) => orgs::run(command, session).await,
         Command::Keys(command) => keys::run(command, session).await,
         Command::Edit(command) => edit::run(command, session).await,
-        Command::Remove(options) => remove::run(options, session).await,
-        Command::Restore(options) => restore::run(options, session).await,
-        Command::List(options) => list::run(options, session).await,
-        Command::Doctor(options) => doctor::run(options, session).await,
+        Command::Remove(args) => remove::run(args, session).await,
+        Command::Restore(args) => restore::run(args, session).await,
+        Command::List(args) => list::run(args, session).await,
+        Command::Doctor(args) => doctor::run(args, session).await,
         Command::Env => commands::env::run(session).await,
     }
 }

@@ -37,7 +37,7 @@ fn print_json(value: &Value) -> Result<()> {
 
 /// With `--json`, prints `value`. Otherwise prints `text`, usually an id, for scripts.
 pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -> Result<()> {
-    if session.options.json {
+    if session.global_args.json {
         print_json(value)
     } else {
         print(text)
@@ -47,7 +47,7 @@ pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -
 /// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator
 /// used `--limit`, an object with `records` and `next`.
 pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
-    if session.options.json && listing.is_limited {
+    if session.global_args.json && listing.is_limited {
         return print_json(&json!({ "records": listing.records, "next": listing.cursor }));
     }
     print_rows(&listing.records, columns, session)?;
@@ -59,10 +59,10 @@ pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Sessi
 
 /// Prints rows as a JSON array, or else as a table, which truncates text to fit a terminal.
 pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
-    if session.options.json {
+    if session.global_args.json {
         return print_json(&json!(rows));
     }
-    let relative_to = (!session.options.utc).then(SystemTime::now);
+    let relative_to = (!session.global_args.utc).then(SystemTime::now);
     let size = Term::stdout().size_checked();
     let width = size.map(|(_height, width)| width);
     print(&text_table(rows, columns, relative_to, width).trim_fmt())

@@ -103,7 +103,7 @@ pub(crate) struct Listing {
 
 /// The options of commands that print a page of records.
 #[derive(Debug, clap::Args)]
-pub(crate) struct PageOptions {
+pub(crate) struct PageArgs {
     /// Print at most COUNT records, in DynamoDB's order [default: all records, sorted]
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(i32).range(1..))]
     limit: Option<i32>,
@@ -112,7 +112,7 @@ pub(crate) struct PageOptions {
     after: Option<Item>,
 }
 
-impl PageOptions {
+impl PageArgs {
     /// Fails if the cursor is from a list with different options: its partition key, `attribute`,
     /// must be `prefix` or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
@@ -157,9 +157,9 @@ impl Reader {
     }
 
     /// Reads only a page. Not for [`Scope::ScanForOrganization`], which cannot have a limit.
-    pub(crate) fn page(mut self, options: PageOptions) -> Self {
-        self.remaining = options.limit;
-        self.start_key = options.after;
+    pub(crate) fn page(mut self, args: PageArgs) -> Self {
+        self.remaining = args.limit;
+        self.start_key = args.after;
         // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
         if let Scope::Partitions(partitions) = &mut self.scope
             && let Some(start_key) = &self.start_key

@@ -1,4 +1,4 @@
-//! What all commands share: the global options, the deployment, and runs.
+//! What all commands share: the global arguments, the deployment, and runs.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct GlobalOptions {
+pub(crate) struct GlobalArgs {
     /// The CloudFormation stack to work on [default: the value of WORKSPACECTL_STACK, if set]
     #[arg(long, global = true, value_name = "NAME")]
     stack: Option<String>,
@@ -33,10 +33,10 @@ pub(crate) struct GlobalOptions {
     pub(crate) verbose: bool,
 }
 
-/// The global options, and the deployment, which is found when a command first asks for it.
+/// The global arguments, and the deployment, which is found when a command first asks for it.
 /// Commands check their arguments before they ask, so that a mistyped argument causes no request.
 pub(crate) struct Session {
-    pub(crate) options: GlobalOptions,
+    pub(crate) global_args: GlobalArgs,
     /// Empty until a command has asked for the deployment.
     pub(crate) deployment: OnceCell<Deployment>,
 }
@@ -46,7 +46,7 @@ impl Session {
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
         // clap's `env` would take an empty variable as a name.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
-        let stack = self.options.stack.clone().or_else(from_environment);
+        let stack = self.global_args.stack.clone().or_else(from_environment);
         self.deployment
             .get_or_try_init(|| Deployment::resolve(stack.as_deref()))
             .await
@@ -61,7 +61,7 @@ impl Session {
     /// Checks that the operator can confirm the command, before the command does anything.
     /// Fails if there is neither `--yes` nor a terminal.
     pub(crate) fn check_can_confirm(&self) -> Result<(), UsageError> {
-        if self.options.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        if self.global_args.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
         }
         let message = "this command needs confirmation: pass --yes, or run it in a terminal";
@@ -71,7 +71,7 @@ impl Session {
     /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
     /// the operator must then type `answer`. Escapes whatever it prints.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
-        if self.options.yes {
+        if self.global_args.yes {
             self.report(text);
             return Ok(());
         }

@@ -39,7 +39,7 @@ const EXPIRY_NOTICE: Duration = Duration::from_secs(NOTICE_DAYS * 86_400);
 const NOTICE_DAYS: u64 = 14;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// The URL of the API [default: the output ApiUrl of the stack or, for the default local
     /// service, http://127.0.0.1:3000]
     #[arg(long)]
@@ -92,10 +92,10 @@ impl Check {
 }
 
 /// Checks the tables, the stack, the API and the API keys.
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let key = read_api_key(options.key_file)?;
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let key = read_api_key(args.key_file)?;
     let deployment = session.deployment().await?;
-    let mut url = options.url;
+    let mut url = args.url;
     if let (None, Some(endpoint)) = (&url, &deployment.local_dynamodb_url) {
         url = Some(local_api_url(endpoint)?);
     }
@@ -128,7 +128,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     if let Some(url) = url.or(stack_url) {
         let default = if deployment.is_on_aws() { 60 } else { 0 };
-        let api = Api::new(&url, Duration::from_secs(options.retry.unwrap_or(default)));
+        let api = Api::new(&url, Duration::from_secs(args.retry.unwrap_or(default)));
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
         if let Some(key) = &key {
             match check_writes(&api, key, deployment).await {
@@ -152,7 +152,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     let keys = check_keys(deployment).await.unwrap_or_else(Status::Skipped);
     checks.push(Check::new("API keys", keys));
-    report(checks, options.strict, session)
+    report(checks, args.strict, session)
 }
 
 /// Prints a row per check. Fails with the first failure. With `strict`, also fails if a check was

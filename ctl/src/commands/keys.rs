@@ -8,7 +8,7 @@ mod rotate;
 
 use anyhow::Result;
 
-pub use self::create::{NewKey, Options as CreateOptions};
+pub use self::create::{Args as CreateArgs, NewKey};
 pub use self::key_arguments::Expiry;
 
 use crate::session::Session;
@@ -23,27 +23,27 @@ Examples:
 pub(crate) enum Command {
     /// Create an API key and print it. It cannot be printed again
     #[command(after_help = create::EXAMPLES)]
-    Create(create::Options),
+    Create(create::Args),
     /// List API keys with their state and last four characters
     #[command(after_help = list::EXAMPLES)]
-    List(list::Options),
+    List(list::Args),
     /// Show what API keys may do and when they expire. Does not verify their secrets
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
     Check(key_arguments::KeyArgs),
     /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
-    Rotate(rotate::Options),
+    Rotate(rotate::Args),
     /// Revoke API keys. For up to a minute, the function can still accept them from its cache
     #[command(after_help = revoke::EXAMPLES)]
-    Revoke(revoke::Options),
+    Revoke(revoke::Args),
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
-        Command::Create(options) => create::run(options, session).await,
-        Command::List(options) => list::run(options, session).await,
-        Command::Check(arguments) => list::check(&arguments, session).await,
-        Command::Rotate(options) => rotate::run(options, session).await,
-        Command::Revoke(options) => revoke::run(options, session).await,
+        Command::Create(args) => create::run(args, session).await,
+        Command::List(args) => list::run(args, session).await,
+        Command::Check(args) => list::check(&args, session).await,
+        Command::Rotate(args) => rotate::run(args, session).await,
+        Command::Revoke(args) => revoke::run(args, session).await,
     }
 }

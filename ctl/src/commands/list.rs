@@ -11,7 +11,7 @@ use crate::{
     errors::UsageError,
     organization::Organization,
     output::print_listing,
-    read::{self, Listing, PageOptions, Reader, Scope},
+    read::{self, Listing, PageArgs, Reader, Scope},
     session::Session,
 };
 
@@ -24,7 +24,7 @@ Examples:
   workspacectl list models --limit 100 --json | jq -r .next";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// The kind of record to list
     #[arg(value_name = "KIND", value_parser = table_parser(operation_tables()))]
     table: Table,
@@ -41,26 +41,26 @@ pub(crate) struct Options {
     #[arg(long, requires = "org", conflicts_with_all = ["project", "limit"], value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     #[command(flatten)]
-    page: PageOptions,
+    page: PageArgs,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let table = options.table;
-    let org = options.org.clone();
-    let ids = checked_ids(table, [options.org, options.project, options.team])?;
-    if options.user.is_some() && table != Table::TEAM_MEMBERS {
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let table = args.table;
+    let org = args.org.clone();
+    let ids = checked_ids(table, [args.org, args.project, args.team])?;
+    if args.user.is_some() && table != Table::TEAM_MEMBERS {
         return Err(UsageError("only members can be filtered by --user".to_owned()).into());
     }
     if !ids.is_empty() {
         let attribute = table.primary_key_attributes[0];
-        options.page.check_cursor(attribute, &ids.join("#"))?;
+        args.page.check_cursor(attribute, &ids.join("#"))?;
     }
     let deployment = session.deployment().await?;
-    let listing = match (&options.user, &org) {
+    let listing = match (&args.user, &org) {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
             let reader = Reader::new(table, scope(deployment, table, &ids).await?);
-            reader.page(options.page).read(deployment).await?
+            reader.page(args.page).read(deployment).await?
         }
     };
     // An empty list can mean a mistyped id, so check that the organization exists.

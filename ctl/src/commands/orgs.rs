@@ -17,7 +17,7 @@ use crate::{
     export::ExportWriter,
     organization::Organization,
     output::{print_listing, print_rows},
-    read::{PageOptions, Reader, Scope, eventually_consistent_readers},
+    read::{PageArgs, Reader, Scope, eventually_consistent_readers},
     session::Session,
     text::counted,
     wait::Wait,
@@ -33,10 +33,10 @@ Examples:
 pub(crate) enum Command {
     /// Register an organization
     #[command(after_help = "Example:\n  workspacectl orgs create globex --if-absent --json")]
-    Create(create::Options),
+    Create(create::Args),
     /// List the registered organizations
     #[command(after_help = "Example:\n  workspacectl orgs list --limit 100 --json")]
-    List(PageOptions),
+    List(PageArgs),
     /// Show an organization: whether it is enabled, who changed that, and how many records it has
     ///
     /// Counting reads every record of the organization and the API keys of all organizations. The
@@ -78,7 +78,7 @@ pub(crate) enum Command {
     },
     /// Delete all records of a disabled organization
     #[command(after_help = erase::EXAMPLES)]
-    Erase(erase::Options),
+    Erase(erase::Args),
 }
 
 const EXPORT_EXAMPLES: &str = "\
@@ -95,9 +95,9 @@ const COLUMNS: [&str; 8] = [
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
-        Command::Create(options) => create::run(options, session).await,
-        Command::List(options) => {
-            let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(options);
+        Command::Create(args) => create::run(args, session).await,
+        Command::List(args) => {
+            let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(args);
             let mut listing = reader.read(session.deployment().await?).await?;
             let records = listing.records.into_iter();
             let outputs = records.map(|record| Organization { record }.into_output());
@@ -110,7 +110,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let counts = count_records(deployment, &org).await?;
             record["records"] = counts.clone();
             print_rows(&[record], &COLUMNS, session)?;
-            if !session.options.json {
+            if !session.global_args.json {
                 // All but the organizations, which come first.
                 let kinds: Vec<_> = Table::ALL[1..]
                     .iter()
@@ -141,7 +141,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             session.report(&format!("exported {} of {org}", counted(count, "record")));
             Ok(())
         }
-        Command::Erase(options) => erase::run(options, session).await,
+        Command::Erase(args) => erase::run(args, session).await,
     }
 }
 

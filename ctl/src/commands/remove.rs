@@ -31,7 +31,7 @@ Examples:
   workspacectl remove logging-instance --org globex --project apollo";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// Export the records to this new file before deleting them. `restore` can copy them
     /// back. The file is called FILE.partial until the first deletion
     #[arg(long, value_name = "FILE", global = true)]
@@ -100,10 +100,10 @@ pub(crate) enum Command {
     LoggingInstance(ProjectArgs),
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let path = options.export.as_deref();
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let path = args.export.as_deref();
     let mut export = path.map(ExportWriter::create).transpose()?;
-    let target = match options.command {
+    let target = match args.command {
         Command::Team {
             project,
             mut teams,

@@ -28,7 +28,7 @@ Examples:
   workspacectl restore --from KeysTable-restored --to keys --org globex";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// A table restored from a backup, or a file in the format of `orgs export`
     #[arg(long, value_name = "TABLE|FILE")]
     from: String,
@@ -74,8 +74,8 @@ impl RestoreFilter {
     }
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let Options { from, filter, .. } = &options;
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { from, filter, .. } = &args;
     let file = source::open_if_file(from, filter)?;
     let (deployment, run) = session.begin_run().await?;
     let source = match file {
@@ -103,8 +103,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
         deployment,
         run,
         source,
-        is_dry_run: options.dry_run,
-        json: session.options.json,
+        is_dry_run: args.dry_run,
+        json: session.global_args.json,
     };
     restore.execute().await
 }

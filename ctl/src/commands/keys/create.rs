@@ -35,7 +35,7 @@ Examples:
 
 /// The options of `keys create`. `keys rotate` also uses them.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct Args {
     /// The id of the organization, which must be enabled
     #[arg(long, value_parser = parse_identifier)]
     pub org: String,
@@ -51,11 +51,11 @@ pub struct Options {
     pub allow: Option<Vec<String>>,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
-    let new = NewKey::issue(deployment, &run, options, None).await?;
-    new.print_or_revoke(deployment, &run, session.options.json)
+    let new = NewKey::issue(deployment, &run, args, None).await?;
+    new.print_or_revoke(deployment, &run, session.global_args.json)
         .await
 }
 
@@ -93,10 +93,10 @@ impl NewKey {
     pub async fn issue(
         deployment: &Deployment,
         run: &Run,
-        options: Options,
+        args: Args,
         old: Option<&StoredKey>,
     ) -> Result<Self> {
-        let org = &options.org;
+        let org = &args.org;
         let organization = Organization::require(deployment, org).await?;
         let state = organization.state();
         if state != OrgState::Enabled {
@@ -111,10 +111,10 @@ impl NewKey {
         let key = stored_key::random_key()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
-        let expires_at = options.expires.resolve(now).map_err(Error::msg)?;
-        let label = &options.label;
+        let expires_at = args.expires.resolve(now).map_err(Error::msg)?;
+        let label = &args.label;
         let mut core = key_record(parsed, org, registration_id, label, &timestamp(now));
-        core.operations = options.allow;
+        core.operations = args.allow;
         core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
         let stored = StoredKey {

@@ -11,7 +11,7 @@ use crate::{
     arguments::parse_identifier,
     organization::{OrgState, Organization},
     output::{print_listing, print_rows},
-    read::{PageOptions, Reader, Scope},
+    read::{PageArgs, Reader, Scope},
     session::Session,
     stored_key::{self, KeyState, expires_within, into_output},
 };
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 10] = [
 ];
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// Only keys of this organization
     #[arg(long, value_parser = parse_identifier)]
     org: Option<String>,
@@ -41,32 +41,32 @@ pub(crate) struct Options {
     #[arg(long)]
     state: Option<KeyState>,
     #[command(flatten)]
-    page: PageOptions,
+    page: PageArgs,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    if let Some(org) = &options.org {
-        options.page.check_cursor("org_id", org)?;
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    if let Some(org) = &args.org {
+        args.page.check_cursor("org_id", org)?;
     }
     let deployment = session.deployment().await?;
-    let reader = match &options.org {
+    let reader = match &args.org {
         Some(org) => {
             Reader::new(Table::API_KEYS, Scope::partition(org)).index("by_organization", "org_id")
         }
         None => Reader::new(Table::API_KEYS, Scope::All),
     };
-    let mut listing = reader.page(options.page).read(deployment).await?;
+    let mut listing = reader.page(args.page).read(deployment).await?;
     // An empty list can mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty()
-        && let Some(org) = &options.org
+        && let Some(org) = &args.org
     {
         Organization::require(deployment, org).await?;
     }
     let records = &mut listing.records;
-    if let Some(state) = options.state {
+    if let Some(state) = args.state {
         records.retain(|record| KeyState::of(record) == state);
     }
-    if let Some(period) = options.expiring {
+    if let Some(period) = args.expiring {
         records.retain(|record| expires_within(record, period));
     }
     listing.records = listing.records.into_iter().map(into_output).collect();
@@ -74,8 +74,8 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
 }
 
 /// Shows keys and says which of their organizations are not enabled. Does not check the secrets.
-pub(crate) async fn check(arguments: &KeyArgs, session: &Session) -> Result<()> {
-    let ids = read_key_ids(&arguments.keys)?;
+pub(crate) async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
+    let ids = read_key_ids(&args.keys)?;
     let deployment = session.deployment().await?;
     let keys = stored_key::require_all(deployment, &ids).await?;
     let keys: Vec<_> = keys.into_iter().map(into_output).collect();

@@ -24,7 +24,7 @@ Examples:
   workspacectl keys revoke --all --org globex";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// Keys or their ids, or `-` to read them from standard input, one per line
     #[arg(
         value_name = "KEY|ID|-",
@@ -40,10 +40,10 @@ pub(crate) struct Options {
     org: Option<String>,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    match &options.org {
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    match &args.org {
         Some(org) => revoke_all(org, session).await,
-        None => revoke_some(&options.keys, session).await,
+        None => revoke_some(&args.keys, session).await,
     }
 }
 
@@ -52,7 +52,7 @@ async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
     let (deployment, run) = session.begin_run().await?;
     let records = stored_key::require_all(deployment, &ids).await?;
     for key in revoke_keys(deployment, &run, records, session).await? {
-        if session.options.json {
+        if session.global_args.json {
             print(&escape_json(&key.to_string()))?;
         } else {
             print(string_attribute(&key, "key_id"))?;

@@ -29,9 +29,9 @@ Examples:
   workspacectl keys rotate - --json < ids.txt > new-keys.jsonl";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     #[command(flatten)]
-    arguments: KeyArgs,
+    key_args: KeyArgs,
     /// How long the old key stays valid, at most 30d
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_overlap)]
     overlap: Duration,
@@ -41,8 +41,8 @@ pub(crate) struct Options {
     expires: Option<Expiry>,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let ids = read_key_ids(&options.arguments.keys)?;
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let ids = read_key_ids(&args.key_args.keys)?;
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
     }
     // Rotate the others even if an earlier run has replaced some: the command can be repeated.
     for key in &keys {
-        rotate(deployment, &run, key, &options, session.options.json).await?;
+        rotate(deployment, &run, key, &args, session.global_args.json).await?;
     }
     ensure!(refusals.is_empty(), refusals.join("; "));
     Ok(())
@@ -88,24 +88,24 @@ async fn rotate(
     deployment: &Deployment,
     run: &Run,
     old: &StoredKey,
-    options: &Options,
+    args: &Args,
     json: bool,
 ) -> Result<()> {
     let id = &old.core.key_id;
-    let expiry = match options.expires {
+    let expiry = match args.expires {
         Some(expiry) => expiry,
         None => default_expiry(old)?,
     };
-    let new_options = create::Options {
+    let new_args = create::Args {
         org: old.core.org_id.clone(),
         label: old.core.label.clone(),
         expires: expiry,
         allow: old.core.operations.clone(),
     };
-    let result = NewKey::issue(deployment, run, new_options, Some(old)).await;
+    let result = NewKey::issue(deployment, run, new_args, Some(old)).await;
     let new = result.with_context(|| format!("cannot replace the key {id}"))?;
     new.print_or_revoke(deployment, run, json).await?;
-    let result = schedule_expiry(deployment, run, old, &new, options.overlap).await;
+    let result = schedule_expiry(deployment, run, old, &new, args.overlap).await;
     result.with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
 

@@ -29,7 +29,7 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// The id, as in the paths of the API. It has 1 to 128 characters: ASCII letters, digits and
     /// `-._~:@`. It must not be `.` or `..`, or start with `wsk_`
     #[arg(value_parser = parse_identifier)]
@@ -39,8 +39,8 @@ pub(crate) struct Options {
     if_absent: bool,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let Options { org, if_absent } = options;
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { org, if_absent } = args;
     let (deployment, run) = session.begin_run().await?;
     check_clock(deployment, &org).await?;
     let new = json!({

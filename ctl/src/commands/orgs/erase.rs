@@ -33,7 +33,7 @@ Examples:
   workspacectl orgs erase globex --without-export --yes";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct Args {
     /// The id of the organization, which must be disabled
     #[arg(value_parser = parse_identifier)]
     org: String,
@@ -47,10 +47,10 @@ pub(crate) struct Options {
     wait: Wait,
 }
 
-pub(crate) async fn run(options: Options, session: &Session) -> Result<()> {
-    let Options { org, wait, .. } = &options;
+pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+    let Args { org, wait, .. } = &args;
     session.check_can_confirm()?;
-    let path = options.export.as_deref();
+    let path = args.export.as_deref();
     let export = path.map(ExportWriter::create).transpose()?;
     let (deployment, run) = session.begin_run().await?;
     let organization = Organization::require(deployment, org).await?;

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use workspace_management::{api_key::ApiKey, store::Table};
 use workspacectl::{
     commands::{
-        keys::{CreateOptions, Expiry, NewKey},
+        keys::{CreateArgs, Expiry, NewKey},
         orgs::erase::erase,
     },
     organization::Organization,
@@ -23,8 +23,8 @@ use super::{
 };
 
 /// A key for all operations that does not expire.
-fn key_options() -> CreateOptions {
-    CreateOptions {
+fn key_args() -> CreateArgs {
+    CreateArgs {
         org: "acme".to_owned(),
         label: String::new(),
         expires: Expiry::Never,
@@ -37,7 +37,7 @@ pub(super) async fn issue_keys(world: Arc<World>, mut rng: Rng) {
     while world.is_running() {
         let deployment = world.deployment(&mut rng);
         let run = run_by(9);
-        let mut command = pin!(NewKey::issue(&deployment, &run, key_options(), None));
+        let mut command = pin!(NewKey::issue(&deployment, &run, key_args(), None));
         let awake = Duration::from_millis(rng.u64(0..1000));
         if timeout(awake, &mut command).await.is_err() {
             pause(&mut rng, 0..160).await;
@@ -71,7 +71,7 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     organization["request_id"] = json!("second");
     let registration = organization["request_id"].clone();
     world.tables.put(Table::ORGANIZATIONS, organization);
-    let new = NewKey::issue(&deployment, &run_by(1), key_options(), None).await;
+    let new = NewKey::issue(&deployment, &run_by(1), key_args(), None).await;
     let new = new.expect("a key of the second registration");
     let new_client = spawn_client(&new.key, &mut rng);
     pause(&mut rng, 60..120).await;

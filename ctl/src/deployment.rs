@@ -51,11 +51,11 @@ impl Deployment {
     /// endpoint URL in the environment is invalid, the stack is unreadable or incomplete, only some
     /// table variables are set, or no region is configured. The local service needs no region.
     pub(crate) async fn resolve(stack: Option<&str>) -> Result<Self> {
-        let endpoint =
+        let endpoint_url =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
         let is_set = |table: &Table| read_variable(table.env_variable).is_some();
         if stack.is_none() && !Table::ALL.iter().any(is_set) {
-            let url = endpoint.as_deref().unwrap_or(local::DYNAMODB_URL);
+            let url = endpoint_url.as_deref().unwrap_or(local::DYNAMODB_URL);
             return Ok(Self::local_service(url));
         }
         let sdk_config = load_sdk_config().await?;
@@ -64,7 +64,7 @@ impl Deployment {
             None => None,
         };
         // With a stack, an endpoint URL belongs to AWS. Without one, it is a local DynamoDB's.
-        let is_on_aws = stack.is_some() || endpoint.is_none();
+        let is_on_aws = stack.is_some() || endpoint_url.is_none();
         let tables = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
             None => read_variable(table.env_variable)
@@ -74,7 +74,7 @@ impl Deployment {
             Some(stack) => format!("stack {}", stack.name),
             None => {
                 let region = sdk_config.region().map_or("", Region::as_ref);
-                let location = endpoint.as_deref().unwrap_or(region);
+                let location = endpoint_url.as_deref().unwrap_or(region);
                 // Any table's name would do.
                 format!("{} in {location}", tables.name(Table::ORGANIZATIONS))
             }
@@ -100,13 +100,13 @@ impl Deployment {
 
     /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
     /// at once if nothing is listening.
-    pub fn local_service(endpoint: &str) -> Self {
-        let config = local::sdk_config(endpoint).retry_config(RetryConfig::disabled());
+    pub fn local_service(dynamodb_url: &str) -> Self {
+        let config = local::sdk_config(dynamodb_url).retry_config(RetryConfig::disabled());
         Self {
             dynamodb: Client::from_conf(config.build()),
             tables: local::table_names(),
-            display_name: format!("local DynamoDB at {endpoint}"),
-            local_dynamodb_url: Some(endpoint.to_owned()),
+            display_name: format!("local DynamoDB at {dynamodb_url}"),
+            local_dynamodb_url: Some(dynamodb_url.to_owned()),
             sts: None,
             stack: None,
         }

@@ -27,7 +27,7 @@ pub struct ExportWriter {
     /// The file behind `out`, to sync it. `None` for standard output.
     file: Option<File>,
     /// The path of the incomplete file, which is deleted if the command fails.
-    partial: Option<TempPath>,
+    partial_path: Option<TempPath>,
 }
 
 impl ExportWriter {
@@ -38,23 +38,23 @@ impl ExportWriter {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));
         }
-        let partial = path.with_added_extension("partial");
+        let partial_path = path.with_added_extension("partial");
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = match options.open(&partial) {
+        let file = match options.open(&partial_path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let hint = ", or delete this one if no other command is writing to it";
-                return Err(exists_error(&partial, hint));
+                return Err(exists_error(&partial_path, hint));
             }
-            result => result.with_context(|| format!("cannot write {}", partial.display()))?,
+            result => result.with_context(|| format!("cannot write {}", partial_path.display()))?,
         };
         Ok(Self {
             path: Some(path.to_owned()),
             out: BufWriter::new(Box::new(file.try_clone()?)),
             file: Some(file),
-            partial: Some(TempPath::try_from_path(partial)?),
+            partial_path: Some(TempPath::try_from_path(partial_path)?),
         })
     }
 
@@ -63,7 +63,7 @@ impl ExportWriter {
             path: None,
             out: BufWriter::new(Box::new(io::stdout())),
             file: None,
-            partial: None,
+            partial_path: None,
         }
     }
 
@@ -102,8 +102,8 @@ impl ExportWriter {
         if let Some(file) = &self.file {
             file.sync_all().map_err(|error| self.write_error(&error))?;
         }
-        if let (Some(partial), Some(path)) = (self.partial.take(), &self.path) {
-            let result = partial.persist_noclobber(path);
+        if let (Some(partial_path), Some(path)) = (self.partial_path.take(), &self.path) {
+            let result = partial_path.persist_noclobber(path);
             result.map_err(|failed| self.write_error(&failed.error))?;
         }
         Ok(())

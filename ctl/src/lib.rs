@@ -127,22 +127,18 @@ enum Command {
 
 /// Parses the command line, runs the command and reports any error. Returns the exit code.
 pub async fn run() -> ExitCode {
-    let Cli {
-        global_args,
-        command,
-    } = match Cli::try_parse() {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return print_help_or_error(&error),
     };
-    let deployment = OnceCell::new();
     let session = Session {
-        global_args,
-        deployment,
+        global_args: cli.global_args,
+        deployment: OnceCell::new(),
     };
     if session.global_args.verbose {
         start_log();
     }
-    match run_command(command, &session).await {
+    match run_command(cli.command, &session).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report_error(&error, &session);

@@ -144,20 +144,24 @@ impl Reader {
     }
 
     /// Reads from an index whose partition key has this name.
-    pub(crate) fn index(mut self, index: &'static str, partition_key_name: &'static str) -> Self {
-        self.index = Some(index);
+    pub(crate) fn with_index(
+        mut self,
+        name: &'static str,
+        partition_key_name: &'static str,
+    ) -> Self {
+        self.index = Some(name);
         self.partition_key_name = partition_key_name;
         self
     }
 
     /// Reads only records whose sort key begins with a prefix.
-    pub(crate) fn sort_key_prefix(mut self, name: &'static str, prefix: String) -> Self {
+    pub(crate) fn with_sort_key_prefix(mut self, name: &'static str, prefix: String) -> Self {
         self.sort_key_prefix = Some((name, prefix));
         self
     }
 
     /// Reads only a page. Not for [`Scope::ScanForOrganization`], which cannot have a limit.
-    pub(crate) fn page(mut self, args: PageArgs) -> Self {
+    pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
         self.remaining = args.limit;
         self.start_key = args.after;
         // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
@@ -307,7 +311,7 @@ pub(crate) async fn scope_from_teams_index(
     project: Option<&str>,
 ) -> Result<Scope> {
     let reader =
-        Reader::new(Table::TEAMS, Scope::partition(org)).index("by_organization", "org_id");
+        Reader::new(Table::TEAMS, Scope::partition(org)).with_index("by_organization", "org_id");
     let mut partitions = BTreeSet::new();
     for team in reader.read(deployment).await?.records {
         // The attribute `project` is the partition key: `<org>#<project>`.
@@ -357,8 +361,8 @@ pub(crate) async fn membership_partitions(
 ) -> Result<Vec<String>> {
     // Different organizations can have users with the same id.
     let reader = Reader::new(Table::TEAM_MEMBERS, Scope::partition(user))
-        .index("by_user", "user_id")
-        .sort_key_prefix("team", format!("{org}#"));
+        .with_index("by_user", "user_id")
+        .with_sort_key_prefix("team", format!("{org}#"));
     let mut partitions = Vec::new();
     for member in reader.read(deployment).await?.records {
         partitions.push(string_attribute(&member, "team").to_owned());

@@ -66,7 +66,7 @@ impl KeyState {
 }
 
 /// Whether the key with this record is active and expires within a period.
-pub(crate) fn expires_within(record: &Value, period: Duration) -> bool {
+pub(crate) fn is_active_and_expires_within(record: &Value, period: Duration) -> bool {
     let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(record, "expires_at")) else {
         return false;
     };
@@ -114,7 +114,7 @@ pub(crate) async fn insert(
 ) -> Result<()> {
     let (org, id) = (&new.core.org_id, &new.core.key_id);
     let registration = [(":registration", registration_id)];
-    let enabled_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org]).and(
+    let enabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -125,13 +125,13 @@ pub(crate) async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        enabled_org.condition_check(deployment)?,
+        enabled_org.check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
         // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let replaceable_key = GuardedRecord::existing(Table::API_KEYS, &[&old.core.key_id])
+        let replaceable_key = GuardedRecord::if_exists(Table::API_KEYS, &[&old.core.key_id])
             .and(condition, &registration)
             // If `old` has no `replaced_by`, the stored record must have none either.
             .and_unchanged(&json!(old), &["replaced_by"]);
@@ -159,7 +159,7 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let existing_key = GuardedRecord::existing(Table::API_KEYS, &[id]);
+    let existing_key = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
     let revoked = existing_key.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }

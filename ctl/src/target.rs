@@ -85,8 +85,8 @@ impl Target {
         }
     }
 
-    /// The sort key, which the operator types to confirm, and which commands print.
-    pub(crate) fn sort_key(&self) -> &str {
+    /// The sort key: the id that the operator types to confirm, and that commands print.
+    pub(crate) fn id(&self) -> &str {
         &self.primary_key[1]
     }
 
@@ -109,20 +109,20 @@ impl Target {
             export.write(self.table, record.clone())?;
             export.persist()?;
         }
-        let is_deleted = self.guard_unchanged(&record).delete(deployment).await?;
+        let is_deleted = self.if_unchanged(&record).delete(deployment).await?;
         ensure!(is_deleted, self.changed_message());
         Ok(Some(record))
     }
 
     /// Allows a write only if the record has not been written since `record` was read.
-    pub(crate) fn guard_unchanged(&self, record: &Value) -> GuardedRecord {
-        self.guard_existing()
+    pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
+        self.if_exists()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
     /// Allows a write only if the record exists.
-    pub(crate) fn guard_existing(&self) -> GuardedRecord {
-        GuardedRecord::existing(self.table, &self.primary_key)
+    pub(crate) fn if_exists(&self) -> GuardedRecord {
+        GuardedRecord::if_exists(self.table, &self.primary_key)
     }
 
     /// The message for a record that has been written since it was read.

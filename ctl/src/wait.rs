@@ -35,7 +35,7 @@ impl Wait {
     /// Waits and shows for how long and why: a progress bar on a terminal, otherwise a line.
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
-    pub(crate) async fn for_caches(self, deployment: &Deployment) {
+    pub(crate) async fn until_caches_expire(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
                 "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",

@@ -42,7 +42,7 @@ pub(crate) struct GuardedRecord {
 
 impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
-    pub(crate) fn existing(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
+    pub(crate) fn if_exists(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
         let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
         // Any key attribute would do, but `project`, the partition key of teams, is a reserved
         // word.
@@ -81,7 +81,7 @@ impl GuardedRecord {
     }
 
     /// An action that checks the condition. If the condition fails, the transaction is cancelled.
-    pub(crate) fn condition_check(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
+    pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.tables.name(self.table))
             .set_key(Some(self.primary_key.clone()))
@@ -274,7 +274,7 @@ async fn delete_children(
     children: &[Item],
 ) -> Result<bool> {
     let table_name = deployment.tables.name(reader.table);
-    let mut actions = vec![parent.condition_check(deployment)?];
+    let mut actions = vec![parent.check_action(deployment)?];
     for child in children {
         let delete = Delete::builder()
             .table_name(table_name)

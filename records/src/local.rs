@@ -15,9 +15,9 @@ pub const DYNAMODB_URL: &str = "http://127.0.0.1:8000";
 pub const API_URL: &str = "http://127.0.0.1:3000";
 
 /// An SDK configuration for a local DynamoDB, which accepts any region and credentials.
-pub fn sdk_config(endpoint: &str) -> ConfigBuilder {
+pub fn sdk_config(dynamodb_url: &str) -> ConfigBuilder {
     // Without TLS, the client does not have to parse the system's root certificates.
-    let http_client: SharedHttpClient = if endpoint.starts_with("https:") {
+    let http_client: SharedHttpClient = if dynamodb_url.starts_with("https:") {
         HttpClientBuilder::new().build_with_connector_fn(|settings, _| {
             let connector = https_connector(TrustStore::default(), None, settings.cloned());
             connector.expect("the system's root certificates")
@@ -29,7 +29,7 @@ pub fn sdk_config(endpoint: &str) -> ConfigBuilder {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .endpoint_url(endpoint)
+        .endpoint_url(dynamodb_url)
         .http_client(http_client)
 }
 

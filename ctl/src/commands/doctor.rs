@@ -96,8 +96,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     let key = read_api_key(args.key_file)?;
     let deployment = session.deployment().await?;
     let mut url = args.url;
-    if let (None, Some(endpoint)) = (&url, &deployment.local_dynamodb_url) {
-        url = Some(local_api_url(endpoint)?);
+    if let (None, Some(dynamodb_url)) = (&url, &deployment.local_dynamodb_url) {
+        url = Some(local_api_url(dynamodb_url)?);
     }
     eprintln!("checking {}", deployment.display_name);
     let mut checks = Vec::new();
@@ -215,12 +215,12 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
 
 /// The URL of the local API, if DynamoDB is at its default URL. Fails otherwise, because the API at
 /// the default URL may use a different DynamoDB.
-fn local_api_url(endpoint: &str) -> Result<String, UsageError> {
-    if endpoint.trim_end_matches('/') == local::DYNAMODB_URL {
+fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
+    if dynamodb_url.trim_end_matches('/') == local::DYNAMODB_URL {
         return Ok(local::API_URL.to_owned());
     }
     Err(UsageError(format!(
-        "the URL of the API is unknown, because DynamoDB is not at its default URL but at {endpoint}: pass the URL with --url. `cargo serve` prints it after `listening on`"
+        "the URL of the API is unknown, because DynamoDB is not at its default URL but at {dynamodb_url}: pass the URL with --url. `cargo serve` prints it after `listening on`"
     )))
 }
 
@@ -237,7 +237,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
         let is_replaced = !key["replaced_at"].is_null();
         lifetime > EXPIRY_NOTICE.as_secs()
             && !is_replaced
-            && stored_key::expires_within(key, EXPIRY_NOTICE)
+            && stored_key::is_active_and_expires_within(key, EXPIRY_NOTICE)
     });
     let org_of = |key| string_attribute(key, "org_id");
     let mut count = 0;

@@ -20,11 +20,11 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .iter()
         .map(|table| (table.env_variable, deployment.tables.name(*table)))
         .collect();
-    if let Some(endpoint) = &deployment.local_dynamodb_url {
+    if let Some(dynamodb_url) = &deployment.local_dynamodb_url {
         // A local DynamoDB accepts any region and credentials.
         variables.extend([
-            ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
-            ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint),
+            ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url.as_str()),
+            ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", dynamodb_url),
             ("AWS_REGION", "us-east-1"),
             // For programs that use boto3, which does not read AWS_REGION.
             ("AWS_DEFAULT_REGION", "us-east-1"),

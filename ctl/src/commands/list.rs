@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
             let reader = Reader::new(table, scope(deployment, table, &ids).await?);
-            reader.page(args.page).read(deployment).await?
+            reader.with_page(args.page).read(deployment).await?
         }
     };
     // An empty list can mean a mistyped id, so check that the organization exists.

@@ -97,7 +97,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(args) => create::run(args, session).await,
         Command::List(args) => {
-            let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).page(args);
+            let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).with_page(args);
             let mut listing = reader.read(session.deployment().await?).await?;
             let records = listing.records.into_iter();
             let outputs = records.map(|record| Organization { record }.into_output());
@@ -112,11 +112,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             print_rows(&[record], &COLUMNS, session)?;
             if !session.global_args.json {
                 // All but the organizations, which come first.
-                let kinds: Vec<_> = Table::ALL[1..]
-                    .iter()
-                    .map(|table| table.record_kind)
-                    .collect();
-                print_rows(&[counts], &kinds, session)?;
+                let kinds = Table::ALL[1..].iter().map(|table| table.record_kind);
+                print_rows(&[counts], &Vec::from_iter(kinds), session)?;
             }
             Ok(())
         }

@@ -151,7 +151,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
     session.report(&format!("{} was removed", target.display_name));
-    print_removed(removed, target.sort_key(), &run, session)
+    print_removed(removed, target.id(), &run, session)
 }
 
 /// Prints what was removed, by whom and when. Without `--json`, prints only the id.

@@ -79,7 +79,7 @@ pub(crate) fn check_can_print() -> Result<()> {
 pub struct NewKey {
     /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
     pub key: String,
-    pub(super) stored: StoredKey,
+    pub(super) record: StoredKey,
 }
 
 impl NewKey {
@@ -117,7 +117,7 @@ impl NewKey {
         core.operations = args.allow;
         core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
-        let stored = StoredKey {
+        let record = StoredKey {
             core,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
@@ -126,8 +126,8 @@ impl NewKey {
             predecessor_id: old.map(|old| old.core.key_id.clone()),
             replacement_id: None,
         };
-        stored_key::insert(deployment, &stored, registration_id, old).await?;
-        Ok(Self { key, stored })
+        stored_key::insert(deployment, &record, registration_id, old).await?;
+        Ok(Self { key, record })
     }
 
     /// Prints the key. If it cannot be printed, revokes it, because then it is lost.
@@ -138,7 +138,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored_key::into_output(serde_json::to_value(&self.stored)?);
+            let mut record = stored_key::into_output(serde_json::to_value(&self.record)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
@@ -147,7 +147,7 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print_or_fail(&text) {
-            let id = &self.stored.core.key_id;
+            let id = &self.record.core.key_id;
             let result = stored_key::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
@@ -159,15 +159,15 @@ impl NewKey {
 
     /// The sentence that describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let ApiKeyRecord { key_id, org_id, .. } = &self.stored.core;
-        let validity = match (&self.stored.core.expires_at, self.stored.lifetime_seconds) {
+        let ApiKeyRecord { key_id, org_id, .. } = &self.record.core;
+        let validity = match (&self.record.core.expires_at, self.record.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let time = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {time})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.stored.core.operations {
+        let operations = match &self.record.core.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };

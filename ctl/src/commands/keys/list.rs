@@ -13,7 +13,7 @@ use crate::{
     output::{print_listing, print_rows},
     read::{PageArgs, Reader, Scope},
     session::Session,
-    stored_key::{self, KeyState, expires_within, into_output},
+    stored_key::{self, KeyState, into_output, is_active_and_expires_within},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -50,12 +50,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     }
     let deployment = session.deployment().await?;
     let reader = match &args.org {
-        Some(org) => {
-            Reader::new(Table::API_KEYS, Scope::partition(org)).index("by_organization", "org_id")
-        }
+        Some(org) => Reader::new(Table::API_KEYS, Scope::partition(org))
+            .with_index("by_organization", "org_id"),
         None => Reader::new(Table::API_KEYS, Scope::All),
     };
-    let mut listing = reader.page(args.page).read(deployment).await?;
+    let mut listing = reader.with_page(args.page).read(deployment).await?;
     // An empty list can mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty()
         && let Some(org) = &args.org
@@ -67,7 +66,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         records.retain(|record| KeyState::of(record) == state);
     }
     if let Some(period) = args.expiring {
-        records.retain(|record| expires_within(record, period));
+        records.retain(|record| is_active_and_expires_within(record, period));
     }
     listing.records = listing.records.into_iter().map(into_output).collect();
     print_listing(&listing, &COLUMNS, session)

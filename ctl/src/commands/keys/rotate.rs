@@ -123,8 +123,8 @@ async fn schedule_expiry(
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
-    let new_id = new.stored.core.key_id.as_str();
-    let replaced_key = GuardedRecord::existing(Table::API_KEYS, &[id])
+    let new_id = new.record.core.key_id.as_str();
+    let replaced_key = GuardedRecord::if_exists(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
     let now = timestamp(now);

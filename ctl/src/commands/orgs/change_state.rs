@@ -49,7 +49,7 @@ pub(super) async fn run(
         );
     }
     if let Some(wait) = wait {
-        wait.for_caches(deployment).await;
+        wait.until_caches_expire(deployment).await;
         if wait.is_safe() {
             session.report(&format!("from now on, every operation for {org} fails"));
         }
@@ -80,7 +80,7 @@ pub async fn change_state(
     if state == OrgState::BeingErased || state == wanted {
         return Ok(organization);
     }
-    let unchanged_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
+    let unchanged_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];

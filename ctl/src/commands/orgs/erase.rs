@@ -88,13 +88,13 @@ pub async fn erase(
     wait: Wait,
     export: Option<ExportWriter>,
 ) -> Result<usize> {
-    let disabled_org = GuardedRecord::existing(Table::ORGANIZATIONS, &[org])
+    let disabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
     let Some((record, marked_org)) = disabled_org.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
-    wait.for_caches(deployment).await;
+    wait.until_caches_expire(deployment).await;
     if let Some(mut export) = export {
         let readers = consistent_readers(org);
         let count = export.write_from(deployment, readers).await?;

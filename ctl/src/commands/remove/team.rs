@@ -63,7 +63,7 @@ pub(super) async fn run(
     );
     // To confirm the removal of several teams, the operator types the id of their project.
     let answer = match &teams[..] {
-        [(team, _)] => team.sort_key(),
+        [(team, _)] => team.id(),
         _ => project,
     };
     session.confirm(&text, answer)?;
@@ -73,7 +73,7 @@ pub(super) async fn run(
             errors.push(team.changed_message());
             continue;
         };
-        let (name, id) = (&team.display_name, team.sort_key());
+        let (name, id) = (&team.display_name, team.id());
         let members = counted(member_count, "member");
         session.report(&format!("{name} was removed with {members}"));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
@@ -96,7 +96,7 @@ pub async fn remove_teams(
     let mut marked_teams = Vec::new();
     for (team, record) in teams {
         let same_team = team
-            .guard_existing()
+            .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
         let marked = same_team.mark(deployment, run, "removing").await?;
         marked_teams.push((team, marked));
@@ -104,7 +104,7 @@ pub async fn remove_teams(
     if marked_teams.iter().all(|(_, marked)| marked.is_none()) {
         return Ok(vec![None; marked_teams.len()]);
     }
-    wait.for_caches(deployment).await;
+    wait.until_caches_expire(deployment).await;
     if let Some(mut export) = export {
         for (team, marked) in &marked_teams {
             if let Some((record, _)) = marked {

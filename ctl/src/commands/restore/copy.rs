@@ -54,8 +54,8 @@ enum Outcome {
 #[derive(Default)]
 struct Counts {
     copied: usize,
-    exist: usize,
-    differ: usize,
+    existing: usize,
+    different: usize,
     skipped: usize,
 }
 
@@ -66,15 +66,15 @@ impl Restore<'_> {
         let mut counts = Counts::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
-        let (copied, exist) = (counts.copied, counts.exist);
-        let (differ, skipped) = (counts.differ, counts.skipped);
+        let (copied, existing) = (counts.copied, counts.existing);
+        let (different, skipped) = (counts.different, counts.skipped);
         if self.is_dry_run {
             eprint!("dry run, nothing was written. The result would be: ");
         }
-        eprintln!("{copied} copied, {exist} exist, {differ} differ, {skipped} skipped");
+        eprintln!("{copied} copied, {existing} exist, {different} differ, {skipped} skipped");
         result?;
-        if differ + skipped > 0 {
-            let record_count = counted(differ + skipped, "record");
+        if different + skipped > 0 {
+            let record_count = counted(different + skipped, "record");
             bail!(
                 "the restore is not complete: {record_count} skipped or different (see standard output)"
             );
@@ -89,20 +89,20 @@ impl Restore<'_> {
         for table in Table::ALL {
             let records = self.source.records.iter();
             let records = records.filter(|((record_table, _), _)| record_table == table);
-            let copies = stream::iter(records).map(async |((_, key), record)| {
-                let result = timeout(COPY_TIMEOUT, self.copy(*table, key, record)).await;
+            let copies = stream::iter(records).map(async |((_, primary_key), record)| {
+                let result = timeout(COPY_TIMEOUT, self.copy(*table, primary_key, record)).await;
                 let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
                 let result = result.flatten();
-                let outcome =
-                    result.with_context(|| format!("{} {}", table.record_kind, key.join(" ")))?;
+                let outcome = result
+                    .with_context(|| format!("{} {}", table.record_kind, primary_key.join(" ")))?;
                 anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
                 match outcome {
                     Outcome::Copied => counts.copied += 1,
-                    Outcome::Exists => counts.exist += 1,
-                    Outcome::Differs(_) => counts.differ += 1,
+                    Outcome::Exists => counts.existing += 1,
+                    Outcome::Differs(_) => counts.different += 1,
                     Outcome::Skipped(_) => counts.skipped += 1,
                 }
                 self.print_outcome(*table, record, outcome)?;
@@ -112,14 +112,14 @@ impl Restore<'_> {
     }
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.
-    async fn copy(&self, table: Table, key: &[String], record: &Value) -> Result<Outcome> {
+    async fn copy(&self, table: Table, primary_key: &[String], record: &Value) -> Result<Outcome> {
         if let Some(reason) = self.skip_reason(table, record).await? {
             return Ok(Outcome::Skipped(reason));
         }
         let existing = if self.is_dry_run {
-            read::get(self.deployment, table, key).await?
+            read::get(self.deployment, table, primary_key).await?
         } else {
-            self.insert(table, record.clone()).await?
+            self.insert_if_absent(table, record.clone()).await?
         };
         Ok(match existing {
             Some(existing) => compare(record, &existing),
@@ -129,7 +129,7 @@ impl Restore<'_> {
 
     /// Inserts a record unless its primary key exists. Returns the existing record, or `None` if
     /// inserted.
-    async fn insert(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
+    async fn insert_if_absent(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
         record["restored_at"] = json!(timestamp(SystemTime::now()));
         record["restored_by"] = json!(self.run.operator);
         record["restored_request_id"] = json!(self.run.id);
@@ -158,11 +158,11 @@ impl Restore<'_> {
             parents.push((Table::ORGANIZATIONS, vec![org.to_owned()]));
         }
         if table == Table::TEAM_MEMBERS {
-            let key = vec![format!("{org}#{project}"), team.to_owned()];
-            parents.push((Table::TEAMS, key));
+            let primary_key = vec![format!("{org}#{project}"), team.to_owned()];
+            parents.push((Table::TEAMS, primary_key));
         }
-        for (parent_table, key) in parents {
-            let Some(parent) = self.parent(parent_table, &key).await? else {
+        for (parent_table, primary_key) in parents {
+            let Some(parent) = self.find_parent(parent_table, &primary_key).await? else {
                 return Ok(Some(if parent_table == Table::TEAMS {
                     "its team does not exist"
                 } else {
@@ -175,7 +175,7 @@ impl Restore<'_> {
             if parent.get("erasing_id").is_some() {
                 return Ok(Some("its organization is being erased"));
             }
-            let belongs = match self.source.parent_request_ids.get(&key) {
+            let belongs = match self.source.parent_request_ids.get(&primary_key) {
                 Some(request_id) => string_attribute(&parent, "request_id") == request_id,
                 None => !is_older(record, &parent),
             };
@@ -189,12 +189,12 @@ impl Restore<'_> {
     }
 
     /// Reads an organization or a team. A dry run also finds those that it would copy.
-    async fn parent(&self, table: Table, key: &[String]) -> Result<Option<Value>> {
-        let existing = read::get(self.deployment, table, key).await?;
+    async fn find_parent(&self, table: Table, primary_key: &[String]) -> Result<Option<Value>> {
+        let existing = read::get(self.deployment, table, primary_key).await?;
         if existing.is_some() || !self.is_dry_run {
             return Ok(existing);
         }
-        let in_source = self.source.records.get(&(table, key.to_vec()));
+        let in_source = self.source.records.get(&(table, primary_key.to_vec()));
         Ok(in_source.cloned())
     }
 
@@ -209,16 +209,16 @@ impl Restore<'_> {
         if detail.is_none() && !self.is_dry_run {
             return Ok(());
         }
+        let kind = table.record_kind;
         let line = if self.json {
-            let mut line =
-                json!({ "table": table.record_kind, "result": outcome_name, "reason": detail });
+            let mut line = json!({ "table": kind, "result": outcome_name, "reason": detail });
             for name in table.primary_key_attributes {
                 line["key"][*name] = json!(string_attribute(record, name));
             }
             escape_json(&line.to_string())
         } else {
-            let key = primary_key_values(table, record).join(" ");
-            let line = format!("{}\t{}\t{outcome_name}", table.record_kind, escape(&key));
+            let primary_key = primary_key_values(table, record).join(" ");
+            let line = format!("{kind}\t{}\t{outcome_name}", escape(&primary_key));
             match detail {
                 Some(detail) => format!("{line}: {}", escape(&detail)),
                 None => line,

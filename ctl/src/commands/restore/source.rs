@@ -120,8 +120,8 @@ impl Source {
     ) -> Result<()> {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = string_attribute(&record, "request_id").to_owned();
-            let key = primary_key_values(table, &record);
-            self.parent_request_ids.insert(key, request_id);
+            let primary_key = primary_key_values(table, &record);
+            self.parent_request_ids.insert(primary_key, request_id);
         }
         if !filter.matches(table, &record) {
             return Ok(());
@@ -132,14 +132,14 @@ impl Source {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark_attribute(name));
         }
-        let key = (table, primary_key_values(table, &record));
-        if let Some(earlier) = self.records.get(&key)
+        let table_and_key = (table, primary_key_values(table, &record));
+        if let Some(earlier) = self.records.get(&table_and_key)
             && *earlier != record
         {
             let reason = "an earlier line has this record with different values";
             return Err(invalid_record_error(place, table, &record, reason));
         }
-        self.records.insert(key, record);
+        self.records.insert(table_and_key, record);
         Ok(())
     }
 
@@ -162,6 +162,7 @@ impl Source {
 
 /// The error for an invalid record. Truncates its key, which can have any length.
 fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
-    let key = primary_key_values(table, record).join(" ");
-    anyhow!("{place}: {} {key:.200}: {reason}", table.record_kind)
+    let kind = table.record_kind;
+    let primary_key = primary_key_values(table, record).join(" ");
+    anyhow!("{place}: {kind} {primary_key:.200}: {reason}")
 }

@@ -74,22 +74,22 @@ pub(crate) enum Credential<'a> {
 impl<'a> Credential<'a> {
     /// Parses the values of all `Authorization` headers. Accepts `Bearer <key>`, whose scheme is
     /// not case-sensitive, and a key without a scheme.
-    pub(crate) fn parse(headers: &[&'a str]) -> Self {
-        let value = match headers {
+    pub(crate) fn parse(values: &[&'a str]) -> Self {
+        let value = match values {
             [] => "",
             [value] => value.trim(),
             _ => return Self::Invalid("two_headers"),
         };
         let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
-        let key = match value.split_once(' ') {
-            Some((scheme, key)) if is_bearer(scheme) => key.trim_start(),
+        let key_text = match value.split_once(' ') {
+            Some((scheme, text)) if is_bearer(scheme) => text.trim_start(),
             Some(_) => return Self::Invalid("other_scheme"),
             None if is_bearer(value) => "",
             None => value,
         };
-        match ApiKey::parse(key) {
+        match ApiKey::parse(key_text) {
             Some(key) => Self::Key(key),
-            None if key.is_empty() => Self::Missing,
+            None if key_text.is_empty() => Self::Missing,
             None => Self::Invalid("malformed"),
         }
     }

@@ -27,7 +27,7 @@ pub enum AnonymousAccess {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity<'a> {
     /// The holder of the API key with this id.
-    Key(&'a str),
+    KeyId(&'a str),
     /// A caller without an API key.
     Anonymous,
 }
@@ -36,7 +36,7 @@ impl<'a> Identity<'a> {
     /// The id of the API key, or `anonymous`.
     pub(crate) fn id(self) -> &'a str {
         match self {
-            Self::Key(id) => id,
+            Self::KeyId(id) => id,
             Self::Anonymous => "anonymous",
         }
     }
@@ -115,7 +115,7 @@ pub(crate) async fn authorize<'a>(
         Credential::Key(key) => key,
         Credential::Invalid(rejection) => return Err(Error::KeyNotAccepted(rejection)),
         Credential::Missing => {
-            if !operation.allows_anonymous() || anonymous_access == AnonymousAccess::Denied {
+            if !operation.is_key_optional() || anonymous_access == AnonymousAccess::Denied {
                 return Err(Error::NoKey);
             }
             // Every operation that allows anonymous callers has an organization in its path.
@@ -147,7 +147,7 @@ pub(crate) async fn authorize<'a>(
             None => store.find_organization(&record.org_id).await?,
         };
         let Some(organization) = organization.filter(Organization::is_enabled) else {
-            return Err(Error::OrganizationDisabled);
+            return Err(Error::OrganizationNotEnabled);
         };
         if !record.is_for_registration(organization.registration_id()) {
             return Err(Error::KeyNotAccepted("other_registration"));
@@ -159,7 +159,7 @@ pub(crate) async fn authorize<'a>(
     }
     let org_id = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
-    Ok(Caller::new(org_id, Identity::Key(key.id), request))
+    Ok(Caller::new(org_id, Identity::KeyId(key.id), request))
 }
 
 /// Authorizes a caller without an API key, for the organization in the path.

@@ -49,12 +49,12 @@ impl Config {
                 .into());
             }
         };
-        let seconds = get_variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-        let cache_ttl = match seconds.parse() {
-            Ok(number @ 0..=MAX_SECONDS) => Duration::from_secs(number),
+        let text = get_variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
+        let cache_ttl = match text.parse() {
+            Ok(seconds @ 0..=MAX_SECONDS) => Duration::from_secs(seconds),
             _ => {
                 return Err(format!(
-                    "KEY_CACHE_SECONDS must be a whole number from 0 to {MAX_SECONDS}, not {seconds:?}."
+                    "KEY_CACHE_SECONDS must be a whole number from 0 to {MAX_SECONDS}, not {text:?}."
                 )
                 .into());
             }

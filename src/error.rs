@@ -17,7 +17,8 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 
 /// The `WWW-Authenticate` challenge if the API key is not accepted.
-const CHALLENGE_INVALID_KEY: &str = r#"Bearer realm="workspace-management", error="invalid_token""#;
+const CHALLENGE_KEY_NOT_ACCEPTED: &str =
+    r#"Bearer realm="workspace-management", error="invalid_token""#;
 
 /// Appended to errors about the id of a team, which the API derives from the name.
 const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
@@ -31,7 +32,7 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
 }
 
 /// A name in quotes and commas, such as `, "Docs",`. Empty without a name.
-fn in_commas(name: Option<&str>) -> String {
+fn name_in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
 
@@ -64,7 +65,7 @@ pub(crate) enum Error {
     WrongOrganization,
     /// The organization of the API key is disabled or was erased.
     #[error("The organization of this API key is disabled or no longer exists. Ask the operator.")]
-    OrganizationDisabled,
+    OrganizationNotEnabled,
     /// The string is the name of the operation.
     #[error("This API key is not allowed to call `{0}`.")]
     OperationNotAllowed(&'static str),
@@ -83,8 +84,8 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
-        "An existing {noun} with a different name{quoted_name} has the id `{id}`. Use this id if that {noun} is yours, or choose a name that gives a different id.",
-        quoted_name = in_commas(.existing_name.as_deref())
+        "An existing {noun} with a different name{name_in_commas} has the id `{id}`. Use this id if that {noun} is yours, or choose a name that gives a different id.",
+        name_in_commas = name_in_commas(.existing_name.as_deref())
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
@@ -101,7 +102,7 @@ pub(crate) enum Error {
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]
     DifferentProjectName { existing_name: String },
-    /// Models with the same name (`modelid`) and a different number (`id`) exist. There is one
+    /// Models with the same model id (`modelid`) and a different number (`id`) exist. There is one
     /// violation per model.
     #[error(
         "{} with a different `id`. Nothing was added.",
@@ -151,7 +152,7 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
     #[serde(skip)]
-    pub(crate) log_only_reason: Option<&'a str>,
+    pub(crate) log_reason: Option<&'a str>,
 }
 
 impl<'a> ErrorReport<'a> {
@@ -194,8 +195,8 @@ impl<'a> ErrorReport<'a> {
         self
     }
 
-    fn with_log_only_reason(mut self, reason: &'a str) -> Self {
-        self.log_only_reason = Some(reason);
+    fn with_log_reason(mut self, reason: &'a str) -> Self {
+        self.log_reason = Some(reason);
         self
     }
 }
@@ -211,15 +212,15 @@ impl Error {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
             Self::MalformedParameter { parameter_name, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").with_parameter_name(parameter_name),
-            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").with_log_only_reason(reason),
+            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").with_log_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection("none").with_header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
-            Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection(rejection).with_header(WWW_AUTHENTICATE, CHALLENGE_INVALID_KEY),
+            Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection(rejection).with_header(WWW_AUTHENTICATE, CHALLENGE_KEY_NOT_ACCEPTED),
             Self::WrongOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
-            Self::OrganizationDisabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
+            Self::OrganizationNotEnabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").with_log_only_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").with_log_only_reason(reason),
+            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").with_log_reason(reason),
+            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").with_log_reason(reason),
             Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").with_header(ALLOW, "POST"),
             // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of this
             // time has usually passed, so `Retry-After` is shorter.

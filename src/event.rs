@@ -136,7 +136,11 @@ impl Event {
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));
-        preferences.any(|entry| entry.trim().eq_ignore_ascii_case("return=headers-only"))
+        preferences.any(|preference| {
+            preference
+                .trim()
+                .eq_ignore_ascii_case("return=headers-only")
+        })
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct RequestLog<'a> {
     /// The X-Ray trace id of the invocation.
     pub(crate) trace_id: Option<&'a str>,
     /// Whether this is the first request of the process.
-    pub(crate) cold_start: bool,
+    pub(crate) is_cold_start: bool,
     /// The operation, once the path is matched and its parameters are valid.
     pub(crate) operation: Option<Operation>,
     /// The path, if it matches no operation: at most 100 characters, escaped, without an API key.
@@ -54,8 +54,7 @@ impl RequestLog<'_> {
                     operation = self.operation.map(Operation::name),
                     status,
                     code = report.map(|report| report.code),
-                    reason =
-                        report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
+                    reason = report.and_then(|report| report.conflict_reason.or(report.log_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
                     // Do not rename fields, because operators query them. `organization` is the
                     // caller's, and `org_id` the path's. `credential` is why a key was rejected.
@@ -74,7 +73,7 @@ impl RequestLog<'_> {
                     request_id = self.request_id,
                     trace_id = self.trace_id,
                     duration_ms = duration.as_micros() as f64 / 1000.0,
-                    cold_start = self.cold_start,
+                    cold_start = self.is_cold_start,
                     cause = error.and_then(Error::cause),
                     "request"
                 )

@@ -23,8 +23,8 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let sdk_config = config.dynamodb.connected_sdk_config().await?;
-    let store = Store::new(sdk_config, config.tables, config.cache_ttl);
+    let client_config = config.dynamodb.preconnected_client_config().await?;
+    let store = Store::new(client_config, config.tables, config.cache_ttl);
     // A reference, because the futures must not borrow from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
@@ -40,9 +40,9 @@ fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("workspace_management", LevelFilter::INFO); // this package's library
-    let log = fmt::layer().json().flatten_event(true).with_target(false);
+    let json_layer = fmt::layer().json().flatten_event(true).with_target(false);
     tracing_subscriber::registry()
-        .with(log.with_filter(levels))
+        .with(json_layer.with_filter(levels))
         .init();
     // Logs only the location of a panic, because the message may contain parts of the request.
     panic::set_hook(Box::new(|info| {

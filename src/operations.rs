@@ -46,7 +46,7 @@ impl Operation {
     }
 
     /// Whether the API key is optional in the contract. `AnonymousAccess` can be stricter.
-    pub const fn allows_anonymous(self) -> bool {
+    pub const fn is_key_optional(self) -> bool {
         matches!(self, Self::AddModels | Self::CreateDataStore)
     }
 }

@@ -63,9 +63,9 @@ struct Problem<'a> {
     report: &'a ErrorReport<'a>,
     detail: String,
     request_id: &'a str,
-    /// The violations, which `ErrorReport` does not serialize, so that they come last.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [Violation],
+    /// Not serialized by `ErrorReport`, so that they come last.
+    #[serde(rename = "errors", skip_serializing_if = "<[_]>::is_empty")]
+    violations: &'a [Violation],
 }
 
 fn problem_document(error: &Error, report: &ErrorReport<'_>, request_id: &str) -> Option<Body> {
@@ -74,7 +74,7 @@ fn problem_document(error: &Error, report: &ErrorReport<'_>, request_id: &str) -
         report,
         detail: error.to_string(),
         request_id,
-        errors: report.violations,
+        violations: report.violations,
     };
     // Serializing strings and numbers does not fail.
     serde_json::to_string(&problem).ok().map(Body::Text)

@@ -53,7 +53,7 @@ impl Service {
         event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
     ) -> ApiGatewayProxyResponse {
-        let started = Instant::now();
+        let started_at = Instant::now();
         let LambdaEvent { payload, context } = event;
         let event = Event::parse(payload.get());
         let request_id = event.request_id().unwrap_or(&context.request_id);
@@ -61,7 +61,7 @@ impl Service {
         let mut log = RequestLog {
             request_id,
             trace_id: context.xray_trace_id.as_deref(),
-            cold_start: self.is_cold_start.swap(false, Ordering::Relaxed),
+            is_cold_start: self.is_cold_start.swap(false, Ordering::Relaxed),
             ..RequestLog::default()
         };
         let outcome = match &request {
@@ -82,7 +82,7 @@ impl Service {
                 run_within(remaining_time(&context, received_at), request_future).await
             }
         };
-        log.write(&outcome, started.elapsed());
+        log.write(&outcome, started_at.elapsed());
         response::build(&event, &outcome, request_id)
     }
 }

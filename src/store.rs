@@ -203,8 +203,8 @@ impl Store {
         if self.known_teams.get(&cache_key, received_at).is_some() {
             return Ok(());
         }
-        let primary_key = vec![partition_key, team_id.as_str()];
-        let [item] = self.read_items([(Table::TEAMS, primary_key)]).await?;
+        let key_values = vec![partition_key, team_id.as_str()];
+        let [item] = self.read_items([(Table::TEAMS, key_values)]).await?;
         let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
         // A team has this attribute only while it is being removed.
         if item.contains_key("removing_id") {
@@ -223,10 +223,10 @@ impl Store {
         lookups: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut pending = HashMap::with_capacity(N);
-        for (table, primary_key) in &lookups {
+        for (table, key_values) in &lookups {
             let keys_and_attributes = KeysAndAttributes::builder()
                 .consistent_read(true)
-                .keys(table.primary_key(primary_key))
+                .keys(table.primary_key(key_values))
                 .build()
                 .map_err(Error::internal)?;
             pending.insert(self.tables.name(*table).to_owned(), keys_and_attributes);

@@ -59,9 +59,9 @@ pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
 /// A `userid`. At 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// The name of a model: the contract's `modelid`. With the longest `modelType` and `#` before it,
-/// it fits into a sort key.
-pub(crate) type ModelName = SingleLine<200>;
+/// The id of a model, such as `gpt-4o`: the contract's `modelid`. With the longest `modelType` and
+/// `#` before it, it fits into a sort key.
+pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
 pub(crate) type VoiceType = SingleLine<64>;
@@ -196,7 +196,7 @@ impl Deserr<Violations> for ModelNumber {
 }
 
 /// Implements `Deserr` for types with `parse(&str)`, which are strings in JSON.
-macro_rules! from_json_string {
+macro_rules! impl_deserr_for_strings {
     ($($type:ty),+) => {$(
         impl Deserr<Violations> for $type {
             fn deserialize_from_value<V: IntoValue>(
@@ -214,7 +214,7 @@ macro_rules! from_json_string {
     )+};
 }
 
-from_json_string! { UserId, ModelName, VoiceType, DisplayName, NameWithId, Description }
+impl_deserr_for_strings! { UserId, ModelId, VoiceType, DisplayName, NameWithId, Description }
 
 #[cfg(test)]
 mod tests {

@@ -254,7 +254,7 @@ fn routes_for_anonymous_callers_have_a_low_limit_if_anonymous_callers_are_allowe
     let api = properties("Api");
     let mut routes = BTreeSet::new();
     for operation in Operation::ALL {
-        if operation.allows_anonymous() {
+        if operation.is_key_optional() {
             routes.insert(format!("POST {}", contract_path(*operation).unwrap()));
         }
     }

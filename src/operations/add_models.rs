@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result, Rule, Violation},
     operations::Success,
     store::{Store, Table, UpdateSpec},
-    values::{Identifier, Keyed, ModelName, ModelNumber, ModelType, UniqueList},
+    values::{Identifier, Keyed, ModelId, ModelNumber, ModelType, UniqueList},
 };
 
 #[derive(Debug, Deserr)]
@@ -26,27 +26,26 @@ pub(crate) struct SelectedModel {
     /// The number that the client chooses for the model.
     #[deserr(rename = "id")]
     number: ModelNumber,
-    /// The name of the model, such as `gpt-4o`.
+    /// The id of the model, such as `gpt-4o`.
     #[deserr(rename = "modelid")]
-    name: ModelName,
+    model_id: ModelId,
 }
 
 impl Keyed for SelectedModel {
     fn key(&self) -> &str {
-        self.name.as_str()
+        self.model_id.as_str()
     }
 }
 
-/// The record of a model. The number is stored as `id`, and the name as `model_id`.
+/// The record of a model.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
-    /// `<model_type>#<name>`.
+    /// `<model_type>#<model_id>`.
     #[serde(rename = "model")]
     sort_key: String,
     model_type: &'a ModelType,
-    #[serde(rename = "model_id")]
-    name: &'a ModelName,
+    model_id: &'a ModelId,
     #[serde(rename = "id")]
     number: ModelNumber,
     #[serde(flatten)]
@@ -76,9 +75,9 @@ pub(crate) async fn add_models(
     for selected in input.models.iter() {
         records.push(Model {
             org_id: &caller.org_id,
-            sort_key: format!("{}#{}", model_type.as_str(), selected.name.as_str()),
+            sort_key: format!("{}#{}", model_type.as_str(), selected.model_id.as_str()),
             model_type,
-            name: &selected.name,
+            model_id: &selected.model_id,
             number: selected.number,
             audit: caller.audit(),
         });
@@ -92,7 +91,7 @@ pub(crate) async fn add_models(
         {
             detail += &format!(" {number}");
         }
-        let index = input.models.index_in_body(failed.index);
+        let index = input.models.index_in_array(failed.index);
         let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
         violations.push(Violation::new(Rule::Conflict, detail).at(pointer));
     }

@@ -53,7 +53,7 @@ impl DynamoDbConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connected_sdk_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn preconnected_client_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared_connector = connector.clone();
         // The SDK asks for a connector several times. It gets the same one each time, because a new
@@ -61,11 +61,11 @@ impl DynamoDbConfig {
         let http_client = http_client_fn(move |_, _| shared_connector.clone());
         // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
         // differ, so the first request connects.
-        let has_default_endpoint =
+        let has_known_host =
             is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {
             preconnect(&connector, url).await;
-        } else if has_default_endpoint {
+        } else if has_known_host {
             let url = format!("https://dynamodb.{}.amazonaws.com", self.region);
             preconnect(&connector, &url).await;
         }

@@ -39,7 +39,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
 /// The error codes of [`Error::Unavailable`]: the same DynamoDB request can succeed later.
-const TRANSIENT_CODES: [&str; 6] = [
+const TRANSIENT_ERROR_CODES: [&str; 6] = [
     "ExpiredTokenException", // if the caller retries, the retry can reach a process with new credentials
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -49,14 +49,14 @@ const TRANSIENT_CODES: [&str; 6] = [
 ];
 
 /// The cancellation reasons after which the same transaction can succeed later.
-const TRANSIENT_REASONS: [&str; 3] = [
+const TRANSIENT_CANCELLATION_CODES: [&str; 3] = [
     "TransactionConflict",
     "ProvisionedThroughputExceeded",
     "ThrottlingError",
 ];
 
 /// The cancellation reason of an action whose condition failed.
-pub(super) const CONDITION_FAILED: &str = "ConditionalCheckFailed";
+pub(super) const CONDITION_FAILED_CODE: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
 pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder {
@@ -119,7 +119,10 @@ fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
         .iter()
         .filter_map(CancellationReason::code)
         .collect();
-    !codes.contains(&CONDITION_FAILED) && codes.iter().any(|code| TRANSIENT_REASONS.contains(code))
+    !codes.contains(&CONDITION_FAILED_CODE)
+        && codes
+            .iter()
+            .any(|code| TRANSIENT_CANCELLATION_CODES.contains(code))
 }
 
 /// Why a transaction was cancelled: one reason per action. Empty for any other error.
@@ -148,7 +151,7 @@ where
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
                 response.raw().status().is_server_error()
-                    || TRANSIENT_CODES.contains(&code)
+                    || TRANSIENT_ERROR_CODES.contains(&code)
                     || transaction_error.is_some_and(is_transient_cancellation)
             }
             // A timeout, or a truncated response.

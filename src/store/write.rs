@@ -41,7 +41,7 @@ pub struct FailedCondition {
 pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition> {
     let mut failed = Vec::new();
     for (index, reason) in retry::cancellation_reasons(error).iter().enumerate() {
-        if reason.code() == Some(retry::CONDITION_FAILED) {
+        if reason.code() == Some(retry::CONDITION_FAILED_CODE) {
             let existing = reason.item().cloned().unwrap_or_default();
             failed.push(FailedCondition { index, existing });
         }
@@ -157,7 +157,7 @@ impl Store {
                 values.insert([":", &name].concat(), value);
             }
         }
-        let mut action = Update::builder()
+        let mut update = Update::builder()
             .set_key(Some(primary_key))
             .set_expression_attribute_values(Some(values))
             .table_name(self.tables.name(spec.table))
@@ -165,9 +165,9 @@ impl Store {
             .set_condition_expression(spec.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         for (placeholder, name) in spec.name_placeholders {
-            action = action.expression_attribute_names(*placeholder, *name);
+            update = update.expression_attribute_names(*placeholder, *name);
         }
-        action.build().map_err(Error::internal)
+        update.build().map_err(Error::internal)
     }
 }
 

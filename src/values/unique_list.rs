@@ -35,7 +35,7 @@ impl<T: Keyed> UniqueList<T> {
     }
 
     /// Converts the index of an entry in this list to its index in the client's array.
-    pub(crate) fn index_in_body(&self, index: usize) -> usize {
+    pub(crate) fn index_in_array(&self, index: usize) -> usize {
         self.entries[index].0
     }
 }
@@ -60,13 +60,13 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
             return Err(Violations::new(place, [too_long]));
         }
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
-        let mut violations = Vec::new();
+        let mut entry_violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
             let entry_place = place.push_index(index);
             let entry = match T::deserialize_from_value(value.into_value(), entry_place) {
                 Ok(entry) => entry,
                 Err(found) => {
-                    violations.push(found);
+                    entry_violations.push(found);
                     continue;
                 }
             };
@@ -79,11 +79,11 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 Some((earlier_index, _)) => {
                     let detail = format!("conflicts with the entry at index {earlier_index}");
                     let violation = Violation::new(Rule::Conflict, detail);
-                    violations.push(Violations::new(entry_place, [violation]));
+                    entry_violations.push(Violations::new(entry_place, [violation]));
                 }
             }
         }
-        match violations.into_iter().reduce(Violations::merged_with) {
+        match entry_violations.into_iter().reduce(Violations::merged_with) {
             Some(violations) => Err(violations),
             None => Ok(Self { entries }),
         }

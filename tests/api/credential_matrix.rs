@@ -115,7 +115,7 @@ async fn anonymous_callers_are_accepted_only_where_a_key_is_optional_and_if_they
             let response = app.send(event).await;
 
             let is_allowed = anonymous_access == AnonymousAccess::Allowed;
-            if is_allowed && operation.allows_anonymous() {
+            if is_allowed && operation.is_key_optional() {
                 response.assert_success();
             } else {
                 response.assert_problem(401, "unauthenticated");

@@ -56,7 +56,7 @@ async fn no_operation_succeeds_for_a_disabled_or_erased_organization() {
             let event = event_with_headers(*operation, json!({ "authorization": DEMO_KEY }));
             let response = app.send(event).await;
             response.assert_problem(403, "organization_disabled");
-            if operation.allows_anonymous() {
+            if operation.is_key_optional() {
                 let response = app.send(event_with_headers(*operation, json!({}))).await;
                 response.assert_problem(404, "no_such_organization");
             }

@@ -112,7 +112,7 @@ fn the_contract_shows_which_operations_allow_anonymous_callers() {
     for operation in Operation::ALL {
         let (_, description) = find_operation(&contract, *operation);
         let security = description["security"].as_array().unwrap();
-        let expected = operation.allows_anonymous();
+        let expected = operation.is_key_optional();
         assert_eq!(security.contains(&json!({})), expected, "{operation:?}");
     }
 }

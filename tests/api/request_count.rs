@@ -18,7 +18,7 @@ async fn a_second_request_with_a_key_only_writes_and_an_anonymous_request_reads_
     for operation in Operation::ALL {
         for header in [json!({ "authorization": DEMO_KEY }), json!({})] {
             let is_anonymous = header == json!({});
-            if is_anonymous && !operation.allows_anonymous() {
+            if is_anonymous && !operation.is_key_optional() {
                 continue;
             }
             let event = event_with_headers(*operation, header);

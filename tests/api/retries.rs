@@ -15,7 +15,7 @@ async fn clients(app: &TestApp, operation: Operation) -> Vec<TestClient<'_>> {
         app.client_with_new_key("acme").await,
         app.client_with_new_key("acme").await,
     ];
-    if operation.allows_anonymous() {
+    if operation.is_key_optional() {
         clients.push(app.anonymous_client());
     }
     clients

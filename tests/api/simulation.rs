@@ -146,7 +146,7 @@ impl Client {
     ) -> Attempt {
         let mut headers = BTreeMap::new();
         let mut creator = "anonymous".to_owned();
-        if !(operation.allows_anonymous() && self.number == 2) {
+        if !(operation.is_key_optional() && self.number == 2) {
             headers.insert("authorization".to_owned(), self.key.clone());
             creator = ApiKey::parse(&self.key).unwrap().id.to_owned();
         }

@@ -156,7 +156,7 @@ async fn every_sample_stores_its_records() {
         let app = TestApp::new().await;
         let key = app.issue_key("acme", |_| {}).await;
         assert_stores_sample(*operation, &app.client(&key), &key_id(&key)).await;
-        if operation.allows_anonymous() {
+        if operation.is_key_optional() {
             let app = TestApp::new().await;
             assert_stores_sample(*operation, &app.anonymous_client(), "anonymous").await;
         }

@@ -17,7 +17,7 @@ pub type GetVariable<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The configuration of the function. Empty variables count as not set.
 pub struct Config {
     /// The names of the tables: `TEAMS_TABLE` and so on. Required.
-    pub tables: TableNames,
+    pub table_names: TableNames,
     /// How to connect to DynamoDB.
     pub dynamodb: DynamoDbConfig,
     /// `ANONYMOUS_OPERATIONS`: whether callers may omit the API key where the contract makes it
@@ -59,12 +59,12 @@ impl Config {
                 .into());
             }
         };
-        let tables = TableNames::new(|table| {
+        let table_names = TableNames::new(|table| {
             let variable = table.env_variable;
             get_variable(variable).ok_or_else(|| format!("{variable} is required but not set."))
         })?;
         Ok(Self {
-            tables,
+            table_names,
             dynamodb: dynamodb_config(get_variable)?,
             anonymous_access,
             cache_ttl,
@@ -140,7 +140,7 @@ mod tests {
     fn every_variable_except_the_tables_and_the_region_has_a_default() {
         let config = read(&[]).unwrap();
 
-        assert_eq!(config.tables.name(Table::TEAMS), "TeamsTable");
+        assert_eq!(config.table_names.get(Table::TEAMS), "TeamsTable");
         assert_eq!(config.dynamodb.region.as_ref(), "eu-central-1");
         assert_eq!(config.anonymous_access, AnonymousAccess::Denied);
         assert_eq!(config.cache_ttl, Duration::from_secs(60));

@@ -24,7 +24,7 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let client_config = config.dynamodb.preconnected_client_config().await?;
-    let store = Store::new(client_config, config.tables, config.cache_ttl);
+    let store = Store::new(client_config, config.table_names, config.cache_ttl);
     // A reference, because the futures must not borrow from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.

@@ -119,7 +119,7 @@ impl FoundApiKey {
 /// Reads and writes the tables.
 pub struct Store {
     client: Client,
-    tables: TableNames,
+    table_names: TableNames,
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
     /// The teams that exist and are not being removed: a set of `<caller id>#<primary key of the
@@ -131,10 +131,10 @@ pub struct Store {
 impl Store {
     /// Creates a store. `config` has a region and credentials, and the store adds timeouts and
     /// retries. `cache_ttl` is how long API keys and teams are cached: at most [`MAX_CACHE_TTL`].
-    pub fn new(config: ConfigBuilder, tables: TableNames, cache_ttl: Duration) -> Self {
+    pub fn new(config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
         Self {
             client: Client::from_conf(retry::with_timeouts_and_retries(config).build()),
-            tables,
+            table_names,
             accepted_keys: Cache::new(cache_ttl),
             known_teams: Cache::new(cache_ttl),
         }
@@ -229,7 +229,7 @@ impl Store {
                 .keys(table.primary_key(key_values))
                 .build()
                 .map_err(Error::internal)?;
-            pending.insert(self.tables.name(*table).to_owned(), keys_and_attributes);
+            pending.insert(self.table_names.get(*table).to_owned(), keys_and_attributes);
         }
         let mut items_by_table = HashMap::with_capacity(N);
         let mut backoff = UNPROCESSED_BACKOFF;
@@ -246,7 +246,7 @@ impl Store {
             backoff *= 2;
         }
         Ok(lookups.map(|(table, _)| {
-            let items = items_by_table.remove(self.tables.name(table));
+            let items = items_by_table.remove(self.table_names.get(table));
             items.and_then(|mut items| items.pop())
         }))
     }

@@ -35,7 +35,7 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 pub struct Deployment {
     /// The DynamoDB client.
     pub dynamodb: Client,
-    pub(crate) tables: TableNames,
+    pub(crate) table_names: TableNames,
     /// The name of the deployment in messages.
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
@@ -65,7 +65,7 @@ impl Deployment {
         };
         // With a stack, an endpoint URL belongs to AWS. Without one, it is a local DynamoDB's.
         let is_on_aws = stack.is_some() || endpoint_url.is_none();
-        let tables = TableNames::new(|table| match &stack {
+        let table_names = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
             None => read_variable(table.env_variable)
                 .with_context(|| format!("{} is not set", table.env_variable)),
@@ -76,7 +76,7 @@ impl Deployment {
                 let region = sdk_config.region().map_or("", Region::as_ref);
                 let location = endpoint_url.as_deref().unwrap_or(region);
                 // Any table's name would do.
-                format!("{} in {location}", tables.name(Table::ORGANIZATIONS))
+                format!("{} in {location}", table_names.get(Table::ORGANIZATIONS))
             }
         };
         let retries = RetryConfig::standard()
@@ -90,7 +90,7 @@ impl Deployment {
                     .retry_classifier(AdditionalRetries)
                     .build(),
             ),
-            tables,
+            table_names,
             display_name,
             local_dynamodb_url: None,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
@@ -104,12 +104,16 @@ impl Deployment {
         let config = local::sdk_config(dynamodb_url).retry_config(RetryConfig::disabled());
         Self {
             dynamodb: Client::from_conf(config.build()),
-            tables: local::table_names(),
+            table_names: local::table_names(),
             display_name: format!("local DynamoDB at {dynamodb_url}"),
             local_dynamodb_url: Some(dynamodb_url.to_owned()),
             sts: None,
             stack: None,
         }
+    }
+
+    pub(crate) fn table_name(&self, table: Table) -> &str {
+        self.table_names.get(table)
     }
 
     /// Whether the tables are on AWS and should therefore have backups and deletion protection.

@@ -27,7 +27,7 @@ pub(crate) async fn get(
 ) -> Result<Option<Value>> {
     let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
     let display_key = primary_key.join(" ");
-    let table_name = deployment.tables.name(table);
+    let table_name = deployment.table_name(table);
     let response = deployment
         .dynamodb
         .get_item()
@@ -234,7 +234,7 @@ impl Reader {
             _ if self.is_scan_finished => return Ok(None),
             _ => self.send_scan(deployment).await,
         };
-        let table_name = deployment.tables.name(self.table);
+        let table_name = deployment.table_name(self.table);
         let (items, start_key) = result.context(format!("cannot read {table_name}"))?;
         self.start_key = start_key;
         if self.start_key.is_none() {
@@ -250,7 +250,7 @@ impl Reader {
         let mut scan = deployment
             .dynamodb
             .scan()
-            .table_name(deployment.tables.name(self.table))
+            .table_name(deployment.table_name(self.table))
             .consistent_read(true)
             .set_exclusive_start_key(self.start_key.clone());
         // No limit with a filter, because DynamoDB counts items before it filters them.
@@ -281,7 +281,7 @@ impl Reader {
         let mut query = deployment
             .dynamodb
             .query()
-            .table_name(deployment.tables.name(self.table))
+            .table_name(deployment.table_name(self.table))
             .set_index_name(self.index.map(str::to_owned))
             .consistent_read(self.index.is_none())
             .expression_attribute_names("#partition_key", self.partition_key_name)

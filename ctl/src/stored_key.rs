@@ -120,7 +120,7 @@ pub(crate) async fn insert(
         &registration,
     );
     let put = Put::builder()
-        .table_name(deployment.tables.name(Table::API_KEYS))
+        .table_name(deployment.table_name(Table::API_KEYS))
         .set_item(Some(serde_dynamo::to_item(new)?))
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;

@@ -83,7 +83,7 @@ impl GuardedRecord {
     /// An action that checks the condition. If the condition fails, the transaction is cancelled.
     pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
-            .table_name(deployment.tables.name(self.table))
+            .table_name(deployment.table_name(self.table))
             .set_key(Some(self.primary_key.clone()))
             .condition_expression(&self.condition)
             .set_expression_attribute_values(self.all_values(&[]))
@@ -99,7 +99,7 @@ impl GuardedRecord {
         values: ExpressionValues<'_>,
     ) -> Result<TransactWriteItem> {
         let update = Update::builder()
-            .table_name(deployment.tables.name(self.table))
+            .table_name(deployment.table_name(self.table))
             .set_key(Some(self.primary_key.clone()))
             .update_expression(expression)
             .condition_expression(&self.condition)
@@ -118,7 +118,7 @@ impl GuardedRecord {
         let result = deployment
             .dynamodb
             .update_item()
-            .table_name(deployment.tables.name(self.table))
+            .table_name(deployment.table_name(self.table))
             .set_key(Some(self.primary_key.clone()))
             .update_expression(expression)
             .condition_expression(&self.condition)
@@ -171,7 +171,7 @@ impl GuardedRecord {
         let result = deployment
             .dynamodb
             .delete_item()
-            .table_name(deployment.tables.name(self.table))
+            .table_name(deployment.table_name(self.table))
             .set_key(Some(self.primary_key.clone()))
             .condition_expression(&self.condition)
             .set_expression_attribute_values(self.all_values(&[]))
@@ -196,7 +196,7 @@ impl GuardedRecord {
     }
 
     fn failure_message(&self, verb: &str, deployment: &Deployment) -> String {
-        let table_name = deployment.tables.name(self.table);
+        let table_name = deployment.table_name(self.table);
         format!("cannot {verb} {} in {table_name}", self.display_key)
     }
 }
@@ -273,7 +273,7 @@ async fn delete_children(
     reader: &Reader,
     children: &[Item],
 ) -> Result<bool> {
-    let table_name = deployment.tables.name(reader.table);
+    let table_name = deployment.table_name(reader.table);
     let mut actions = vec![parent.check_action(deployment)?];
     for child in children {
         let delete = Delete::builder()

@@ -24,7 +24,7 @@ const ORG_REQUEST_ID: &str = "0000000000000000";
 ///
 /// # Errors
 /// If DynamoDB cannot be reached.
-pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
+pub async fn store_demo(client: &Client, table_names: &TableNames) -> Result<()> {
     let now = timestamp(SystemTime::now());
     let organization = json!({
         "org_id": DEMO_ORGANIZATION,
@@ -37,7 +37,7 @@ pub async fn store_demo(client: &Client, tables: &TableNames) -> Result<()> {
     let mut key = json!(record);
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
     for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::API_KEYS, key)] {
-        let name = tables.name(table);
+        let name = table_names.get(table);
         client
             .put_item()
             .table_name(name)

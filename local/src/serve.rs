@@ -167,7 +167,7 @@ impl LocalService {
         let client = self.dynamodb.client();
         let response = client
             .get_item()
-            .table_name(table_names().name(table))
+            .table_name(table_names().get(table))
             .set_key(Some(table.primary_key(&[id])))
             .send()
             .await?;

@@ -9,7 +9,7 @@ use workspace_records::tables::TableDeclaration;
 ///
 /// # Errors
 /// If `template.yaml` does not declare a table, or a request to DynamoDB fails.
-pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> {
+pub async fn create_missing(client: &Client, table_names: &TableNames) -> Result<()> {
     let existing = client
         .list_tables()
         .into_paginator()
@@ -18,7 +18,7 @@ pub async fn create_missing(client: &Client, tables: &TableNames) -> Result<()> 
         .collect::<Result<Vec<_>, _>>()
         .await?;
     for table in Table::ALL {
-        let name = tables.name(*table);
+        let name = table_names.get(*table);
         if existing.iter().any(|table_name| table_name == name) {
             continue;
         }

@@ -94,7 +94,7 @@ impl TableNames {
     }
 
     /// The name of a table.
-    pub fn name(&self, table: Table) -> &str {
+    pub fn get(&self, table: Table) -> &str {
         &self.0[table.logical_id]
     }
 }

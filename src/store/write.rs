@@ -56,13 +56,13 @@ pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition
 /// If DynamoDB rejects the item or cannot be reached.
 pub async fn insert_item_if_absent(
     client: &Client,
-    tables: &TableNames,
+    table_names: &TableNames,
     table: Table,
     item: Item,
 ) -> Result<Option<Item>, SdkError<PutItemError>> {
     let result = client
         .put_item()
-        .table_name(tables.name(table))
+        .table_name(table_names.get(table))
         .set_item(Some(item))
         .condition_expression("attribute_not_exists(#key)")
         .expression_attribute_names("#key", table.primary_key_attributes[0])
@@ -90,7 +90,7 @@ impl Store {
         record: &R,
     ) -> Result<Option<R>> {
         let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let existing = insert_item_if_absent(&self.client, &self.tables, table, item).await?;
+        let existing = insert_item_if_absent(&self.client, &self.table_names, table, item).await?;
         existing.map(from_item).transpose()
     }
 
@@ -160,7 +160,7 @@ impl Store {
         let mut update = Update::builder()
             .set_key(Some(primary_key))
             .set_expression_attribute_values(Some(values))
-            .table_name(self.tables.name(spec.table))
+            .table_name(self.table_names.get(spec.table))
             .update_expression(spec.expression)
             .set_condition_expression(spec.condition.map(str::to_owned))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);

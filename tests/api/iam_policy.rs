@@ -92,7 +92,7 @@ async fn the_policy_allows_exactly_the_actions_that_the_operations_use() {
         // transactions.
         let action = request.action.replace("TransactWriteItems", "UpdateItem");
         for table in Table::ALL {
-            if body.contains(app.tables.name(*table)) {
+            if body.contains(app.table_names.get(*table)) {
                 used.insert((action.clone(), table.logical_id.to_owned()));
             }
         }

@@ -50,7 +50,7 @@ pub fn command(app: &TestApp, runtime_api: &str, variables: &[(&str, &str)]) -> 
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     for table in Table::ALL {
-        command.env(table.env_variable, app.tables.name(*table));
+        command.env(table.env_variable, app.table_names.get(*table));
     }
     command.envs(variables.iter().copied());
     command

@@ -46,7 +46,7 @@ pub struct TestApp {
     pub service: Service,
     dynamodb_client: Client,
     pub endpoint: String,
-    pub tables: TableNames,
+    pub table_names: TableNames,
     /// The requests that `service` sent to DynamoDB.
     pub dynamodb_requests: RequestRecorder,
     /// How far the app's clock is ahead of the machine's.
@@ -61,9 +61,9 @@ impl TestApp {
 
     pub async fn with_anonymous_operations(anonymous_access: AnonymousAccess) -> Self {
         let endpoint = start_dynamodb().await;
-        let tables = unique_table_names();
+        let table_names = unique_table_names();
         let dynamodb_client = Client::from_conf(sdk_config_for(&endpoint).build());
-        create_missing(&dynamodb_client, &tables)
+        create_missing(&dynamodb_client, &table_names)
             .await
             .expect("DynamoDB creates the tables");
         if endpoint.starts_with("https:") {
@@ -71,7 +71,7 @@ impl TestApp {
             for table in Table::ALL {
                 dynamodb_client
                     .wait_until_table_exists()
-                    .table_name(tables.name(*table))
+                    .table_name(table_names.get(*table))
                     .wait(Duration::from_secs(120))
                     .await
                     .unwrap();
@@ -80,10 +80,10 @@ impl TestApp {
         let dynamodb_requests = RequestRecorder::default();
         let sdk_config = sdk_config_for(&endpoint).interceptor(dynamodb_requests.clone());
         let app = Self {
-            service: service(sdk_config, tables.clone(), anonymous_access),
+            service: service(sdk_config, table_names.clone(), anonymous_access),
             dynamodb_client,
             endpoint,
-            tables,
+            table_names,
             dynamodb_requests,
             clock_offset: Mutex::default(),
         };
@@ -98,8 +98,8 @@ impl TestApp {
             .http_client(http_client(FaultInjector::new(plan)))
             // By default, all clients of a process share one budget for retries.
             .retry_partition(RetryPartition::new(unique_key()));
-        let tables = self.tables.clone();
-        service(sdk_config, tables, AnonymousAccess::Allowed)
+        let table_names = self.table_names.clone();
+        service(sdk_config, table_names, AnonymousAccess::Allowed)
     }
 
     pub fn advance_clock(&self, by: Duration) {
@@ -132,7 +132,7 @@ impl TestApp {
     pub async fn insert(&self, table: Table, record: Value) {
         self.dynamodb_client
             .put_item()
-            .table_name(self.tables.name(table))
+            .table_name(self.table_names.get(table))
             .set_item(Some(serde_dynamo::to_item(record).unwrap()))
             .send()
             .await
@@ -142,7 +142,7 @@ impl TestApp {
     pub async fn remove(&self, table: Table, key: Value) {
         self.dynamodb_client
             .delete_item()
-            .table_name(self.tables.name(table))
+            .table_name(self.table_names.get(table))
             .set_key(Some(serde_dynamo::to_item(key).unwrap()))
             .send()
             .await
@@ -202,7 +202,7 @@ impl TestApp {
             .dynamodb_client
             .scan()
             .consistent_read(true)
-            .table_name(self.tables.name(table))
+            .table_name(self.table_names.get(table))
             .into_paginator()
             .items()
             .send()
@@ -237,7 +237,7 @@ impl TestApp {
     pub async fn delete_table(&self, table: Table) {
         self.dynamodb_client
             .delete_table()
-            .table_name(self.tables.name(table))
+            .table_name(self.table_names.get(table))
             .send()
             .await
             .unwrap();
@@ -256,10 +256,10 @@ impl TestApp {
 /// A service that caches records for the maximum time.
 pub fn service(
     sdk_config: Builder,
-    tables: TableNames,
+    table_names: TableNames,
     anonymous_access: AnonymousAccess,
 ) -> Service {
-    let store = Store::new(sdk_config, tables, MAX_CACHE_TTL);
+    let store = Store::new(sdk_config, table_names, MAX_CACHE_TTL);
     Service::new(store, anonymous_access)
 }
 

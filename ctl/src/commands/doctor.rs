@@ -103,7 +103,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     let mut checks = Vec::new();
     for table in Table::ALL {
         let mut name = table.logical_id.to_owned();
-        let table_name = deployment.tables.name(*table);
+        let table_name = deployment.table_name(*table);
         if table_name != name {
             name += &format!(" {table_name}");
         }
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     }
     let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        let function = stack::check_function(stack, &deployment.tables).await;
+        let function = stack::check_function(stack, &deployment.table_names).await;
         checks.push(Check::new("Function", function));
         match stack.describe().await {
             Ok(description) => {
@@ -258,7 +258,7 @@ async fn check_keys(deployment: &Deployment) -> Result<Status> {
 
 /// Checks that a table matches the template.
 async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
-    let name = deployment.tables.name(table);
+    let name = deployment.table_name(table);
     let response = deployment
         .dynamodb
         .describe_table()

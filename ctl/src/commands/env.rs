@@ -18,7 +18,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut variables: Vec<(&str, &str)> = Table::ALL
         .iter()
-        .map(|table| (table.env_variable, deployment.tables.name(*table)))
+        .map(|table| (table.env_variable, deployment.table_name(*table)))
         .collect();
     if let Some(dynamodb_url) = &deployment.local_dynamodb_url {
         // A local DynamoDB accepts any region and credentials.

@@ -106,7 +106,7 @@ impl Kind {
         let mut items = dynamodb
             .client()
             .scan()
-            .table_name(table_names().name(table))
+            .table_name(table_names().get(table))
             .into_paginator()
             .items()
             .send();

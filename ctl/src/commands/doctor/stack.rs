@@ -15,7 +15,7 @@ pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
 /// would not show a mistake: they succeed with any existing table.
-pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result<String> {
+pub(super) async fn check_function(stack: &Stack, table_names: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
@@ -27,7 +27,7 @@ pub(super) async fn check_function(stack: &Stack, tables: &TableNames) -> Result
     let variables = variables.unwrap_or_default();
     let mut problems = Vec::new();
     for table in Table::ALL {
-        let (variable, expected) = (table.env_variable, tables.name(*table));
+        let (variable, expected) = (table.env_variable, table_names.get(*table));
         match variables.get(variable) {
             Some(name) if name == expected => {}
             Some(name) => problems.push(format!("{variable} is {name} instead of {expected}")),

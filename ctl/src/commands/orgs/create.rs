@@ -50,9 +50,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         "request_id": run.id,
     });
     // This must not overwrite: two customers who choose the same id must not share an organization.
-    let (client, tables) = (&deployment.dynamodb, &deployment.tables);
+    let (client, table_names) = (&deployment.dynamodb, &deployment.table_names);
     let item = serde_dynamo::to_item(&new)?;
-    let result = insert_item_if_absent(client, tables, Table::ORGANIZATIONS, item).await;
+    let result = insert_item_if_absent(client, table_names, Table::ORGANIZATIONS, item).await;
     let existing = result.request_context(format!("cannot register {org}"))?;
     let record = existing.map_or(new, to_json);
     let organization = Organization { record };
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
 /// Sends a request and compares this machine's clock with the `Date` header of the response. Fails
 /// if they differ too much, because `restore` compares times. Passes if there is no header.
 async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
-    let name = deployment.tables.name(Table::ORGANIZATIONS);
+    let name = deployment.table_name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();
     deployment
         .dynamodb

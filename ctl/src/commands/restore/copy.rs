@@ -134,8 +134,8 @@ impl Restore<'_> {
         record["restored_by"] = json!(self.run.operator);
         record["restored_request_id"] = json!(self.run.id);
         let item = serde_dynamo::to_item(record)?;
-        let (client, tables) = (&self.deployment.dynamodb, &self.deployment.tables);
-        let result = insert_item_if_absent(client, tables, table, item).await;
+        let (client, table_names) = (&self.deployment.dynamodb, &self.deployment.table_names);
+        let result = insert_item_if_absent(client, table_names, table, item).await;
         let existing = result.request_context("cannot copy the record")?;
         match existing.map(to_json) {
             // A retry finds the record that an earlier attempt of this run has stored.

@@ -14,7 +14,7 @@ use workspace_management::{
     store::{MAX_CACHE_TTL, Table},
 };
 use workspace_records::{
-    columns::operation_tables,
+    columns::api_tables,
     schemas,
     tables::{self, TableDeclaration},
 };
@@ -92,7 +92,7 @@ fn nothing_is_missing_for_any_operation_or_table() {
     for table in schemas::tables() {
         look_for_readers(table, &mut missing);
     }
-    for table in operation_tables() {
+    for table in api_tables() {
         look_for_alarm(table, &mut missing);
     }
     let Missing(missing) = missing;

@@ -39,7 +39,7 @@ pub struct Deployment {
     /// The name of the deployment in messages.
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
-    pub(crate) local_dynamodb_url: Option<String>,
+    pub(crate) local_service_dynamodb_url: Option<String>,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
     /// `None` unless the operator named a stack.
@@ -50,16 +50,16 @@ impl Deployment {
     /// Resolves the deployment to work on, as the help of [`crate::Cli`] describes. Fails if an
     /// endpoint URL in the environment is invalid, the stack is unreadable or incomplete, only some
     /// table variables are set, or no region is configured. The local service needs no region.
-    pub(crate) async fn resolve(stack: Option<&str>) -> Result<Self> {
+    pub(crate) async fn resolve(stack_name: Option<&str>) -> Result<Self> {
         let endpoint_url =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
         let is_set = |table: &Table| read_variable(table.env_variable).is_some();
-        if stack.is_none() && !Table::ALL.iter().any(is_set) {
+        if stack_name.is_none() && !Table::ALL.iter().any(is_set) {
             let url = endpoint_url.as_deref().unwrap_or(local::DYNAMODB_URL);
             return Ok(Self::local_service(url));
         }
         let sdk_config = load_sdk_config().await?;
-        let stack = match stack {
+        let stack = match stack_name {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
@@ -92,7 +92,7 @@ impl Deployment {
             ),
             table_names,
             display_name,
-            local_dynamodb_url: None,
+            local_service_dynamodb_url: None,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
         })
@@ -106,7 +106,7 @@ impl Deployment {
             dynamodb: Client::from_conf(config.build()),
             table_names: local::table_names(),
             display_name: format!("local DynamoDB at {dynamodb_url}"),
-            local_dynamodb_url: Some(dynamodb_url.to_owned()),
+            local_service_dynamodb_url: Some(dynamodb_url.to_owned()),
             sts: None,
             stack: None,
         }
@@ -134,17 +134,17 @@ pub(crate) struct Stack {
 impl Stack {
     /// Reads the resources of a stack.
     async fn read(name: &str, sdk_config: SdkConfig) -> Result<Self> {
-        let mut summaries = aws_sdk_cloudformation::Client::new(&sdk_config)
+        let mut resource_summaries = aws_sdk_cloudformation::Client::new(&sdk_config)
             .list_stack_resources()
             .stack_name(name)
             .into_paginator()
             .items()
             .send();
         let mut resources = HashMap::new();
-        while let Some(summary) = summaries.next().await {
-            let summary = summary.request_context(format!("cannot read the stack {name}"))?;
+        while let Some(resource) = resource_summaries.next().await {
+            let resource = resource.request_context(format!("cannot read the stack {name}"))?;
             if let (Some(logical_id), Some(physical_id)) =
-                (summary.logical_resource_id, summary.physical_resource_id)
+                (resource.logical_resource_id, resource.physical_resource_id)
             {
                 resources.insert(logical_id, physical_id);
             }

@@ -84,7 +84,7 @@ where
 /// What failed and why. `verbose` adds all causes of a failed request.
 pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
     match error.downcast_ref::<RequestError>() {
-        Some(failed) if verbose => format!("{error:#}: {}", failed.causes),
+        Some(request) if verbose => format!("{error:#}: {}", request.causes),
         _ => format!("{error:#}"),
     }
 }

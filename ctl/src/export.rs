@@ -45,8 +45,8 @@ impl ExportWriter {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match options.open(&partial_path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let hint = ", or delete this one if no other command is writing to it";
-                return Err(exists_error(&partial_path, hint));
+                let advice = ", or delete this one if no other command is writing to it";
+                return Err(exists_error(&partial_path, advice));
             }
             result => result.with_context(|| format!("cannot write {}", partial_path.display()))?,
         };
@@ -117,7 +117,7 @@ impl ExportWriter {
 }
 
 /// The error for an output file that already exists.
-fn exists_error(path: &Path, hint: &str) -> anyhow::Error {
+fn exists_error(path: &Path, advice: &str) -> anyhow::Error {
     let name = path.display();
-    UsageError(format!("{name} exists: choose a different file{hint}")).into()
+    UsageError(format!("{name} exists: choose a different file{advice}")).into()
 }

@@ -17,11 +17,11 @@ pub mod commands;
 pub mod deployment;
 mod errors;
 pub mod export;
+mod key_record;
 pub mod organization;
 mod output;
 mod read;
 pub mod session;
-mod stored_key;
 pub mod target;
 mod text;
 pub mod wait;
@@ -41,7 +41,7 @@ use workspace_management::api_key::API_KEY_PREFIX;
 
 use crate::{
     commands::{
-        doctor::{self, OnlyWarnings},
+        doctor::{self, OnlyWarningsError},
         edit, keys, list, orgs, remove, restore,
     },
     errors::{RequestError, UsageError},
@@ -150,7 +150,7 @@ pub async fn run() -> ExitCode {
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<UsageError>() {
         ExitCode::from(2)
-    } else if error.is::<OnlyWarnings>() {
+    } else if error.is::<OnlyWarningsError>() {
         ExitCode::from(3)
     } else {
         ExitCode::FAILURE
@@ -191,7 +191,7 @@ fn report_error(error: &anyhow::Error, session: &Session) {
         && error.is::<RequestError>()
     {
         text = format!("{}: {text}", deployment.display_name);
-        is_local_service = deployment.local_dynamodb_url.is_some();
+        is_local_service = deployment.local_service_dynamodb_url.is_some();
     }
     eprintln!("error: {}", escape(&text));
     if let Some(hint) = errors::hint(error, is_local_service) {

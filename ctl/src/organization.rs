@@ -43,7 +43,7 @@ impl OrgState {
 impl Organization {
     /// Reads an organization. `None` if it is not registered.
     pub async fn find(deployment: &Deployment, org: &str) -> Result<Option<Self>> {
-        let record = read::get(deployment, Table::ORGANIZATIONS, &[org]).await?;
+        let record = read::find(deployment, Table::ORGANIZATIONS, &[org]).await?;
         Ok(record.map(|record| Self { record }))
     }
 

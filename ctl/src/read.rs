@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Reads the record with this primary key, with strong consistency.
-pub(crate) async fn get(
+pub(crate) async fn find(
     deployment: &Deployment,
     table: Table,
     primary_key: &[impl AsRef<str>],
@@ -88,7 +88,7 @@ pub(crate) struct Reader {
 }
 
 /// What a request returns: items and, if there may be more, the start key of the next request.
-type Batch = (Vec<Item>, Option<Item>);
+type BatchAndStartKey = (Vec<Item>, Option<Item>);
 
 /// What a read returns: all records or, with a limit, one page of them.
 #[derive(Default)]
@@ -246,7 +246,7 @@ impl Reader {
         Ok(Some(items))
     }
 
-    async fn send_scan(&self, deployment: &Deployment) -> Result<Batch, RequestError> {
+    async fn send_scan(&self, deployment: &Deployment) -> Result<BatchAndStartKey, RequestError> {
         let mut scan = deployment
             .dynamodb
             .scan()
@@ -276,7 +276,7 @@ impl Reader {
         &self,
         deployment: &Deployment,
         partition: &str,
-    ) -> Result<Batch, RequestError> {
+    ) -> Result<BatchAndStartKey, RequestError> {
         let mut condition = "#partition_key = :partition".to_owned();
         let mut query = deployment
             .dynamodb
@@ -329,20 +329,19 @@ pub(crate) async fn scope_from_teams_index(
 
 /// One reader per table for all records of an organization. Complete but expensive: for API keys,
 /// teams and members, they scan the whole table.
-pub(crate) fn consistent_readers(org: &str) -> Vec<Reader> {
-    Table::ALL
-        .iter()
-        .map(|table| Reader::new(*table, Scope::organization(*table, org)))
-        .collect()
+pub(crate) fn org_readers(org: &str) -> Vec<Reader> {
+    let tables = Table::ALL.iter().copied();
+    let readers = tables.map(|table| Reader::new(table, Scope::organization(table, org)));
+    readers.collect()
 }
 
-/// Like [`consistent_readers`], but finds teams in the index, which can lack teams that were
-/// created in the last few seconds. Still scans the table of API keys, so that no key is missed.
-pub(crate) async fn eventually_consistent_readers(
+/// Like [`org_readers`], but finds teams in the index, which can lack teams that were created in
+/// the last few seconds. Still scans the table of API keys, so that no key is missed.
+pub(crate) async fn org_readers_from_index(
     deployment: &Deployment,
     org: &str,
 ) -> Result<Vec<Reader>> {
-    let mut readers = consistent_readers(org);
+    let mut readers = org_readers(org);
     for reader in &mut readers {
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {

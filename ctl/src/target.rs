@@ -91,8 +91,8 @@ impl Target {
     }
 
     /// Reads the record. `None` if it does not exist.
-    pub async fn read(&self, deployment: &Deployment) -> Result<Option<Value>> {
-        read::get(deployment, self.table, &self.primary_key).await
+    pub async fn find(&self, deployment: &Deployment) -> Result<Option<Value>> {
+        read::find(deployment, self.table, &self.primary_key).await
     }
 
     /// Reads, exports, deletes and returns the record. `None` if there is no such record.
@@ -102,7 +102,7 @@ impl Target {
         deployment: &Deployment,
         export: Option<&mut ExportWriter>,
     ) -> Result<Option<Value>> {
-        let Some(record) = self.read(deployment).await? else {
+        let Some(record) = self.find(deployment).await? else {
             return Ok(None);
         };
         if let Some(export) = export {

@@ -23,7 +23,7 @@ const WAIT_REASON: &str = "for the function's caches to expire and its last writ
 
 /// The option for commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Wait {
+pub struct WaitArgs {
     /// How long to wait for the function's caches to expire and its last writes to finish. A
     /// shorter wait is safe only if no client sends requests. Otherwise, a late write can leave a
     /// record behind, or reach a new organization with the same id
@@ -31,11 +31,11 @@ pub struct Wait {
     pub seconds: u64,
 }
 
-impl Wait {
+impl WaitArgs {
     /// Waits and shows for how long and why: a progress bar on a terminal, otherwise a line.
     /// Call this even if an earlier run has set the mark: the time in the mark is from a different
     /// clock, so it does not say how much of the wait has passed.
-    pub(crate) async fn until_caches_expire(self, deployment: &Deployment) {
+    pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
                 "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",

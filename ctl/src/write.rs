@@ -283,6 +283,6 @@ async fn delete_children(
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }
     let message = format!("cannot delete records in {table_name}");
-    let failed = transact(deployment, actions, message).await?;
-    Ok(failed.is_empty())
+    let failed_conditions = transact(deployment, actions, message).await?;
+    Ok(failed_conditions.is_empty())
 }

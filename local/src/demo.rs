@@ -9,7 +9,7 @@ use workspace_management::{
     api_key::ApiKey,
     store::{Table, TableNames, timestamp},
 };
-use workspace_records::item::key_record;
+use workspace_records::item::new_key_record;
 
 /// The demo organization.
 pub const DEMO_ORGANIZATION: &str = "acme";
@@ -33,7 +33,7 @@ pub async fn store_demo(client: &Client, table_names: &TableNames) -> Result<()>
         "request_id": ORG_REQUEST_ID,
     });
     let api_key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-    let record = key_record(api_key, DEMO_ORGANIZATION, ORG_REQUEST_ID, "demo", &now);
+    let record = new_key_record(api_key, DEMO_ORGANIZATION, ORG_REQUEST_ID, "demo", &now);
     let mut key = json!(record);
     key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
     for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::API_KEYS, key)] {

@@ -9,7 +9,7 @@ use workspace_management::store::Table;
 const AUDIT_COLUMNS: [&str; 4] = ["created_at", "created_by", "updated_at", "updated_by"];
 
 /// The tables in which operations store records: all except for organizations and API keys.
-pub fn operation_tables() -> impl Iterator<Item = Table> {
+pub fn api_tables() -> impl Iterator<Item = Table> {
     Table::ALL
         .iter()
         .copied()

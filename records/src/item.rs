@@ -33,7 +33,7 @@ pub fn primary_key_values(table: Table, record: &Value) -> Vec<String> {
 
 /// The record of a new API key that does not expire and may call every operation.
 /// `registration_id` is the `request_id` of the organization's record.
-pub fn key_record(
+pub fn new_key_record(
     key: ApiKey<'_>,
     org_id: &str,
     registration_id: &str,

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use workspace_management::{
     api_key::ApiKey, auth::AnonymousAccess, operations::Operation, service::Service, store::Table,
 };
-use workspace_records::{columns::operation_tables, local::table_names, schemas};
+use workspace_records::{columns::api_tables, local::table_names, schemas};
 
 use crate::operations::{ExpectedRecord, Sample, SampleValues, WriteKind};
 
@@ -98,7 +98,7 @@ async fn run_schedule(seed: u64, lost_writes: u64) -> Run {
         attempts.extend(client.await.unwrap());
     }
     let mut records = Vec::new();
-    for table in operation_tables() {
+    for table in api_tables() {
         for record in tables.records(table) {
             records.push((table, record));
         }

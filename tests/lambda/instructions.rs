@@ -8,7 +8,7 @@ use test_support::{TestApp, event_with_headers};
 use tokio::process::Command;
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::operations::Operation;
-use workspace_records::columns::operation_tables;
+use workspace_records::columns::api_tables;
 
 use crate::function::{FOLDER, Function};
 
@@ -41,7 +41,7 @@ async fn process_instructions(operation: Operation, requests: u32) -> u64 {
         let event = event_with_headers(operation, json!({ "authorization": DEMO_KEY }));
         function.invoke(&event).await.assert_success();
         // Each request must create the records again.
-        for table in operation_tables() {
+        for table in api_tables() {
             for record in app.records(table).await {
                 if !prepared[table.record_kind].contains(&record) {
                     let mut key = json!({});

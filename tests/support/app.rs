@@ -30,7 +30,7 @@ use workspace_management::{
     store::{MAX_CACHE_TTL, Store, Table, TableNames},
 };
 use workspace_records::{
-    columns::operation_tables, item::primary_key_values, local::sdk_config, schemas,
+    columns::api_tables, item::primary_key_values, local::sdk_config, schemas,
 };
 
 use crate::{
@@ -224,7 +224,7 @@ impl TestApp {
     /// their schemas.
     pub async fn all_records(&self) -> BTreeMap<&'static str, Vec<Value>> {
         let mut all = BTreeMap::new();
-        for table in operation_tables() {
+        for table in api_tables() {
             let records = self.records(table).await;
             for record in &records {
                 assert_eq!(schemas::errors(table, record), [""; 0]);

@@ -32,7 +32,7 @@ pub fn disabled_organization(org: &str) -> Value {
 /// If the key is malformed.
 pub fn key_record(key: &str, organization: &str, label: &str) -> ApiKeyRecord {
     let key = ApiKey::parse(key).expect("a well-formed API key");
-    item::key_record(key, organization, REQUEST_ID, label, CREATED_AT)
+    item::new_key_record(key, organization, REQUEST_ID, label, CREATED_AT)
 }
 
 /// A team in a project. The id `team` should be derived from `name`.

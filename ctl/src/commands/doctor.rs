@@ -17,11 +17,11 @@ use self::api::Api;
 use crate::{
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
+    key_record,
     organization::{OrgState, Organization},
     output::print_rows,
     read::{self, Reader, Scope},
     session::Session,
-    stored_key,
     text::{counted, humanize},
 };
 
@@ -60,7 +60,7 @@ pub(crate) struct Args {
 /// The error if `--strict` was given and there are only warnings. The process exits with 3.
 #[derive(Debug, thiserror::Error)]
 #[error("no check failed, but there are warnings")]
-pub(crate) struct OnlyWarnings;
+pub(crate) struct OnlyWarningsError;
 
 struct Check {
     name: String,
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     let key = read_api_key(args.key_file)?;
     let deployment = session.deployment().await?;
     let mut url = args.url;
-    if let (None, Some(dynamodb_url)) = (&url, &deployment.local_dynamodb_url) {
+    if let (None, Some(dynamodb_url)) = (&url, &deployment.local_service_dynamodb_url) {
         url = Some(local_api_url(dynamodb_url)?);
     }
     eprintln!("checking {}", deployment.display_name);
@@ -111,14 +111,14 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     }
     let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        let function = stack::check_function(stack, &deployment.table_names).await;
-        checks.push(Check::new("Function", function));
+        let variables = stack::check_variables(stack, &deployment.table_names).await;
+        checks.push(Check::new("Function", variables));
         match stack.describe().await {
             Ok(description) => {
                 let protection = stack::check_termination_protection(&description);
                 checks.push(Check::new("Termination protection", protection));
-                let topic = stack::output_value(&description, "AlarmTopicArn");
-                let recipients = stack::check_recipients(stack, topic).await;
+                let topic_arn = stack::output_value(&description, "AlarmTopicArn");
+                let recipients = stack::check_recipients(stack, topic_arn).await;
                 let recipients = recipients.unwrap_or_else(Status::Skipped);
                 checks.push(Check::new("Alarm recipients", recipients));
                 stack_url = stack::output_value(&description, "ApiUrl");
@@ -150,13 +150,14 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    let keys = check_keys(deployment).await.unwrap_or_else(Status::Skipped);
-    checks.push(Check::new("API keys", keys));
+    let expiry = check_key_expiry(deployment).await;
+    let expiry = expiry.unwrap_or_else(Status::Skipped);
+    checks.push(Check::new("API keys", expiry));
     report(checks, args.strict, session)
 }
 
 /// Prints a row per check. Fails with the first failure. With `strict`, also fails if a check was
-/// skipped or, with [`OnlyWarnings`], if there are warnings.
+/// skipped or, with [`OnlyWarningsError`], if there are warnings.
 fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut failures = Vec::new();
@@ -183,7 +184,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let count = failures.len();
     match failures.into_iter().next() {
         Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
-        None if strict && has_warnings => Err(OnlyWarnings.into()),
+        None if strict && has_warnings => Err(OnlyWarningsError.into()),
         None => printed,
     }
 }
@@ -202,13 +203,13 @@ fn read_api_key(file: Option<PathBuf>) -> Result<Option<String>> {
 async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
     let id = ApiKey::parse(key).map(|key| key.id);
     let id = id.context("the API key is malformed: use the one that `keys create` printed")?;
-    let record = read::get(deployment, Table::API_KEYS, &[id]).await?;
+    let record = read::find(deployment, Table::API_KEYS, &[id]).await?;
     let record = record.with_context(|| format!("there is no key {id}"))?;
     let org = string_attribute(&record, "org_id");
     let mut checks = Vec::new();
     for operation in Operation::ALL {
-        let written = api.check_operation(*operation, org, key).await;
-        checks.push(Check::new(format!("API {}", operation.name()), written));
+        let result = api.check_operation(*operation, org, key).await;
+        checks.push(Check::new(format!("API {}", operation.name()), result));
     }
     Ok(checks)
 }
@@ -227,42 +228,43 @@ fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
 /// Warns about API keys that expire soon, have no replacement, and belong to an enabled
 /// organization. Leaves out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to
 /// expire. Fails if the keys cannot be read.
-async fn check_keys(deployment: &Deployment) -> Result<Status> {
+async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     let reader = Reader::new(Table::API_KEYS, Scope::All);
-    let mut keys = reader.read(deployment).await?.records;
-    keys.retain(|key| {
+    let mut records = reader.read(deployment).await?.records;
+    records.retain(|record| {
         // `issued_for` is absent if the key has no expiry or another program issued it.
-        let lifetime = key["issued_for"].as_u64().unwrap_or(u64::MAX);
+        let lifetime_seconds = record["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
-        let is_replaced = !key["replaced_at"].is_null();
-        lifetime > EXPIRY_NOTICE.as_secs()
+        let is_replaced = !record["replaced_at"].is_null();
+        lifetime_seconds > EXPIRY_NOTICE.as_secs()
             && !is_replaced
-            && stored_key::is_active_and_expires_within(key, EXPIRY_NOTICE)
+            && key_record::is_active_and_expires_within(record, EXPIRY_NOTICE)
     });
-    let org_of = |key| string_attribute(key, "org_id");
+    let org_of = |record| string_attribute(record, "org_id");
     let mut count = 0;
-    for org in BTreeSet::from_iter(keys.iter().map(org_of)) {
+    for org in BTreeSet::from_iter(records.iter().map(org_of)) {
         let organization = Organization::find(deployment, org).await?;
         if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            count += keys.iter().filter(|key| org_of(key) == org).count();
+            let of_org = records.iter().filter(|record| org_of(record) == org);
+            count += of_org.count();
         }
     }
-    let time = humanize(EXPIRY_NOTICE);
+    let days = humanize(EXPIRY_NOTICE);
     Ok(match count {
-        0 => Status::Ok(format!("none expires within {time} without a replacement")),
+        0 => Status::Ok(format!("none expires within {days} without a replacement")),
         _ => Status::Warning(format!(
-            "{count} without a replacement will expire within {time}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`"
+            "{count} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`"
         )),
     })
 }
 
 /// Checks that a table matches the template.
 async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
-    let name = deployment.table_name(table);
+    let table_name = deployment.table_name(table);
     let response = deployment
         .dynamodb
         .describe_table()
-        .table_name(name)
+        .table_name(table_name)
         .send()
         .await
         .request_context("cannot describe the table")?;
@@ -275,7 +277,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
         let backups = deployment
             .dynamodb
             .describe_continuous_backups()
-            .table_name(name)
+            .table_name(table_name)
             .send()
             .await
             .request_context("cannot describe the backups")?;

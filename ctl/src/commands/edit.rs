@@ -38,7 +38,7 @@ pub(crate) enum Command {
         #[arg(value_parser = parse_identifier)]
         team: String,
         #[command(flatten)]
-        args: NewValueArgs,
+        new: NewValueArgs,
     },
     /// Correct the name or the description of a data store. Its id does not change
     #[command(after_help = EXAMPLES)]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         data_store: DataStoreArgs,
         #[command(flatten)]
-        args: NewValueArgs,
+        new: NewValueArgs,
     },
     /// Correct the project name of a logging instance
     #[command(after_help = EXAMPLES)]
@@ -79,23 +79,19 @@ struct Edit {
 }
 
 pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
-    let (target, new_values) = match command {
-        Command::Team {
-            project,
-            team,
-            args,
-        } => (
+    let (target, named_values) = match command {
+        Command::Team { project, team, new } => (
             Target::team(&project.teams_partition(), &team),
             vec![
-                ("team_name", args.name),
-                ("team_description", args.description),
+                ("team_name", new.name),
+                ("team_description", new.description),
             ],
         ),
-        Command::DataStore { data_store, args } => (
+        Command::DataStore { data_store, new } => (
             data_store.target(),
             vec![
-                ("data_store_name", args.name),
-                ("data_store_description", args.description),
+                ("data_store_name", new.name),
+                ("data_store_description", new.description),
             ],
         ),
         Command::LoggingInstance {
@@ -107,7 +103,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         ),
     };
     let mut changes = Vec::new();
-    for (attribute, new) in new_values {
+    for (attribute, new) in named_values {
         changes.extend(new.map(|new| (attribute, new)));
     }
     Edit { target, changes }.apply(session).await
@@ -118,7 +114,7 @@ impl Edit {
         session.check_can_confirm()?;
         let (deployment, run) = session.begin_run().await?;
         let display_name = &self.target.display_name;
-        let record = self.target.read(deployment).await?;
+        let record = self.target.find(deployment).await?;
         let record = record.with_context(|| format!("{display_name} does not exist"))?;
         ensure!(
             record.get("removing_id").is_none(),
@@ -183,21 +179,24 @@ impl Edit {
     /// Updates the record unless it has been written since it was read. Returns the updated record.
     async fn update(&self, deployment: &Deployment, run: Run, record: &Value) -> Result<Value> {
         let now = timestamp(SystemTime::now());
-        let mut update =
+        let mut expression =
             "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
         let mut values = vec![(":at", &*now), (":by", &*run.operator), (":run", &*run.id)];
         // There are at most two changes: of the name and of the description.
         for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
-            update += &format!(", {attribute} = {placeholder}");
+            expression += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
         let unchanged_record = self.target.if_unchanged(record);
         let editable_record = unchanged_record.and("attribute_not_exists(removing_id)", &[]);
-        if let Some(updated) = editable_record.update(deployment, &update, &values).await? {
-            return Ok(updated);
+        let updated = editable_record
+            .update(deployment, &expression, &values)
+            .await?;
+        if let Some(record) = updated {
+            return Ok(record);
         }
         // An earlier attempt of this run may have succeeded, although its response was lost.
-        match self.target.read(deployment).await? {
+        match self.target.find(deployment).await? {
             Some(current) if current["updated_request_id"] == run.id => Ok(current),
             _ => bail!(self.target.changed_message()),
         }

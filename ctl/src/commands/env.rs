@@ -20,7 +20,7 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         .iter()
         .map(|table| (table.env_variable, deployment.table_name(*table)))
         .collect();
-    if let Some(dynamodb_url) = &deployment.local_dynamodb_url {
+    if let Some(dynamodb_url) = &deployment.local_service_dynamodb_url {
         // A local DynamoDB accepts any region and credentials.
         variables.extend([
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url.as_str()),
@@ -36,10 +36,9 @@ pub(crate) async fn run(session: &Session) -> Result<()> {
         "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS (default: 60) are not included: \
         to override the defaults, add them yourself"
     );
-    let lines: Vec<_> = variables
+    let lines = variables
         .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    let object = Value::from_iter(variables);
-    print_json_or_text(&object, &lines.join("\n"), session)
+        .map(|(name, value)| format!("{name}={value}"));
+    let text = Vec::from_iter(lines).join("\n");
+    print_json_or_text(&Value::from_iter(variables), &text, session)
 }

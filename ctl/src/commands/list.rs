@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use workspace_management::store::Table;
-use workspace_records::columns::{columns, operation_tables};
+use workspace_records::columns::{api_tables, columns};
 
 use crate::{
     arguments::{parse_identifier, table_parser},
@@ -26,7 +26,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The kind of record to list
-    #[arg(value_name = "KIND", value_parser = table_parser(operation_tables()))]
+    #[arg(value_name = "KIND", value_parser = table_parser(api_tables()))]
     table: Table,
     /// Only records of this organization
     #[arg(long, value_parser = parse_identifier)]
@@ -79,7 +79,7 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<L
     let mut records = Vec::new();
     for partition in read::membership_partitions(deployment, org, user).await? {
         let primary_key = [partition.as_str(), user];
-        records.extend(read::get(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
+        records.extend(read::find(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
     }
     Ok(Listing {
         records,

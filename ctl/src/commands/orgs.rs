@@ -17,10 +17,10 @@ use crate::{
     export::ExportWriter,
     organization::Organization,
     output::{print_listing, print_rows},
-    read::{PageArgs, Reader, Scope, eventually_consistent_readers},
+    read::{PageArgs, Reader, Scope, org_readers_from_index},
     session::Session,
     text::counted,
-    wait::Wait,
+    wait::WaitArgs,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -56,7 +56,7 @@ pub(crate) enum Command {
         #[arg(long)]
         no_wait: bool,
         #[command(flatten)]
-        wait: Wait,
+        wait: WaitArgs,
     },
     /// Accept requests for a disabled organization again
     #[command(after_help = "Example:\n  workspacectl orgs enable globex")]
@@ -118,8 +118,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             Ok(())
         }
         Command::Disable { org, no_wait, wait } => {
-            let wait = if no_wait { None } else { Some(wait) };
-            change_state::run(&org, StateChange::Disable, wait, session).await
+            let wait_args = if no_wait { None } else { Some(wait) };
+            change_state::run(&org, StateChange::Disable, wait_args, session).await
         }
         Command::Enable { org } => {
             change_state::run(&org, StateChange::Enable, None, session).await
@@ -132,7 +132,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;
-            let readers = eventually_consistent_readers(deployment, &org).await?;
+            let readers = org_readers_from_index(deployment, &org).await?;
             let count = export.write_from(deployment, readers).await?;
             export.persist()?;
             session.report(&format!("exported {} of {org}", counted(count, "record")));
@@ -145,7 +145,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization by kind.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for reader in eventually_consistent_readers(deployment, org).await? {
+    for reader in org_readers_from_index(deployment, org).await? {
         let table = reader.table;
         if table != Table::ORGANIZATIONS {
             counts[table.record_kind] = json!(reader.count(deployment).await?);

@@ -17,7 +17,7 @@ use crate::{
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
-    wait::Wait,
+    wait::WaitArgs,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -64,12 +64,12 @@ pub(crate) enum Command {
     #[command(after_help = EXAMPLES)]
     Team {
         #[command(flatten)]
-        project: ProjectArgs,
+        project_args: ProjectArgs,
         /// The ids of the teams
         #[arg(value_name = "TEAM", required = true, value_parser = parse_identifier)]
         teams: Vec<String>,
         #[command(flatten)]
-        wait: Wait,
+        wait_args: WaitArgs,
     },
     /// Remove a model from an organization
     #[command(after_help = EXAMPLES)]
@@ -81,7 +81,7 @@ pub(crate) enum Command {
         model_type: String,
         /// The `modelid` of the model
         #[arg(value_name = "MODELID", value_parser = NonEmptyStringValueParser::new())]
-        model: String,
+        model_id: String,
     },
     /// Remove the record of a data store
     #[command(after_help = EXAMPLES)]
@@ -105,13 +105,13 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     let mut export = path.map(ExportWriter::create).transpose()?;
     let target = match args.command {
         Command::Team {
-            project,
+            project_args,
             mut teams,
-            wait,
+            wait_args,
         } => {
             teams.sort();
             teams.dedup();
-            return team::run(&project, &teams, wait, export, session).await;
+            return team::run(&project_args, &teams, wait_args, export, session).await;
         }
         Command::Member {
             org,
@@ -131,19 +131,19 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         Command::Model {
             org,
             model_type,
-            model,
+            model_id,
         } => Target {
             table: Table::MODELS,
-            display_name: format!("the model {model} of the type {model_type}"),
-            primary_key: [org, format!("{model_type}#{model}")],
+            display_name: format!("the model {model_id} of the type {model_type}"),
+            primary_key: [org, format!("{model_type}#{model_id}")],
         },
         Command::Voice { org, bot } => Target {
             table: Table::BOT_VOICES,
             display_name: format!("the voice of the bot {bot}"),
             primary_key: [org, bot],
         },
-        Command::DataStore(data_store) => data_store.target(),
-        Command::LoggingInstance(project) => project.logging_instance_target(),
+        Command::DataStore(data_store_args) => data_store_args.target(),
+        Command::LoggingInstance(project_args) => project_args.logging_instance_target(),
     };
     // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
     // has an effect that is easy to miss: a repeated create request will get a 409.

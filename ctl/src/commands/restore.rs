@@ -83,11 +83,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         None => Source::scan_table(from, filter, deployment).await,
     }
     .context("nothing was restored")?;
-    source.check_orgs(from, filter)?;
+    source.check_single_org(from, filter)?;
     if source.keys_without_hash > 0 {
-        let key_count = counted(source.keys_without_hash, "key");
+        let counted_keys = counted(source.keys_without_hash, "key");
         eprintln!(
-            "note: leaving out {key_count}, because exports lack the hashes of keys: create new keys"
+            "note: leaving out {counted_keys}, because exports lack the hashes of keys: create new keys"
         );
     }
     if source.records.is_empty() {

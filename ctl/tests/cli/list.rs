@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_management::store::Table;
-use workspace_records::columns::operation_tables;
+use workspace_records::columns::api_tables;
 
 use crate::{assert_fails, assert_usage_error, network::Network, server::Server};
 
@@ -38,7 +38,7 @@ fn a_scope_selects_exactly_its_records() {
     ] {
         assert_eq!(count(scope), expected, "{scope}");
     }
-    for table in operation_tables() {
+    for table in api_tables() {
         assert_eq!(count(&format!("{} --org acm", table.record_kind)), 0);
         let output = network.output(&format!("list {} --org ac", table.record_kind));
         assert_fails(&output, "there is no organization ac:");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use workspace_management::{store::Table, text::is_visible};
-use workspace_records::columns::operation_tables;
+use workspace_records::columns::api_tables;
 
 use crate::server::Server;
 
@@ -69,7 +69,7 @@ fn no_command_prints_text_of_records_unescaped() {
         "remove team --org acme --project apollo research-team --wait 0 --yes",
         "remove voice --org acme bot-7 --json",
     ];
-    let lists = operation_tables().map(|table| format!("list {}", table.record_kind));
+    let lists = api_tables().map(|table| format!("list {}", table.record_kind));
     let doctor = format!("doctor --url {}", server.url);
     let reads = lists.chain(reads.map(str::to_owned)).chain([doctor]);
     // Also as JSON. The writes come last, because they remove what the reads show.

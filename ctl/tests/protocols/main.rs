@@ -4,7 +4,7 @@
 mod simulation;
 
 use workspace_records::tables::template;
-use workspacectl::wait::{SAFE_WAIT, Wait};
+use workspacectl::wait::{SAFE_WAIT, WaitArgs};
 
 #[test]
 fn the_wait_covers_the_cache_the_timeout_of_the_template_and_a_late_write() {
@@ -13,5 +13,5 @@ fn the_wait_covers_the_cache_the_timeout_of_the_template_and_a_late_write() {
     let timeout = timeout.expect("a timeout");
     assert_eq!(SAFE_WAIT.as_secs(), 60 + timeout + 20);
     assert_eq!(SAFE_WAIT.as_secs(), 90, "docs/runbook.md says 90 seconds");
-    assert!(Wait { seconds: 90 }.is_safe() && !Wait { seconds: 89 }.is_safe());
+    assert!(WaitArgs { seconds: 90 }.is_safe() && !WaitArgs { seconds: 89 }.is_safe());
 }

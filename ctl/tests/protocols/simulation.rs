@@ -44,7 +44,7 @@ use workspacectl::{
     commands::remove::from_all_teams,
     deployment::Deployment,
     session::Run,
-    wait::{SAFE_WAIT, Wait},
+    wait::{SAFE_WAIT, WaitArgs},
 };
 
 use self::weakness::Weakness;
@@ -202,10 +202,10 @@ impl World {
     }
 
     /// The wait of a run of a command.
-    fn wait(&self, is_rerun: bool) -> Wait {
+    fn wait(&self, is_rerun: bool) -> WaitArgs {
         match self.weakness {
-            Some(Weakness::NoWaitInRerun) if is_rerun => Wait { seconds: 0 },
-            _ => Wait {
+            Some(Weakness::NoWaitInRerun) if is_rerun => WaitArgs { seconds: 0 },
+            _ => WaitArgs {
                 seconds: SAFE_WAIT.as_secs(),
             },
         }

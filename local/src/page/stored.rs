@@ -87,7 +87,7 @@ impl Records {
         if state.version != version {
             let mut kinds = Vec::new();
             let mut newest = Vec::new();
-            for table in columns::operation_tables() {
+            for table in columns::api_tables() {
                 let kind = Kind::read(table, &self.dynamodb).await?;
                 newest.push(kind.view(kind.records.iter().collect(), NEWEST));
                 kinds.push(kind);

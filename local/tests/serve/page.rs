@@ -52,8 +52,8 @@ fn the_page_shows_every_record() {
     let stored = json(&server, "/stored");
 
     let kinds = stored.as_array().unwrap();
-    assert_eq!(kinds.len(), columns::operation_tables().count());
-    for (kind, table) in kinds.iter().zip(columns::operation_tables()) {
+    assert_eq!(kinds.len(), columns::api_tables().count());
+    for (kind, table) in kinds.iter().zip(columns::api_tables()) {
         assert_eq!(kind["kind"], table.record_kind);
         let records = kind["records"].as_array().unwrap();
         let expected = server.records_of(table);

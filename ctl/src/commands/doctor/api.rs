@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
-use crate::{deployment::build_connector, stored_key, text::humanize};
+use crate::{deployment::build_connector, key_record, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -56,7 +56,7 @@ impl Api {
     /// one request. `SilenceAlarm` in template.yaml counts requests for the organization `doctor`,
     /// and fires when a scheduled `doctor` stops sending them.
     pub(super) async fn check_reads(&self) -> Result<String> {
-        let key = stored_key::random_key()?;
+        let key = key_record::random_key()?;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post_with_retries(path, &key, &json!({})).await?;
@@ -68,8 +68,8 @@ impl Api {
             response.detail().starts_with("This API key"),
             "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
         );
-        let time = started.elapsed().as_millis();
-        Ok(format!("reads API keys and organizations, in {time} ms"))
+        let ms = started.elapsed().as_millis();
+        Ok(format!("reads API keys and organizations, in {ms} ms"))
     }
 
     /// Checks that an operation succeeds. Later runs send the same request, which changes nothing.
@@ -85,8 +85,8 @@ impl Api {
         if response.status != 204 {
             return Err(response.error(table.logical_id));
         }
-        let time = started.elapsed().as_millis();
-        Ok(format!("writes {}, in {time} ms", table.logical_id))
+        let ms = started.elapsed().as_millis();
+        Ok(format!("writes {}, in {ms} ms", table.logical_id))
     }
 
     /// Sends a request. Retries the request until `retry_until`.
@@ -148,8 +148,8 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What the API did wrong, worded to follow the check's name. The request uses these `tables`.
-    fn error(&self, tables: &str) -> anyhow::Error {
+    /// What the API did wrong, worded to follow the check's name. The request uses these tables.
+    fn error(&self, used_tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();
         match self.problem_code() {
@@ -158,7 +158,7 @@ impl Response {
                 check the function's variable AWS_ENDPOINT_URL_DYNAMODB, and search its log for the request id {id}"
             ),
             Some("internal") => anyhow!(
-                "responds with 500, for example because the function's role lacks a permission on {tables} or a table variable is wrong: \
+                "responds with 500, for example because the function's role lacks a permission on {used_tables} or a table variable is wrong: \
                 search the function's log for the request id {id}"
             ),
             Some(code) => anyhow!("responds with {status} {code}: {}", self.detail()),

@@ -15,7 +15,7 @@ pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
 /// would not show a mistake: they succeed with any existing table.
-pub(super) async fn check_function(stack: &Stack, table_names: &TableNames) -> Result<String> {
+pub(super) async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
@@ -34,11 +34,8 @@ pub(super) async fn check_function(stack: &Stack, table_names: &TableNames) -> R
             None => problems.push(format!("{variable} is not set: it must be {expected}")),
         }
     }
-    ensure!(
-        problems.is_empty(),
-        "{}. Deploy the stack again",
-        problems.join("; ")
-    );
+    let problems = problems.join("; ");
+    ensure!(problems.is_empty(), "{problems}. Deploy the stack again");
     Ok(format!("uses the {} tables of the stack", Table::ALL.len()))
 }
 
@@ -55,15 +52,15 @@ pub(super) fn check_termination_protection(description: &StackDescription) -> St
 }
 
 /// Checks that a recipient has confirmed a subscription to the alarm topic.
-pub(super) async fn check_recipients(stack: &Stack, topic: Option<String>) -> Result<Status> {
-    let Some(topic) = topic else {
+pub(super) async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<Status> {
+    let Some(topic_arn) = topic_arn else {
         let detail =
             "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
         return Ok(Status::Warning(detail.to_owned()));
     };
     let mut subscriptions = aws_sdk_sns::Client::new(&stack.sdk_config)
         .list_subscriptions_by_topic()
-        .topic_arn(&topic)
+        .topic_arn(&topic_arn)
         .into_paginator()
         .items()
         .send();
@@ -78,7 +75,7 @@ pub(super) async fn check_recipients(stack: &Stack, topic: Option<String>) -> Re
     }
     Ok(match confirmed {
         0 => Status::Warning(format!(
-            "no subscription is confirmed ({unconfirmed} pending or deleted): open the link in the email from AWS, or subscribe to {topic}"
+            "no subscription is confirmed ({unconfirmed} pending or deleted): open the link in the email from AWS, or subscribe to {topic_arn}"
         )),
         _ => Status::Ok(format!("{confirmed} confirmed")),
     })

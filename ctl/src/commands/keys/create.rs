@@ -14,16 +14,16 @@ use workspace_management::{
     operations::Operation,
     store::timestamp,
 };
-use workspace_records::item::key_record;
+use workspace_records::item::new_key_record;
 
 use super::key_arguments::{Expiry, parse_expiry, parse_label};
 use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
+    key_record::{self, FullKeyRecord},
     organization::{OrgState, Organization},
-    output::print_or_fail,
+    output::write_line,
     session::{Run, Session},
-    stored_key::{self, StoredKey},
     text::{escape, escape_json, humanize},
 };
 
@@ -79,7 +79,7 @@ pub(crate) fn check_can_print() -> Result<()> {
 pub struct NewKey {
     /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
     pub key: String,
-    pub(super) record: StoredKey,
+    pub(super) record: FullKeyRecord,
 }
 
 impl NewKey {
@@ -94,7 +94,7 @@ impl NewKey {
         deployment: &Deployment,
         run: &Run,
         args: Args,
-        old: Option<&StoredKey>,
+        old: Option<&FullKeyRecord>,
     ) -> Result<Self> {
         let org = &args.org;
         let organization = Organization::require(deployment, org).await?;
@@ -108,25 +108,25 @@ impl NewKey {
                 "the record of {org} has no request_id, which keys need: set it to a random value"
             )
         })?;
-        let key = stored_key::random_key()?;
+        let key = key_record::random_key()?;
         let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
         let expires_at = args.expires.resolve(now).map_err(Error::msg)?;
         let label = &args.label;
-        let mut core = key_record(parsed, org, registration_id, label, &timestamp(now));
+        let mut core = new_key_record(parsed, org, registration_id, label, &timestamp(now));
         core.operations = args.allow;
         core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
-        let lifetime = expires_at.and_then(|time| time.duration_since(now).ok());
-        let record = StoredKey {
+        let lifetime = expires_at.and_then(|at| at.duration_since(now).ok());
+        let record = FullKeyRecord {
             core,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
-            lifetime_seconds: lifetime.map(|time| time.as_secs()),
+            lifetime_seconds: lifetime.map(|lifetime| lifetime.as_secs()),
             predecessor_id: old.map(|old| old.core.key_id.clone()),
             replacement_id: None,
         };
-        stored_key::insert(deployment, &record, registration_id, old).await?;
+        key_record::insert(deployment, &record, registration_id, old).await?;
         Ok(Self { key, record })
     }
 
@@ -138,7 +138,7 @@ impl NewKey {
         json: bool,
     ) -> Result<()> {
         let text = if json {
-            let mut record = stored_key::into_output(serde_json::to_value(&self.record)?);
+            let mut record = key_record::into_output(serde_json::to_value(&self.record)?);
             record["key"] = json!(self.key);
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
@@ -146,9 +146,9 @@ impl NewKey {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = print_or_fail(&text) {
+        if let Err(error) = write_line(&text) {
             let id = &self.record.core.key_id;
-            let result = stored_key::revoke(deployment, id, run).await;
+            let result = key_record::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;
@@ -162,8 +162,8 @@ impl NewKey {
         let ApiKeyRecord { key_id, org_id, .. } = &self.record.core;
         let validity = match (&self.record.core.expires_at, self.record.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
-                let time = humanize(Duration::from_secs(seconds));
-                format!("is valid until {at} (for {time})")
+                let lifetime = humanize(Duration::from_secs(seconds));
+                format!("is valid until {at} (for {lifetime})")
             }
             _ => "does not expire".to_owned(),
         };

@@ -94,14 +94,14 @@ pub(crate) fn parse_label(text: &str) -> Result<String, &'static str> {
 pub(crate) struct KeyArgs {
     /// Keys or their ids, or `-` to read them from standard input, one per line
     #[arg(value_name = "KEY|ID|-", required = true)]
-    pub(super) keys: Vec<String>,
+    pub(super) keys_or_ids: Vec<String>,
 }
 
 /// The distinct ids of the keys in the arguments and, if an argument is `-`, in standard input.
 /// Fails if one is invalid. The error never contains it, because it may be a secret.
-pub(super) fn read_key_ids(arguments: &[String]) -> Result<Vec<String>> {
+pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
     let mut ids = Vec::new();
-    for argument in arguments {
+    for argument in keys_or_ids {
         if argument == "-" {
             ids.extend(read_key_ids_from_stdin()?);
         } else {

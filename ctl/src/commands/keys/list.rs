@@ -9,11 +9,11 @@ use workspace_records::item::string_attribute;
 use super::key_arguments::{KeyArgs, parse_duration, read_key_ids};
 use crate::{
     arguments::parse_identifier,
+    key_record::{self, KeyState, into_output, is_active_and_expires_within},
     organization::{OrgState, Organization},
     output::{print_listing, print_rows},
     read::{PageArgs, Reader, Scope},
     session::Session,
-    stored_key::{self, KeyState, into_output, is_active_and_expires_within},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -74,13 +74,13 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
 
 /// Shows keys and says which of their organizations are not enabled. Does not check the secrets.
 pub(crate) async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
-    let ids = read_key_ids(&args.keys)?;
+    let ids = read_key_ids(&args.keys_or_ids)?;
     let deployment = session.deployment().await?;
-    let keys = stored_key::require_all(deployment, &ids).await?;
-    let keys: Vec<_> = keys.into_iter().map(into_output).collect();
-    print_rows(&keys, &COLUMNS, session)?;
-    let orgs = keys.iter().map(|key| string_attribute(key, "org_id"));
-    for org in BTreeSet::from_iter(orgs) {
+    let records = key_record::require_all(deployment, &ids).await?;
+    let records: Vec<_> = records.into_iter().map(into_output).collect();
+    print_rows(&records, &COLUMNS, session)?;
+    let org_of = |record| string_attribute(record, "org_id");
+    for org in BTreeSet::from_iter(records.iter().map(org_of)) {
         let state = match Organization::find(deployment, org).await? {
             Some(organization) if organization.state() == OrgState::Enabled => continue,
             Some(organization) => organization.state().as_str(),

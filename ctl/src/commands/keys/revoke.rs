@@ -9,11 +9,11 @@ use super::key_arguments::read_key_ids;
 use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
+    key_record,
     organization::{OrgState, Organization},
     output::{print, print_rows},
     read::{Reader, Scope},
     session::{Run, Session},
-    stored_key,
     text::{counted, escape_json, humanize},
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
         required_unless_present = "all",
         conflicts_with = "all"
     )]
-    keys: Vec<String>,
+    keys_or_ids: Vec<String>,
     /// Revoke all keys of the organization in --org
     #[arg(long, requires = "org")]
     all: bool,
@@ -43,19 +43,19 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     match &args.org {
         Some(org) => revoke_all(org, session).await,
-        None => revoke_some(&args.keys, session).await,
+        None => revoke_some(&args.keys_or_ids, session).await,
     }
 }
 
-async fn revoke_some(arguments: &[String], session: &Session) -> Result<()> {
-    let ids = read_key_ids(arguments)?;
+async fn revoke_some(keys_or_ids: &[String], session: &Session) -> Result<()> {
+    let ids = read_key_ids(keys_or_ids)?;
     let (deployment, run) = session.begin_run().await?;
-    let records = stored_key::require_all(deployment, &ids).await?;
-    for key in revoke_keys(deployment, &run, records, session).await? {
+    let records = key_record::require_all(deployment, &ids).await?;
+    for record in revoke_keys(deployment, &run, records, session).await? {
         if session.global_args.json {
-            print(&escape_json(&key.to_string()))?;
+            print(&escape_json(&record.to_string()))?;
         } else {
-            print(string_attribute(&key, "key_id"))?;
+            print(string_attribute(&record, "key_id"))?;
         }
     }
     Ok(())
@@ -73,13 +73,13 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
         );
     }
     let reader = Reader::new(Table::API_KEYS, Scope::organization(Table::API_KEYS, org));
-    let mut keys = reader.read(deployment).await?.records;
+    let mut records = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
-    keys.retain(|key| key.get("revoked_at").is_none());
-    let key_count = counted(keys.len(), "key");
-    let text = format!("{key_count} of {org} will be revoked, which cannot be undone.");
+    records.retain(|record| record.get("revoked_at").is_none());
+    let counted_keys = counted(records.len(), "key");
+    let text = format!("{counted_keys} of {org} will be revoked, which cannot be undone.");
     session.confirm(&text, org)?;
-    let revoked = revoke_keys(deployment, &run, keys, session).await?;
+    let revoked = revoke_keys(deployment, &run, records, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
     print_rows(&revoked, &columns, session)
 }
@@ -88,19 +88,20 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
 async fn revoke_keys(
     deployment: &Deployment,
     run: &Run,
-    keys: Vec<Value>,
+    records: Vec<Value>,
     session: &Session,
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
-    for key in keys {
-        let result = stored_key::revoke(deployment, string_attribute(&key, "key_id"), run).await;
-        let key = result.context("not all keys were revoked: run the command again")?;
-        revoked.push(stored_key::into_output(key));
+    for record in records {
+        let id = string_attribute(&record, "key_id");
+        let result = key_record::revoke(deployment, id, run).await;
+        let record = result.context("not all keys were revoked: run the command again")?;
+        revoked.push(key_record::into_output(record));
     }
-    let key_count = counted(revoked.len(), "key");
+    let counted_keys = counted(revoked.len(), "key");
     let cache_ttl = humanize(MAX_CACHE_TTL);
     session.report(&format!(
-        "revoked {key_count}. The function can accept a key from its cache for up to {cache_ttl}"
+        "revoked {counted_keys}. The function can accept a key from its cache for up to {cache_ttl}"
     ));
     Ok(revoked)
 }

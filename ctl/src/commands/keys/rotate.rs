@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
+    key_record::{self, FullKeyRecord},
     read,
     session::{Run, Session},
-    stored_key::{self, StoredKey},
     text::{escape, humanize},
     write::GuardedRecord,
 };
@@ -42,19 +42,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
-    let ids = read_key_ids(&args.key_args.keys)?;
+    let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
     let (mut keys, mut refusals) = (Vec::new(), Vec::new());
-    for record in stored_key::require_all(deployment, &ids).await? {
-        let key: StoredKey = serde_json::from_value(record.clone())
+    for record in key_record::require_all(deployment, &ids).await? {
+        let key: FullKeyRecord = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
-        if !key.core.is_valid_at(SystemTime::now()) {
-            let id = &key.core.key_id;
-            bail!(
-                "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
-            );
-        }
+        let id = &key.core.key_id;
+        ensure!(
+            key.core.is_valid_at(SystemTime::now()),
+            "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
+        );
         match refusal_reason(deployment, &key).await? {
             Some(reason) => refusals.push(reason),
             None => keys.push(key),
@@ -69,17 +68,17 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
 }
 
 /// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
-async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Option<String>> {
-    let Some(new_id) = &key.replacement_id else {
+async fn refusal_reason(deployment: &Deployment, key: &FullKeyRecord) -> Result<Option<String>> {
+    let Some(replacement_id) = &key.replacement_id else {
         return Ok(None);
     };
-    let replacement = read::get(deployment, Table::API_KEYS, &[new_id]).await?;
+    let replacement = read::find(deployment, Table::API_KEYS, &[replacement_id]).await?;
     if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
     let id = &key.core.key_id;
     Ok(Some(format!(
-        "the key {id} was already replaced by {new_id}: use {new_id} or, if it is lost, revoke {new_id} and rotate {id} again"
+        "the key {id} was already replaced by {replacement_id}: use {replacement_id} or, if it is lost, revoke {replacement_id} and rotate {id} again"
     )))
 }
 
@@ -87,7 +86,7 @@ async fn refusal_reason(deployment: &Deployment, key: &StoredKey) -> Result<Opti
 async fn rotate(
     deployment: &Deployment,
     run: &Run,
-    old: &StoredKey,
+    old: &FullKeyRecord,
     args: &Args,
     json: bool,
 ) -> Result<()> {
@@ -113,7 +112,7 @@ async fn rotate(
 async fn schedule_expiry(
     deployment: &Deployment,
     run: &Run,
-    old: &StoredKey,
+    old: &FullKeyRecord,
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
@@ -145,7 +144,7 @@ async fn schedule_expiry(
 
 /// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
 /// Otherwise the old key's expiry, unless it comes from a rotation.
-fn default_expiry(old: &StoredKey) -> Result<Expiry> {
+fn default_expiry(old: &FullKeyRecord) -> Result<Expiry> {
     if let Some(seconds) = old.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }

@@ -4,7 +4,7 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
 
 use crate::{
@@ -12,13 +12,14 @@ use crate::{
     organization::{OrgState, Organization},
     output::print_json_or_text,
     session::{Run, Session},
-    wait::{SAFE_WAIT, Wait},
+    wait::{SAFE_WAIT, WaitArgs},
     write::GuardedRecord,
 };
 
-const DISABLE: &str = "SET disabled_at = :at, disabled_by = :by";
+const DISABLE_EXPRESSION: &str = "SET disabled_at = :at, disabled_by = :by";
 
-const ENABLE: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
+const ENABLE_EXPRESSION: &str =
+    "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
 /// Whether to enable or disable an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +30,11 @@ pub enum StateChange {
     Disable,
 }
 
-/// Enables or disables an organization. Then waits, if `wait` is given.
+/// Enables or disables an organization. Then waits, if `wait_args` is given.
 pub(super) async fn run(
     org: &str,
     change: StateChange,
-    wait: Option<Wait>,
+    wait_args: Option<WaitArgs>,
     session: &Session,
 ) -> Result<()> {
     let (deployment, run) = session.begin_run().await?;
@@ -48,9 +49,9 @@ pub(super) async fn run(
             SAFE_WAIT.as_secs()
         );
     }
-    if let Some(wait) = wait {
-        wait.until_caches_expire(deployment).await;
-        if wait.is_safe() {
+    if let Some(wait_args) = wait_args {
+        wait_args.wait(deployment).await;
+        if wait_args.is_safe() {
             session.report(&format!("from now on, every operation for {org} fails"));
         }
     }
@@ -73,8 +74,8 @@ pub async fn change_state(
         bail!("the organization {org} is being erased: it cannot be enabled again");
     }
     let (wanted, expression) = match change {
-        StateChange::Enable => (OrgState::Enabled, ENABLE),
-        StateChange::Disable => (OrgState::Disabled, DISABLE),
+        StateChange::Enable => (OrgState::Enabled, ENABLE_EXPRESSION),
+        StateChange::Disable => (OrgState::Disabled, DISABLE_EXPRESSION),
     };
     // An organization that is being erased is disabled already.
     if state == OrgState::BeingErased || state == wanted {
@@ -84,18 +85,17 @@ pub async fn change_state(
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
     let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];
-    if let Some(record) = unchanged_org
+    let updated = unchanged_org
         .update(deployment, expression, &values)
-        .await?
-    {
+        .await?;
+    if let Some(record) = updated {
         return Ok(Organization { record });
     }
     // An earlier attempt of this run may have succeeded, although its response was lost.
     let organization = Organization::require(deployment, org).await?;
-    if organization.state() != wanted {
-        bail!(
-            "another operator changed the organization {org} at the same time: check with them, then run the command again"
-        );
-    }
+    ensure!(
+        organization.state() == wanted,
+        "another operator changed the organization {org} at the same time: check with them, then run the command again"
+    );
     Ok(organization)
 }

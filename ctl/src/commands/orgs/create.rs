@@ -72,18 +72,18 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
 /// Sends a request and compares this machine's clock with the `Date` header of the response. Fails
 /// if they differ too much, because `restore` compares times. Passes if there is no header.
 async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
-    let name = deployment.table_name(Table::ORGANIZATIONS);
+    let table_name = deployment.table_name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();
     deployment
         .dynamodb
         .get_item()
-        .table_name(name)
+        .table_name(table_name)
         .set_key(Some(Table::ORGANIZATIONS.primary_key(&[org])))
         .customize()
         .interceptor(date.clone())
         .send()
         .await
-        .request_context(format!("cannot read {org} in {name}"))?;
+        .request_context(format!("cannot read {org} in {table_name}"))?;
     let Some(theirs) = date.0.get().copied() else {
         return Ok(());
     };

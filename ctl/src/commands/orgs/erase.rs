@@ -2,7 +2,7 @@
 //! interruption, and by several operators at the same time. The steps:
 //!
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
-//! 2. Wait, in every run, until the function's last writes have ended.
+//! 2. WaitArgs, in every run, until the function's last writes have ended.
 //! 3. Export, if `--export` was given: only now, so that the export contains these last writes. If
 //!    another run finishes first, this run fails, because only the other export is complete.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
@@ -10,7 +10,7 @@
 
 use std::{path::PathBuf, time::SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
@@ -20,10 +20,10 @@ use crate::{
     export::ExportWriter,
     organization::{OrgState, Organization},
     output::print_json_or_text,
-    read::consistent_readers,
+    read::org_readers,
     session::{Run, Session},
     text::counted,
-    wait::Wait,
+    wait::WaitArgs,
     write::{GuardedRecord, delete_with_children},
 };
 
@@ -44,11 +44,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "export")]
     without_export: bool,
     #[command(flatten)]
-    wait: Wait,
+    wait_args: WaitArgs,
 }
 
 pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
-    let Args { org, wait, .. } = &args;
+    let Args { org, wait_args, .. } = &args;
     session.check_can_confirm()?;
     let path = args.export.as_deref();
     let export = path.map(ExportWriter::create).transpose()?;
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     };
     let text = format!("all records of the organization {org} will be deleted. {undo}");
     session.confirm(&text, org)?;
-    let count = erase(deployment, &run, org, &organization, *wait, export).await;
+    let count = erase(deployment, &run, org, &organization, *wait_args, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
     let export_name = path.map_or("any exports".into(), |path| path.to_string_lossy());
     session.report(&format!(
@@ -85,7 +85,7 @@ pub async fn erase(
     run: &Run,
     org: &str,
     organization: &Organization,
-    wait: Wait,
+    wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<usize> {
     let disabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
@@ -94,22 +94,21 @@ pub async fn erase(
     let Some((record, marked_org)) = disabled_org.mark(deployment, run, "erasing").await? else {
         bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
-    wait.until_caches_expire(deployment).await;
+    wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        let readers = consistent_readers(org);
+        let readers = org_readers(org);
         let count = export.write_from(deployment, readers).await?;
         let current = Organization::find(deployment, org).await?;
-        if current.is_none_or(|current| current.record["erasing_id"] != record["erasing_id"]) {
-            bail!(
-                "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
-            );
-        }
+        ensure!(
+            current.is_some_and(|current| current.record["erasing_id"] == record["erasing_id"]),
+            "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
+        );
         export.persist()?;
         eprintln!("exported {} of {org}", counted(count, "record"));
     }
     // All but the organization's own record, which is deleted last.
     let make_readers = || {
-        let mut readers = consistent_readers(org);
+        let mut readers = org_readers(org);
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };

@@ -46,8 +46,8 @@ pub(super) async fn run(
     session.confirm(&text, user)?;
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
-    let team_count = counted(removed.len(), "team");
-    session.report(&format!("{user} was removed from {team_count} of {org}"));
+    let counted_teams = counted(removed.len(), "team");
+    session.report(&format!("{user} was removed from {counted_teams} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &run, session)
 }
@@ -61,7 +61,7 @@ pub async fn remove_from_all_teams(
     user: &str,
     mut export: Option<&mut ExportWriter>,
 ) -> Result<BTreeSet<String>> {
-    let mut removed = BTreeSet::new();
+    let mut removed_teams = BTreeSet::new();
     for read_number in 1..=MAX_READS {
         if read_number > 1 {
             sleep(INDEX_PAUSE).await;
@@ -76,12 +76,12 @@ pub async fn remove_from_all_teams(
             let removed_record = target.remove(deployment, export.as_deref_mut()).await?;
             if removed_record.is_some() {
                 removed_any = true;
-                removed.insert(partition);
+                removed_teams.insert(partition);
             }
         }
         // The index may have lacked a membership at the first read.
         if !removed_any && read_number > 1 {
-            return Ok(removed);
+            return Ok(removed_teams);
         }
     }
     bail!(

@@ -24,14 +24,14 @@ use crate::{
     session::{Run, Session},
     target::{ProjectArgs, Target},
     text::counted,
-    wait::Wait,
+    wait::WaitArgs,
     write::delete_with_children,
 };
 
 pub(super) async fn run(
     project_args: &ProjectArgs,
     ids: &[String],
-    wait: Wait,
+    wait_args: WaitArgs,
     export: Option<ExportWriter>,
     session: &Session,
 ) -> Result<()> {
@@ -39,15 +39,15 @@ pub(super) async fn run(
     let (deployment, run) = session.begin_run().await?;
     let teams_partition = project_args.teams_partition();
     let mut teams = Vec::new();
-    let mut descriptions = Vec::new();
+    let mut team_summaries = Vec::new();
     let mut errors = Vec::new();
     for id in ids {
         let team = Target::team(&teams_partition, id);
-        match team.read(deployment).await? {
+        match team.find(deployment).await? {
             Some(record) => {
                 let [name, created_at] = ["team_name", "created_at"]
                     .map(|attribute| string_attribute(&record, attribute));
-                descriptions.push(format!("{id} (\"{name}\", created at {created_at})"));
+                team_summaries.push(format!("{id} (\"{name}\", created at {created_at})"));
                 teams.push((team, record));
             }
             None => errors.push(format!("the team {id} does not exist in this project")),
@@ -58,7 +58,7 @@ pub(super) async fn run(
     let text = format!(
         "{} of the project {project} of {org} will be removed: {}. Their members will be removed too. {}",
         counted(teams.len(), "team"),
-        descriptions.join(", "),
+        team_summaries.join(", "),
         undo_sentence(export.as_ref())
     );
     // To confirm the removal of several teams, the operator types the id of their project.
@@ -67,15 +67,16 @@ pub(super) async fn run(
         _ => project,
     };
     session.confirm(&text, answer)?;
-    let member_counts = remove_teams(deployment, &run, &teams, wait, export).await?;
+    let member_counts = remove_teams(deployment, &run, &teams, wait_args, export).await?;
     for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
             errors.push(team.changed_message());
             continue;
         };
-        let (name, id) = (&team.display_name, team.id());
-        let members = counted(member_count, "member");
-        session.report(&format!("{name} was removed with {members}"));
+        let (display_name, id) = (&team.display_name, team.id());
+        let counted_members = counted(member_count, "member");
+        let text = format!("{display_name} was removed with {counted_members}");
+        session.report(&text);
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
@@ -90,24 +91,24 @@ pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
     teams: &[(Target, Value)],
-    wait: Wait,
+    wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut marked_teams = Vec::new();
+    let mut marks = Vec::new();
     for (team, record) in teams {
         let same_team = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let marked = same_team.mark(deployment, run, "removing").await?;
-        marked_teams.push((team, marked));
+        let mark = same_team.mark(deployment, run, "removing").await?;
+        marks.push((team, mark));
     }
-    if marked_teams.iter().all(|(_, marked)| marked.is_none()) {
-        return Ok(vec![None; marked_teams.len()]);
+    if marks.iter().all(|(_, mark)| mark.is_none()) {
+        return Ok(vec![None; marks.len()]);
     }
-    wait.until_caches_expire(deployment).await;
+    wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, marked) in &marked_teams {
-            if let Some((record, _)) = marked {
+        for (team, mark) in &marks {
+            if let Some((record, _)) = mark {
                 export.write(Table::TEAMS, record.clone())?;
                 let readers = vec![member_reader(team)];
                 export.write_from(deployment, readers).await?;
@@ -116,8 +117,8 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, marked) in marked_teams {
-        member_counts.push(match marked {
+    for (team, mark) in marks {
+        member_counts.push(match mark {
             Some((_, marked_team)) => Some(
                 delete_with_children(deployment, &marked_team, || vec![member_reader(team)])
                     .await?,

@@ -74,9 +74,9 @@ impl Restore<'_> {
         eprintln!("{copied} copied, {existing} exist, {different} differ, {skipped} skipped");
         result?;
         if different + skipped > 0 {
-            let record_count = counted(different + skipped, "record");
+            let counted_records = counted(different + skipped, "record");
             bail!(
-                "the restore is not complete: {record_count} skipped or different (see standard output)"
+                "the restore is not complete: {counted_records} skipped or different (see standard output)"
             );
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Restore<'_> {
             return Ok(Outcome::Skipped(reason));
         }
         let existing = if self.is_dry_run {
-            read::get(self.deployment, table, primary_key).await?
+            read::find(self.deployment, table, primary_key).await?
         } else {
             self.insert_if_absent(table, record.clone()).await?
         };
@@ -175,11 +175,11 @@ impl Restore<'_> {
             if parent.get("erasing_id").is_some() {
                 return Ok(Some("its organization is being erased"));
             }
-            let belongs = match self.source.parent_request_ids.get(&primary_key) {
+            let is_same_parent = match self.source.parent_request_ids.get(&primary_key) {
                 Some(request_id) => string_attribute(&parent, "request_id") == request_id,
                 None => !is_older(record, &parent),
             };
-            if !belongs {
+            if !is_same_parent {
                 return Ok(Some(
                     "it belongs to an earlier organization or team with this id",
                 ));
@@ -190,7 +190,7 @@ impl Restore<'_> {
 
     /// Reads an organization or a team. A dry run also finds those that it would copy.
     async fn find_parent(&self, table: Table, primary_key: &[String]) -> Result<Option<Value>> {
-        let existing = read::get(self.deployment, table, primary_key).await?;
+        let existing = read::find(self.deployment, table, primary_key).await?;
         if existing.is_some() || !self.is_dry_run {
             return Ok(existing);
         }

@@ -35,18 +35,18 @@ pub(super) struct Source {
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens the file with this name. `None` if there is no such file: `name` is then a table.
+/// Opens the file `from`. `None` if there is no such file: `from` is then a table.
 /// Fails if the file cannot be opened, or if an option that a table needs is missing.
-pub(super) fn open_if_file(name: &str, filter: &RestoreFilter) -> Result<Option<File>> {
-    if Path::new(name).is_file() {
-        let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
+pub(super) fn open_if_file(from: &str, filter: &RestoreFilter) -> Result<Option<File>> {
+    if Path::new(from).is_file() {
+        let file = File::open(from).with_context(|| format!("cannot open {from}"))?;
         return Ok(Some(file));
     }
     if filter.table.is_some() && (filter.org.is_some() || filter.all_orgs) {
         return Ok(None);
     }
     let message = format!(
-        "there is no file {name}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
+        "there is no file {from}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
     );
     Err(UsageError(message).into())
 }
@@ -54,11 +54,11 @@ pub(super) fn open_if_file(name: &str, filter: &RestoreFilter) -> Result<Option<
 impl Source {
     /// Reads all lines of a file.
     /// Fails if a line is not from an export, or a matching record is invalid.
-    pub(super) fn read_file(name: &str, file: File, filter: &RestoreFilter) -> Result<Self> {
+    pub(super) fn read_file(from: &str, file: File, filter: &RestoreFilter) -> Result<Self> {
         const ADVICE: &str = "use a file written by --export or `orgs export`";
         let mut source = Self::default();
-        for (number, line) in (1..).zip(BufReader::new(file).lines()) {
-            let place = format!("line {number} of {name}");
+        for (line_number, line) in (1..).zip(BufReader::new(file).lines()) {
+            let place = format!("line {line_number} of {from}");
             let line = line.with_context(|| format!("cannot read {place}"))?;
             if line.trim().is_empty() {
                 continue;
@@ -144,19 +144,18 @@ impl Source {
     }
 
     /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
-    pub(super) fn check_orgs(&self, from: &str, filter: &RestoreFilter) -> Result<(), UsageError> {
+    pub(super) fn check_single_org(&self, from: &str, filter: &RestoreFilter) -> Result<()> {
         let records = self.records.values();
-        let orgs: BTreeSet<_> = records
-            .map(|record| string_attribute(record, "org_id"))
-            .collect();
+        let orgs = BTreeSet::from_iter(records.map(|record| string_attribute(record, "org_id")));
         if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());
         }
         let orgs: Vec<_> = orgs.into_iter().take(2).collect();
-        Err(UsageError(format!(
+        let message = format!(
             "{from} has records of {}: choose one with --org, or use --all-orgs",
             orgs.join(" and ")
-        )))
+        );
+        Err(UsageError(message).into())
     }
 }
 

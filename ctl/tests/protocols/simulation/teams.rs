@@ -55,7 +55,7 @@ async fn remove_team(
         let export = Some(ExportWriter::create(&export).expect("a new file"));
         let removal = async {
             let team = Target::team("acme#apollo", "docs");
-            let found = team.read(&deployment).await?.unwrap_or_default();
+            let found = team.find(&deployment).await?.unwrap_or_default();
             confirmed = found["request_id"] == "first-team";
             anyhow::ensure!(confirmed, "this is not the team to remove");
             let removed =

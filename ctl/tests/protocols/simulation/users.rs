@@ -51,7 +51,7 @@ async fn remove_team(world: Arc<World>, mut rng: Rng) {
     pause(&mut rng, 0..20).await;
     let (deployment, run) = (world.deployment(&mut rng), run_by(9));
     let team = Target::team("acme#apollo", "ops");
-    let found = team.read(&deployment).await.expect("a response");
+    let found = team.find(&deployment).await.expect("a response");
     let (found, wait) = ([(team, found.expect("a team"))], world.wait(false));
     let removed = team::remove_teams(&deployment, &run, &found, wait, None).await;
     removed.expect("it is removed");

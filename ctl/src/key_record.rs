@@ -20,9 +20,9 @@ use crate::{
     write::{GuardedRecord, transact},
 };
 
-/// The record of an API key.
+/// The whole record of an API key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct StoredKey {
+pub struct FullKeyRecord {
     /// The attributes that the function reads.
     #[serde(flatten)]
     pub(crate) core: ApiKeyRecord,
@@ -96,21 +96,21 @@ pub(crate) fn random_key() -> Result<String> {
 
 /// Reads the records of keys. Fails if one does not exist.
 pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
-    let mut keys = Vec::new();
+    let mut records = Vec::new();
     for id in ids {
-        let key = read::get(deployment, Table::API_KEYS, &[id]).await?;
-        keys.push(key.ok_or_else(|| no_such_key_error(id))?);
+        let record = read::find(deployment, Table::API_KEYS, &[id]).await?;
+        records.push(record.ok_or_else(|| no_such_key_error(id))?);
     }
-    Ok(keys)
+    Ok(records)
 }
 
 /// Stores the record of a new key. Fails if the organization is not enabled or has a different
 /// registration, or if the `old` key has been revoked, or replaced since it was read.
 pub(crate) async fn insert(
     deployment: &Deployment,
-    new: &StoredKey,
+    new: &FullKeyRecord,
     registration_id: &str,
-    old: Option<&StoredKey>,
+    old: Option<&FullKeyRecord>,
 ) -> Result<()> {
     let (org, id) = (&new.core.org_id, &new.core.key_id);
     let registration = [(":registration", registration_id)];
@@ -135,11 +135,12 @@ pub(crate) async fn insert(
             .and(condition, &registration)
             // If `old` has no `replaced_by`, the stored record must have none either.
             .and_unchanged(&json!(old), &["replaced_by"]);
-        let replace = "SET replaced_by = :new";
-        actions.push(replaceable_key.update_action(deployment, replace, &[(":new", id)])?);
+        let expression = "SET replaced_by = :new";
+        actions.push(replaceable_key.update_action(deployment, expression, &[(":new", id)])?);
     }
-    let failures = transact(deployment, actions, format!("cannot store the key {id}")).await?;
-    let Some(failed) = failures.into_iter().next() else {
+    let message = format!("cannot store the key {id}");
+    let failed_conditions = transact(deployment, actions, message).await?;
+    let Some(failed) = failed_conditions.into_iter().next() else {
         return Ok(());
     };
     // The order of `actions`: the organization, the new key, the old key.
@@ -159,8 +160,8 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let existing_key = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
-    let revoked = existing_key.update(deployment, expression, &values).await?;
+    let guarded_key = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
+    let revoked = guarded_key.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }
 

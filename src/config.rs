@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use crate::{
     auth::AnonymousAccess,
     error::BoxError,
-    store::{MAX_CACHE_TTL, TableNames, client::DynamoDbConfig},
+    store::{MAX_CACHE_TTL, TableNames, connection::DynamoDbConfig},
 };
 
 /// Reads an environment variable. `None` if the variable is empty or not set.
@@ -73,7 +73,7 @@ impl Config {
 }
 
 /// Reads the settings for the connection to DynamoDB. The SDK's own loader takes too long: see
-/// `store/client.rs`.
+/// `store/connection.rs`.
 fn dynamodb_config(get_variable: GetVariable) -> Result<DynamoDbConfig, BoxError> {
     let is_true = |name| get_variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let key_id = get_variable("AWS_ACCESS_KEY_ID");

@@ -44,7 +44,7 @@ use crate::{
 };
 
 mod cache;
-pub mod client;
+pub mod connection;
 mod retry;
 mod tables;
 mod write;

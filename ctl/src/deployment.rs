@@ -18,7 +18,7 @@ use workspace_management::{
     config::{self, read_variable},
     store::{
         AdditionalRetries, Table, TableNames,
-        client::{AMAZON_ROOTS, https_connector},
+        connection::{AMAZON_ROOTS, https_connector},
     },
 };
 use workspace_records::local;

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::config::{
     BehaviorVersion, Builder as ConfigBuilder, Credentials, Region, SharedHttpClient,
 };
 use aws_smithy_http_client::{Builder as HttpClientBuilder, tls::TrustStore};
-use workspace_management::store::{TableNames, client::https_connector};
+use workspace_management::store::{TableNames, connection::https_connector};
 
 /// The URL of DynamoDB in `cargo serve`, by default.
 pub const DYNAMODB_URL: &str = "http://127.0.0.1:8000";

@@ -15,7 +15,8 @@ use crate::{operations::Operation, strict_null::null_as_strictest};
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. An id of 64 bits needs 11 digits, and `encode` puts a `0` before them.
+// Lengths in base-62 digits. An id of 64 bits needs only 11 digits, but the format has 12:
+// `encode` puts a `0` before them.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -23,7 +24,7 @@ const CHECKSUM_LENGTH: usize = 6;
 /// A well-formed API key. It may be unknown or have a wrong secret.
 #[derive(Clone, Copy)]
 pub struct ApiKey<'a> {
-    /// The id. It is not secret: records and logs contain the id.
+    /// The id. It is not secret, and appears in records and logs.
     pub id: &'a str,
     secret: &'a str,
 }
@@ -103,8 +104,8 @@ pub struct ApiKeyRecord {
     /// The id of the organization that the key was issued for.
     pub org_id: String,
     /// The id of the registration that the key was issued for, stored as `org_request_id`. The key
-    /// is accepted only while the organization has the same id as `request_id`. A key without an
-    /// id is rejected.
+    /// is accepted only while it equals the `request_id` of the organization's record. A key
+    /// without a `registration_id` is rejected.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,

@@ -17,7 +17,7 @@ use crate::{
 /// Whether callers may omit the API key where the contract makes it optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnonymousAccess {
-    /// A key is optional there, if the organization in the path is enabled.
+    /// Callers may omit the key if the organization in the path is enabled.
     Allowed,
     /// Every operation requires a key.
     Denied,
@@ -73,8 +73,8 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether this request created the record with the audit attributes `existing`. If so, the
-    /// record counts as new: the SDK has retried the write, because its response was lost.
+    /// Whether an existing record, with these audit attributes, was created by an earlier attempt
+    /// of this request. The SDK retries a write if its response is lost.
     pub(crate) fn created_in_this_request(&self, existing: &AuditAttributes) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -142,7 +142,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // `find_api_key` has read the organization in the path. It is the key's: see above.
+            // `find_api_key` has read it. The check above shows that it is also the key's.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
@@ -155,7 +155,9 @@ pub(crate) async fn authorize<'a>(
         store.cache_api_key(record, received_at);
     }
     if !record.allows(operation) {
-        return Err(Error::OperationNotAllowed(operation.name()));
+        return Err(Error::OperationNotAllowed {
+            operation_name: operation.name(),
+        });
     }
     let org_id = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;

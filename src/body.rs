@@ -1,4 +1,4 @@
-//! Parses a JSON body into the input of an operation, or into a list of every violation.
+//! Parses a JSON body into the input of an operation, or into all of its violations.
 //!
 //! `serde` would stop at the first violation, and would accept an array in place of an object.
 
@@ -17,10 +17,12 @@ const MAX_BYTES: usize = 256 * 1024;
 /// Parses a body. Skips a byte order mark, which some editors and libraries add.
 ///
 /// # Errors
-/// [`Error::BodyTooLarge`], [`Error::NotJson`], or [`Error::InvalidBody`] with every violation.
+/// [`Error::BodyTooLarge`], [`Error::NotJson`], or [`Error::InvalidBody`] with all violations.
 pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
     if body.len() > MAX_BYTES {
-        return Err(Error::BodyTooLarge(MAX_BYTES));
+        return Err(Error::BodyTooLarge {
+            max_bytes: MAX_BYTES,
+        });
     }
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     let json: serde_json::Value = serde_json::from_slice(body)
@@ -43,13 +45,17 @@ fn json_error_detail(body: &[u8], error: &serde_json::Error) -> String {
 pub(crate) struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Violations at one place in the body.
+    /// Violations at one location in the body.
     pub(crate) fn new(
-        place: ValuePointerRef,
+        location: ValuePointerRef,
         violations: impl IntoIterator<Item = Violation>,
     ) -> Self {
         let violations = violations.into_iter();
-        Self(violations.map(|found| found.at(pointer(place))).collect())
+        Self(
+            violations
+                .map(|violation| violation.at(pointer(location)))
+                .collect(),
+        )
     }
 
     pub(crate) fn merged_with(mut self, mut others: Self) -> Self {
@@ -59,11 +65,11 @@ impl Violations {
 }
 
 impl MergeWithError<Violations> for Violations {
-    fn merge(earlier: Option<Self>, found: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
+    fn merge(earlier: Option<Self>, new: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
         // `Continue` makes deserr check the rest of the body.
         ControlFlow::Continue(match earlier {
-            Some(earlier) => earlier.merged_with(found),
-            None => found,
+            Some(earlier) => earlier.merged_with(new),
+            None => new,
         })
     }
 }
@@ -72,22 +78,22 @@ impl DeserializeError for Violations {
     fn error<V: IntoValue>(
         earlier: Option<Self>,
         error: ErrorKind<V>,
-        place: ValuePointerRef,
+        location: ValuePointerRef,
     ) -> ControlFlow<Self, Self> {
-        let found = match error {
+        let new = match error {
             ErrorKind::MissingField { field } => {
                 let violation = Violation::new(Rule::Required, "is required");
-                Self::new(place.push_key(field), [violation])
+                Self::new(location.push_key(field), [violation])
             }
             ErrorKind::IncorrectValueKind { actual, accepted } => {
                 // Each of our types accepts exactly one kind, so the default is never used.
                 let accepted = accepted.first().copied().unwrap_or(ValueKind::Map);
-                type_mismatch(&actual, accepted, place)
+                type_mismatch(&actual, accepted, location)
             }
             // Not reached: unknown fields are ignored, and no type is an enum.
-            _ => Self::new(place, [Violation::new(Rule::Type, "is not allowed")]),
+            _ => Self::new(location, [Violation::new(Rule::Type, "is not allowed")]),
         };
-        Self::merge(earlier, found, place)
+        Self::merge(earlier, new, location)
     }
 }
 
@@ -95,12 +101,12 @@ impl DeserializeError for Violations {
 pub(crate) fn type_mismatch<V: IntoValue>(
     actual: &Value<V>,
     accepted: ValueKind,
-    place: ValuePointerRef,
+    location: ValuePointerRef,
 ) -> Violations {
     let accepted = json_type_name(accepted);
     let actual = json_type_name(actual.kind());
     let detail = format!("must be {accepted}, but is {actual}");
-    Violations::new(place, [Violation::new(Rule::Type, detail)])
+    Violations::new(location, [Violation::new(Rule::Type, detail)])
 }
 
 /// The name of a JSON type, with its article.
@@ -116,10 +122,11 @@ fn json_type_name(kind: ValueKind) -> &'static str {
     }
 }
 
-/// Formats a place in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). Nothing
-/// needs escaping: violations are only in fields of the contract, whose names contain only letters.
-fn pointer(place: ValuePointerRef) -> String {
-    match place {
+/// Formats a location in the body as a JSON pointer in a URI fragment (RFC 6901, section 6).
+/// Nothing needs escaping: violations are only in fields of the contract, whose names contain only
+/// letters.
+fn pointer(location: ValuePointerRef) -> String {
+    match location {
         ValuePointerRef::Origin => "#".to_owned(),
         ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
         ValuePointerRef::Key { key, prev } => format!("{}/{key}", pointer(*prev)),

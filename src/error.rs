@@ -31,7 +31,7 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
     }
 }
 
-/// A name in quotes and commas, such as `, "Docs",`. Empty without a name.
+/// Puts a name in quotes and commas, such as `, "Docs",`. Empty for `None`.
 fn name_in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
@@ -48,7 +48,7 @@ pub(crate) enum Error {
         "The path parameter `{parameter_name}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
         team_id_hint(.parameter_name)
     )]
-    MalformedParameter {
+    MalformedPath {
         parameter_name: &'static str,
         max_length: usize,
     },
@@ -66,9 +66,8 @@ pub(crate) enum Error {
     /// The organization of the API key is disabled or was erased.
     #[error("The organization of this API key is disabled or no longer exists. Ask the operator.")]
     OrganizationNotEnabled,
-    /// The string is the name of the operation.
-    #[error("This API key is not allowed to call `{0}`.")]
-    OperationNotAllowed(&'static str),
+    #[error("This API key is not allowed to call `{operation_name}`.")]
+    OperationNotAllowed { operation_name: &'static str },
     #[error("No operation has this path. Paths are case-sensitive and have no trailing slash.")]
     NoSuchPath,
     /// For anonymous callers: the organization is disabled or not registered. The log says which.
@@ -109,13 +108,12 @@ pub(crate) enum Error {
         match .0.len() { 1 => "1 model already exists".to_owned(), count => format!("{count} models already exist") }
     )]
     DifferentModelNumbers(Vec<Violation>),
-    /// The number is the maximum.
-    #[error("The request body is larger than {0} bytes.")]
-    BodyTooLarge(usize),
+    #[error("The request body is larger than {max_bytes} bytes.")]
+    BodyTooLarge { max_bytes: usize },
     /// The body is JSON, but it is invalid. Contains every violation in the body.
     #[error("The request body has {} validation error{}.", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     InvalidBody(Vec<Violation>),
-    /// A defect or a misconfiguration. A retry does not help.
+    /// A defect or a misconfiguration. Retrying does not help.
     #[error("Internal error. Quote the request id when you report it.")]
     Internal(#[source] BoxError),
     /// DynamoDB throttled the request, reported a conflict with a concurrent transaction, failed or
@@ -147,7 +145,7 @@ pub(crate) struct ErrorReport<'a> {
     /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
-    /// Why the API key is not accepted. The string `"none"` if no key was sent. Only for the log.
+    /// Why the API key is not accepted, or `"none"` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
@@ -206,18 +204,19 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// Everything about an error except the detail. Every variant needs a line.
+    /// Everything about an error except the detail. The contract fixes the codes and the reasons,
+    /// which sometimes use other words than the variants.
     #[rustfmt::skip] // keeps each error on one line
     pub(crate) fn report(&self) -> ErrorReport<'_> {
         match self {
             Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
-            Self::MalformedParameter { parameter_name, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").with_parameter_name(parameter_name),
+            Self::MalformedPath { parameter_name, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").with_parameter_name(parameter_name),
             Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").with_log_reason(reason),
             Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection("none").with_header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
             Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection(rejection).with_header(WWW_AUTHENTICATE, CHALLENGE_KEY_NOT_ACCEPTED),
             Self::WrongOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
             Self::OrganizationNotEnabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
-            Self::OperationNotAllowed(_) => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
+            Self::OperationNotAllowed { .. } => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
             Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").with_log_reason(reason),
             Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").with_log_reason(reason),
@@ -230,7 +229,7 @@ impl Error {
             // The contract requires this code, although no name is taken.
             Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_project_name"),
             Self::DifferentModelNumbers(violations) => ErrorReport::new(409, "model_taken", "Model taken").with_conflict_reason("other_id").with_violations(violations),
-            Self::BodyTooLarge(_) => ErrorReport::new(413, "body_too_large", "Body too large"),
+            Self::BodyTooLarge { .. } => ErrorReport::new(413, "body_too_large", "Body too large"),
             Self::InvalidBody(violations) => ErrorReport::new(422, "invalid_body", "Invalid body").with_violations(violations),
             Self::Internal(_) => ErrorReport::new(500, "internal", "Internal error"),
             Self::Unavailable(_) => ErrorReport::new(503, "unavailable", "Unavailable").with_header(RETRY_AFTER, "1"),

@@ -59,7 +59,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. JSON that is not an event becomes an empty event, which has no request.
+    /// Parses an event. Anything else becomes an empty event, for which `request` returns `None`.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -92,8 +92,8 @@ impl Event {
 
     /// The percent-decoded segments of the path, without the stage that some event sources add.
     ///
-    /// If the event source has decoded the path already, a second decoding only changes paths that
-    /// still contain a `%`. No valid path does.
+    /// Some event sources have decoded the path already. A second decoding does no harm, because no
+    /// valid path contains a `%` after the first.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let without_leading_slash = path.strip_prefix('/').unwrap_or(path);
@@ -111,7 +111,7 @@ impl Event {
         Some(segments)
     }
 
-    /// Every value of a header. `name` is not case-sensitive.
+    /// Every value of a header. The case of `name` does not matter.
     fn header_values(&self, name: &str) -> Vec<&str> {
         let mut found = Vec::new();
         for (header, values) in self.multi_value_headers.iter().flatten() {

@@ -1,6 +1,7 @@
-//! An HTTP API that stores the configuration of an AI workspace in DynamoDB. An organization has
-//! projects, chat models, data stores and bots. A project has a logging instance and teams. The
-//! members of a team are users. A bot has a voice (its audio settings).
+//! An HTTP API that stores the configuration of AI workspaces in DynamoDB. Each organization is a
+//! workspace, with projects, chat models, data stores and bots. A project has a logging instance
+//! and teams. The members of a team are users. A bot has a voice: its type, and whether it is
+//! enabled.
 //!
 //! The API runs as one AWS Lambda function, "the function" in comments. `openapi.yaml` is the
 //! contract with its clients.
@@ -19,7 +20,7 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `strict_null` | reads a NULL `revoked_at`, `expires_at` and so on as a restriction |
+//! | `strict_null` | reads NULL in an attribute that restricts access as the strictest value |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
@@ -32,11 +33,12 @@
 //!    the time for the request.
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
-//! 3. `auth` finds the record of the API key in the cache or in DynamoDB. It checks that the secret
-//!    is right, that the key is neither revoked nor expired, that it is for `acme`, that `acme` is
-//!    enabled, and that the key may call `create_team`. It also checks that the key was issued for
-//!    the current registration of `acme`. The operator can erase an organization and register it
-//!    again, and its earlier keys must then be rejected. The result is a `Caller`.
+//! 3. `auth` finds the record of the API key in the cache or in DynamoDB, and creates a `Caller` if
+//!    - the secret is right, and the key is neither revoked nor expired,
+//!    - the key is for `acme`, and `acme` is enabled,
+//!    - the key was issued for the current registration of `acme`: an operator can erase an
+//!      organization and register it again, and its earlier keys must then be rejected,
+//!    - and the key may call `create_team`.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
@@ -45,9 +47,25 @@
 //!    a 409.
 //! 6. `response` turns the outcome into a 204 without a body, or into a problem document (RFC
 //!    9457).
+//!
+//! # Names
+//!
+//! The names of the contract, the stored attributes and the fields of the log are fixed. Where they
+//! are ambiguous, the code uses different ones:
+//!
+//! | in the code | elsewhere |
+//! |---|---|
+//! | `ModelId`, such as `gpt-4o` | `modelid` in the contract, `model_id` in the record |
+//! | `ModelNumber` | `id` in the contract and in the record |
+//! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
+//! | `partition_key` | `project` of a team (`acme#apollo`), `team` of a member |
+//! | `Error::Different…`, `WrongOrganization` | `other_…` in codes and reasons |
+//! | `caller_org_id` | `organization` in the log |
+//! | `key_rejection` | `credential` in the log |
+//! | `violations` | `errors` in the response and the log |
 
-// `pub` items are used by `main.rs`, `workspacectl` (the operator's command-line tool),
-// `cargo serve` (in `local/`) or the tests.
+// `pub` items are used by `main.rs`, `workspacectl` (the operator's tool, in `ctl/`), the local
+// service (`cargo serve`, in `local/`) or the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

@@ -26,14 +26,16 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
     /// The organization that the caller acts for.
     pub(crate) caller_org_id: Option<String>,
-    /// The id of the API key that was sent, accepted or not. `anonymous` for an anonymous caller.
+    /// The id of the well-formed API key that was sent, accepted or not. `anonymous` for an
+    /// anonymous caller.
     pub(crate) key_id: Option<&'a str>,
     /// The number of distinct entries, if the body has a list.
     pub(crate) body_entry_count: Option<usize>,
 }
 
 impl RequestLog<'_> {
-    /// Records a path that matched no operation, without anything that may be an API key.
+    /// Sets the path of a request that matches no operation. Cuts the path off before anything that
+    /// may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));
@@ -41,7 +43,10 @@ impl RequestLog<'_> {
         self.unknown_path = Some(escape(before_key).chars().take(MAX_LENGTH).collect());
     }
 
-    /// Writes the line: at level ERROR for a 5xx, otherwise at INFO.
+    /// Writes the line: at level ERROR for a 5xx, otherwise at INFO. Operators query the names of
+    /// the fields in the log, so they must not change, although some differ from the names here:
+    /// `organization` is the organization of the caller, `org_id` that in the path, and
+    /// `credential` why the API key was rejected.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
         let report = error.map(Error::report);
@@ -56,8 +61,6 @@ impl RequestLog<'_> {
                     code = report.map(|report| report.code),
                     reason = report.and_then(|report| report.conflict_reason.or(report.log_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
-                    // Do not rename fields, because operators query them. `organization` is the
-                    // caller's, and `org_id` the path's. `credential` is why a key was rejected.
                     organization = self.caller_org_id,
                     key_id = self.key_id,
                     credential = report.and_then(|report| report.key_rejection),

@@ -23,9 +23,9 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let client_config = config.dynamodb.preconnected_client_config().await?;
+    let client_config = config.dynamodb.connect().await?;
     let store = Store::new(client_config, config.table_names, config.cache_ttl);
-    // A reference, because the futures must not borrow from the closure.
+    // A reference can be copied into each future, which must not borrow from the closure.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
@@ -34,7 +34,7 @@ async fn run() -> Result<(), Error> {
     .await
 }
 
-/// Logs JSON lines to standard output. Dependencies log only warnings and errors:
+/// Sets up the log: JSON lines on standard output. Dependencies log only warnings and errors:
 /// at more verbose levels, they log whole events and requests, which contain API keys and bodies.
 fn init_log() {
     let levels = Targets::new()

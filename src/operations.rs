@@ -63,7 +63,7 @@ pub(crate) mod parameter {
 /// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
-    /// The operation succeeded, and there is nothing to report about a record.
+    /// The operation succeeded. The response has no headers about a record.
     Done,
     /// The record of a create operation: created by this request, or found with the same content.
     Record {

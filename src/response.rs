@@ -13,7 +13,7 @@ use crate::{
     operations::Success,
 };
 
-/// Builds the response to a request, in a format for HTTP APIs, function URLs and REST APIs.
+/// Builds the response to a request. HTTP APIs, function URLs and REST APIs accept its format.
 pub(crate) fn build(
     event: &Event,
     outcome: &Result<Success>,
@@ -63,7 +63,7 @@ struct Problem<'a> {
     report: &'a ErrorReport<'a>,
     detail: String,
     request_id: &'a str,
-    /// Not serialized by `ErrorReport`, so that they come last.
+    /// `report` does not serialize the violations, so that they come last.
     #[serde(rename = "errors", skip_serializing_if = "<[_]>::is_empty")]
     violations: &'a [Violation],
 }

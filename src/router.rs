@@ -17,7 +17,7 @@ use crate::{
         set_bot_voice::set_bot_voice,
     },
     store::Store,
-    values::{Identifier, ModelType, PathSafe},
+    values::{Identifier, ModelType, PathParameter},
 };
 
 /// An [`Operation`], with its parsed path parameters.
@@ -31,7 +31,8 @@ enum Route {
     SetBotVoice { bot_id: Identifier },
 }
 
-/// Matches a path to its operation. All paths of the API are here.
+/// Matches a path to its operation, and adds the valid parameters to the log. All paths of the API
+/// are here.
 #[rustfmt::skip] // keeps each path on one line
 fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Route> {
     Ok(match *segments {
@@ -61,14 +62,14 @@ fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rou
     })
 }
 
-/// Parses a path parameter and adds it to the log if it is valid. The [`Route`] field that takes
-/// the result determines `MAX_LENGTH`: `Identifier` and `ModelType` are aliases of `PathSafe`.
+/// Parses a path parameter and adds it to the log if it is valid. `MAX_LENGTH` is inferred from the
+/// field of [`Route`]: `Identifier` and `ModelType` are aliases of `PathParameter`.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,
     segment: &'a str,
     log: &mut RequestLog<'a>,
-) -> Result<PathSafe<MAX_LENGTH>> {
-    let value = PathSafe::parse(segment).ok_or(Error::MalformedParameter {
+) -> Result<PathParameter<MAX_LENGTH>> {
+    let value = PathParameter::parse(segment).ok_or(Error::MalformedPath {
         parameter_name,
         max_length: MAX_LENGTH,
     })?;
@@ -101,7 +102,7 @@ pub(crate) async fn dispatch<'a>(
     }
     let caller = &authorize(store, anonymous_access, request, operation, org_id, log).await?;
     let body = &request.body;
-    // `..` skips `org_id`: operations use `caller.org_id`, which `authorize` has checked.
+    // Operations do not use the `org_id` of the path, but `caller.org_id`, which has been checked.
     match route {
         Route::AddModels { model_type, .. } => {
             let input: AddModelsInput = body::parse(body)?;

@@ -28,7 +28,7 @@ pub const FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time before Lambda's deadline that is reserved for sending the response.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(500);
 
-/// Handles Lambda events with one [`Store`].
+/// Handles the events of one Lambda process.
 pub struct Service {
     store: Store,
     anonymous_access: AnonymousAccess,
@@ -37,7 +37,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates a service. The log marks its first event as a cold start.
+    /// The log marks the first event of each service as a cold start.
     pub fn new(store: Store, anonymous_access: AnonymousAccess) -> Self {
         Self {
             store,
@@ -56,6 +56,7 @@ impl Service {
         let started_at = Instant::now();
         let LambdaEvent { payload, context } = event;
         let event = Event::parse(payload.get());
+        // API Gateway's id, or Lambda's if the event has none.
         let request_id = event.request_id().unwrap_or(&context.request_id);
         let request = event.request(request_id, received_at);
         let mut log = RequestLog {
@@ -93,8 +94,8 @@ async fn run_within(
     request_future: impl Future<Output = Result<Success>>,
 ) -> Result<Success> {
     if time_limit.is_zero() {
-        // `timeout` polls the future once before it looks at the clock, so a request without time
-        // could still send a write.
+        // `timeout` polls the future once before it looks at the clock, so a request with no time
+        // left could still send a write.
         return Err(Error::Unavailable("no time is left for the request".into()));
     }
     match tokio::time::timeout(time_limit, AssertUnwindSafe(request_future).catch_unwind()).await {
@@ -106,8 +107,8 @@ async fn run_within(
 }
 
 /// The time that is left for a request: the time until Lambda's deadline, minus the margin for the
-/// response. `cargo lambda watch` sends deadlines that have already passed: [`FUNCTION_TIMEOUT`] is
-/// then used instead.
+/// response. `cargo lambda watch` sends deadlines that have already passed, in which case this uses
+/// [`FUNCTION_TIMEOUT`] instead.
 fn remaining_time(context: &Context, received_at: SystemTime) -> Duration {
     let remaining = context.deadline().duration_since(received_at);
     let remaining = remaining.unwrap_or(FUNCTION_TIMEOUT);

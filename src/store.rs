@@ -9,7 +9,8 @@
 //! | team | per API key, if it exists and is not being removed |
 //! | organization | never: it is read for anonymous callers, and with each key that is not cached |
 //!
-//! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) after the request that read it.
+//! A cached value is used for up to `KEY_CACHE_SECONDS` (at most 60) after the arrival of the
+//! request that read it.
 //!
 //! # Other programs
 //!
@@ -20,8 +21,9 @@
 //!
 //! # Retries
 //!
-//! The SDK retries a write whose response is lost. `Store::insert_if_absent` can then return what
-//! an earlier attempt stored, and the expressions of `UpdateSpec` must be idempotent.
+//! The SDK retries a write whose response is lost. Then `Store::insert_if_absent` can return what
+//! an earlier attempt stored. For the same reason, the expressions of `UpdateSpec` must be
+//! idempotent.
 
 use std::{
     collections::HashMap,
@@ -123,13 +125,13 @@ pub struct Store {
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
     /// The teams that exist and are not being removed: a set of `<caller id>#<primary key of the
-    /// team>`. Each API key has its own entries: if an organization is erased and registered again,
-    /// its new keys must not find teams of the earlier registration.
+    /// team>`. Each API key has its own entries, because the new keys of an organization that is
+    /// erased and registered again must not find teams of the earlier registration.
     known_teams: Cache<()>,
 }
 
 impl Store {
-    /// Creates a store. `config` has a region and credentials, and the store adds timeouts and
+    /// Creates a store. `config` must have a region and credentials. The store adds timeouts and
     /// retries. `cache_ttl` is how long API keys and teams are cached: at most [`MAX_CACHE_TTL`].
     pub fn new(config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
         Self {

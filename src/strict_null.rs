@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads an attribute that restricts access. Without the attribute, `#[serde(default)]` gives
-/// `None`, which means no restriction. NULL, which only other programs write, becomes
-/// `Some(T::default())`. This value is the strictest:
+/// Reads an attribute that restricts access:
 ///
-/// - an empty `revoked_at` or `expires_at`: the API key is revoked or expired
-/// - an empty list of `operations`: the API key may call none
-/// - an empty `removing_id`: the team is being removed
+/// | attribute | result | meaning |
+/// |---|---|---|
+/// | missing | `None`, from `#[serde(default)]` | no restriction |
+/// | NULL, which only other programs write | `Some(T::default())` | the strictest value |
+/// | any other value | `Some` of the value | |
+///
+/// The strictest value is an empty `revoked_at` (revoked), an empty `expires_at` (expired), an
+/// empty list of `operations` (the API key may call none), or an empty `removing_id` (being
+/// removed).
 pub(crate) fn null_as_strictest<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

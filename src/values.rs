@@ -15,25 +15,24 @@ mod unique_list;
 pub(crate) use name::{DisplayName, NameWithId};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
-/// A string for one segment of a path, case-sensitive: 1 to `MAX_LENGTH` characters of
-/// `A-Z a-z 0-9 . _ ~ : @ -`. Not `.` or `..`, because clients and proxies remove these segments
-/// from a path (RFC 3986, section 5.2.4). It does not begin with `wsk_`, so that an API key in a
-/// path is neither logged nor stored.
+/// A valid path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`. It is
+/// case-sensitive. `.` and `..` are not valid, because clients and proxies remove these segments
+/// from a path (RFC 3986, section 5.2.4). A parameter cannot begin with `wsk_`, so that an API key
+/// in a path is neither logged nor stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PathSafe<const MAX_LENGTH: usize>(String);
+pub struct PathParameter<const MAX_LENGTH: usize>(String);
 
-/// The maximum length of an [`Identifier`].
 pub(crate) const MAX_IDENTIFIER_LENGTH: usize = 128;
 
 /// The id of an organization, project, team or bot.
-pub type Identifier = PathSafe<MAX_IDENTIFIER_LENGTH>;
+pub type Identifier = PathParameter<MAX_IDENTIFIER_LENGTH>;
 
 /// The `modelType` in the path of `add_models`.
-pub(crate) type ModelType = PathSafe<64>;
+pub(crate) type ModelType = PathParameter<64>;
 
-impl<const MAX_LENGTH: usize> PathSafe<MAX_LENGTH> {
+impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
     /// Parses a decoded segment of a path. `None` if it is not valid.
     pub fn parse(segment: &str) -> Option<Self> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
@@ -56,11 +55,11 @@ impl<const MAX_LENGTH: usize> PathSafe<MAX_LENGTH> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
 
-/// A `userid`. At 4 bytes per character, it fits into the 1,024 bytes of a sort key.
+/// A `userid`. Even at 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// The id of a model, such as `gpt-4o`: the contract's `modelid`. With the longest `modelType` and
-/// `#` before it, it fits into a sort key.
+/// The id of a model, such as `gpt-4o`: the contract's `modelid`. Even the
+/// longest `<modelType>#<modelid>` fits into the 1,024 bytes of a sort key.
 pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
@@ -93,7 +92,7 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
     }
 }
 
-/// A valid value for an attribute.
+/// A new value for a stored attribute.
 #[derive(Debug, Clone)]
 pub struct ParsedAttribute {
     /// The value to store.
@@ -172,16 +171,16 @@ pub(crate) struct ModelNumber(i64);
 impl Deserr<Violations> for ModelNumber {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
-        place: ValuePointerRef,
+        location: ValuePointerRef,
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
-        // Compares as `f64`, which holds every integer from -MAX to MAX exactly and rounds no other
-        // integer into this range. As in JSON Schema, 3.0 is an integer.
+        // Every integer from -MAX to MAX is exact as an `f64`, and no other integer is rounded into
+        // this range. As in JSON Schema, 3.0 is an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,
             Value::Float(number) if number.fract() == 0.0 => number,
-            other => return Err(type_mismatch(&other, ValueKind::Integer, place)),
+            other => return Err(type_mismatch(&other, ValueKind::Integer, location)),
         };
         if number.abs() <= MAX as f64 {
             return Ok(Self(number as i64));
@@ -191,7 +190,7 @@ impl Deserr<Violations> for ModelNumber {
         } else {
             Violation::new(Rule::Maximum, format!("must be at most {MAX}")).with_limit(MAX)
         };
-        Err(Violations::new(place, [violation]))
+        Err(Violations::new(location, [violation]))
     }
 }
 
@@ -201,13 +200,14 @@ macro_rules! impl_deserr_for_strings {
         impl Deserr<Violations> for $type {
             fn deserialize_from_value<V: IntoValue>(
                 value: Value<V>,
-                place: ValuePointerRef,
+                location: ValuePointerRef,
             ) -> Result<Self, Violations> {
                 match value {
                     Value::String(text) => {
-                        Self::parse(&text).map_err(|violations| Violations::new(place, violations))
+                        let parsed = Self::parse(&text);
+                        parsed.map_err(|violations| Violations::new(location, violations))
                     }
-                    other => Err(type_mismatch(&other, ValueKind::String, place)),
+                    other => Err(type_mismatch(&other, ValueKind::String, location)),
                 }
             }
         }

@@ -10,7 +10,7 @@ pub(crate) struct Violation {
     /// `#/usersAddingToTeam/3/userid`.
     pub(crate) pointer: String,
     pub(crate) rule: Rule,
-    /// The limit of the rule, if the rule has one.
+    /// The limit of the rule, if the rule has one, such as the maximum length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<i64>,
     /// What is wrong, worded to follow the name of the value: `is required`.
@@ -33,6 +33,7 @@ impl Violation {
         Self { limit, ..self }
     }
 
+    /// Sets the pointer to the value.
     pub(crate) fn at(self, pointer: String) -> Self {
         Self { pointer, ..self }
     }
@@ -58,6 +59,7 @@ pub(crate) enum Rule {
 impl Rule {
     /// The keyword, as in the response.
     pub(crate) fn keyword(self) -> String {
+        // `Serialize` writes the keyword.
         json!(self).as_str().unwrap_or_default().to_owned()
     }
 }

@@ -37,7 +37,6 @@ impl Keyed for SelectedModel {
     }
 }
 
-/// The record of a model.
 #[derive(Serialize)]
 struct Model<'a> {
     org_id: &'a Identifier,
@@ -82,7 +81,7 @@ pub(crate) async fn add_models(
             audit: caller.audit(),
         });
     }
-    let failed_conditions = store.update(&ADD_MODEL, &records).await?;
+    let failed_conditions = store.upsert(&ADD_MODEL, &records).await?;
     let mut violations = Vec::new();
     for failed in failed_conditions {
         let mut detail = "differs from the existing model's `id`".to_owned();

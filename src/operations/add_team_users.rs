@@ -66,7 +66,7 @@ pub(crate) async fn add_team_users(
     input: AddTeamUsersInput,
 ) -> Result<Success> {
     let teams_partition = teams_partition_key(&caller.org_id, project_id);
-    // `require_team` caches teams by caller: see `Store::known_teams`.
+    // The cache of teams has separate entries for each caller: see `Store::known_teams`.
     let caller_id = caller.identity.id();
     store
         .require_team(&teams_partition, team_id, caller_id, caller.received_at)
@@ -84,6 +84,6 @@ pub(crate) async fn add_team_users(
         });
     }
     // No condition can fail, because there is none.
-    store.update(&ADD_MEMBER, &records).await?;
+    store.upsert(&ADD_MEMBER, &records).await?;
     Ok(Success::Done)
 }

@@ -22,7 +22,7 @@ pub(crate) struct CreateDataStoreInput {
     description: Option<Description>,
 }
 
-// Missing attributes are read as empty, because other programs may have removed them.
+// Missing attributes are read as empty: see "Other programs" in `crate::store`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct DataStore {

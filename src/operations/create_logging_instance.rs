@@ -21,7 +21,7 @@ pub(crate) struct CreateLoggingInstanceInput {
     project_name: DisplayName,
 }
 
-// Missing attributes are read as empty, because other programs may have removed them.
+// Missing attributes are read as empty: see "Other programs" in `crate::store`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct LoggingInstance {

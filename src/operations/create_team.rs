@@ -24,7 +24,7 @@ pub(crate) struct CreateTeamInput {
     description: Option<Description>,
 }
 
-// Missing attributes are read as empty, because other programs may have removed them.
+// Missing attributes are read as empty: see "Other programs" in `crate::store`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Team {
@@ -37,9 +37,10 @@ struct Team {
     team_id: String,
     team_name: String,
     team_description: String,
-    /// Set only while `workspacectl` removes the team.
-    #[serde(skip_serializing, deserialize_with = "null_as_strictest")]
-    removing_id: Option<String>,
+    /// The id of the removal, while `workspacectl` removes the team.
+    #[serde(rename = "removing_id", skip_serializing)]
+    #[serde(deserialize_with = "null_as_strictest")]
+    removal_id: Option<String>,
     #[serde(flatten)]
     audit: AuditAttributes,
 }
@@ -60,14 +61,14 @@ pub(crate) async fn create_team(
         team_id,
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
-        removing_id: None,
+        removal_id: None,
         audit: caller.audit().clone(),
     };
     let noun = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
-        if existing.removing_id.is_some() {
+        if existing.removal_id.is_some() {
             return Err(Error::TeamBeingRemoved { id });
         }
         if existing.team_name != team.team_name {

@@ -27,7 +27,7 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// The `updated_*` attributes describe the last change. `audit` describes the first request.
+    /// The `updated_*` attributes describe the last change, and `audit` the creation.
     updated_at: &'a str,
     updated_by: &'a str,
     updated_request_id: &'a str,
@@ -49,7 +49,7 @@ const SET_VOICE: UpdateSpec = UpdateSpec {
 };
 
 /// Sets the voice of a bot in the caller's organization. Bots are not registered, so any bot id is
-/// valid. Of concurrent requests, the last write wins.
+/// valid. If requests race, the last write wins.
 pub(crate) async fn set_bot_voice(
     store: &Store,
     caller: &Caller<'_>,
@@ -62,13 +62,13 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // The same values as in `audit`, but `SET_VOICE` overwrites these in an existing record.
+        // In a new record, these equal `audit`. In an existing record, only these change.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,
         audit,
     };
     // Ignores a failed condition: the stored voice is already the requested voice.
-    store.update(&SET_VOICE, &[voice]).await?;
+    store.upsert(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

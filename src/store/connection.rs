@@ -31,7 +31,7 @@ pub const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-roots.pem");
 /// The timeout for opening a connection, and for the health check that opens the first connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How to connect to DynamoDB.
+/// The settings for the connection to DynamoDB.
 pub struct DynamoDbConfig {
     pub(crate) region: Region,
     /// An endpoint to use instead of the region's.
@@ -48,19 +48,20 @@ pub struct DynamoDbConfig {
 impl DynamoDbConfig {
     /// Connects to DynamoDB and returns the SDK's configuration that uses this connection.
     ///
-    /// Lambda gives a function more CPU while it starts than for requests, so this is the time to
-    /// connect. If DynamoDB does not respond within a second, the first request connects.
+    /// Lambda gives a function more CPU while it initializes than while it serves requests, so this
+    /// is the time to connect. If DynamoDB does not respond within a second, the first request
+    /// connects.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn preconnected_client_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared_connector = connector.clone();
         // The SDK asks for a connector several times. It gets the same one each time, because a new
         // one would parse the root certificates again.
         let http_client = http_client_fn(move |_, _| shared_connector.clone());
-        // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name can
-        // differ, so the first request connects.
+        // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name is not
+        // known here, so the first request connects.
         let has_known_host =
             is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {
@@ -94,9 +95,9 @@ impl DynamoDbConfig {
 /// `.amazonaws.com` and use Amazon's root certificates.
 fn is_commercial_or_govcloud(region: &Region) -> bool {
     let name = region.as_ref();
-    let area = name.split('-').next().unwrap_or_default();
-    let areas = ["af", "ap", "ca", "eu", "il", "me", "mx", "sa", "us"];
-    areas.contains(&area) && !name.contains("-iso")
+    let prefix = name.split('-').next().unwrap_or_default();
+    let prefixes = ["af", "ap", "ca", "eu", "il", "me", "mx", "sa", "us"];
+    prefixes.contains(&prefix) && !name.contains("-iso")
 }
 
 /// Opens a connection with an unsigned `GET /`, DynamoDB's health check.

@@ -38,9 +38,11 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// The error code of a write that lost to a concurrent transaction.
 const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
-/// The error codes of [`Error::Unavailable`]: the same DynamoDB request can succeed later.
+/// DynamoDB's error codes that become [`Error::Unavailable`], because the same DynamoDB request can
+/// succeed later.
 const TRANSIENT_ERROR_CODES: [&str; 6] = [
-    "ExpiredTokenException", // if the caller retries, the retry can reach a process with new credentials
+    // A retry by the client can reach a process with new credentials.
+    "ExpiredTokenException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
@@ -146,7 +148,7 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // `E` is generic, and only `TransactWriteItemsError` has cancellation reasons.
+                // Only `TransactWriteItemsError` has cancellation reasons. `E` may be that type.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();

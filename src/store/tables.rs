@@ -93,7 +93,7 @@ impl TableNames {
         Ok(Self(names))
     }
 
-    /// The name of a table.
+    /// The name of a table in this deployment.
     pub fn get(&self, table: Table) -> &str {
         &self.0[table.logical_id]
     }

@@ -31,7 +31,7 @@ pub(crate) struct UpdateSpec {
 /// A failed condition and the existing record. No record of the transaction was written.
 #[derive(Debug)]
 pub struct FailedCondition {
-    /// The index of the record in the transaction.
+    /// The index of the record in the list of records, or of the action in the transaction.
     pub index: usize,
     /// The existing item. Empty if there is no existing item.
     pub existing: Item,
@@ -96,7 +96,7 @@ impl Store {
 
     /// Updates or creates 1 to 100 records, all or none, in one DynamoDB request. Returns the
     /// failed conditions. If there are any, nothing was written.
-    pub(crate) async fn update<R: Serialize>(
+    pub(crate) async fn upsert<R: Serialize>(
         &self,
         spec: &UpdateSpec,
         records: &[R],
@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Sends a single update as an `UpdateItem`.
+    /// Sends a single update as an `UpdateItem`, which has the same fields as an [`Update`].
     async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
         let request = self
             .client

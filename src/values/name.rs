@@ -77,7 +77,7 @@ fn derive_id(name: &str) -> String {
 fn is_latin(text: &str) -> bool {
     const SCRIPTS: [Script; 3] = [Script::Latin, Script::Common, Script::Inherited];
     let mut letters_and_digits = text.chars().filter(|c| c.is_alphanumeric());
-    // Most names are ASCII. Looking up the script of each character takes longer.
+    // `is_ascii` is the fast path: most names are ASCII, and looking up scripts takes longer.
     text.is_ascii() || letters_and_digits.all(|c| SCRIPTS.contains(&c.script()))
 }
 

@@ -43,43 +43,41 @@ impl<T: Keyed> UniqueList<T> {
 impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
     fn deserialize_from_value<V: IntoValue>(
         value: Value<V>,
-        place: ValuePointerRef,
+        location: ValuePointerRef,
     ) -> Result<Self, Violations> {
         let Value::Sequence(sequence) = value else {
-            return Err(type_mismatch(&value, ValueKind::Sequence, place));
+            return Err(type_mismatch(&value, ValueKind::Sequence, location));
         };
         let length = sequence.len();
         if length == 0 {
             let empty = Violation::new(Rule::MinItems, "must have at least 1 entry").with_limit(1);
-            return Err(Violations::new(place, [empty]));
+            return Err(Violations::new(location, [empty]));
         }
         let max = Self::MAX_ENTRIES;
         if length > max {
             let detail = format!("must have at most {max} entries, but has {length}");
             let too_long = Violation::new(Rule::MaxItems, detail).with_limit(max as i64);
-            return Err(Violations::new(place, [too_long]));
+            return Err(Violations::new(location, [too_long]));
         }
         let mut entries: Vec<(usize, T)> = Vec::with_capacity(length);
         let mut entry_violations = Vec::new();
         for (index, value) in sequence.into_iter().enumerate() {
-            let entry_place = place.push_index(index);
-            let entry = match T::deserialize_from_value(value.into_value(), entry_place) {
+            let entry_location = location.push_index(index);
+            let entry = match T::deserialize_from_value(value.into_value(), entry_location) {
                 Ok(entry) => entry,
-                Err(found) => {
-                    entry_violations.push(found);
+                Err(violations) => {
+                    entry_violations.push(violations);
                     continue;
                 }
             };
-            match entries
-                .iter()
-                .find(|(_, earlier)| earlier.key() == entry.key())
-            {
+            let mut earlier_entries = entries.iter();
+            match earlier_entries.find(|(_, earlier)| earlier.key() == entry.key()) {
                 None => entries.push((index, entry)),
                 Some((_, earlier)) if *earlier == entry => {}
                 Some((earlier_index, _)) => {
                     let detail = format!("conflicts with the entry at index {earlier_index}");
                     let violation = Violation::new(Rule::Conflict, detail);
-                    entry_violations.push(Violations::new(entry_place, [violation]));
+                    entry_violations.push(Violations::new(entry_location, [violation]));
                 }
             }
         }

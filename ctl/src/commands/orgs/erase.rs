@@ -2,7 +2,7 @@
 //! interruption, and by several operators at the same time. The steps:
 //!
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
-//! 2. WaitArgs, in every run, until the function's last writes have ended.
+//! 2. Wait, in every run, until the function's last writes have ended.
 //! 3. Export, if `--export` was given: only now, so that the export contains these last writes. If
 //!    another run finishes first, this run fails, because only the other export is complete.
 //! 4. Delete all records, in transactions that check the mark, until none are found.

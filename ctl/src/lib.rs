@@ -126,7 +126,7 @@ enum Command {
 }
 
 /// Parses the command line, runs the command and reports any error. Returns the exit code.
-pub async fn run() -> ExitCode {
+pub async fn execute() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return print_help_or_error(&error),
@@ -138,7 +138,7 @@ pub async fn run() -> ExitCode {
     if session.global_args.verbose {
         start_log();
     }
-    match run_command(cli.command, &session).await {
+    match execute_command(cli.command, &session).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report_error(&error, &session);
@@ -199,20 +199,20 @@ fn report_error(error: &anyhow::Error, session: &Session) {
     }
 }
 
-async fn run_command(command: Command, session: &Session) -> anyhow::Result<()> {
+async fn execute_command(command: Command, session: &Session) -> anyhow::Result<()> {
     match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "workspacectl", &mut script);
             output::print(String::from_utf8(script)?.trim_end())
         }
-        Command::Orgs(command) => orgs::run(command, session).await,
-        Command::Keys(command) => keys::run(command, session).await,
-        Command::Edit(command) => edit::run(command, session).await,
-        Command::Remove(args) => remove::run(args, session).await,
-        Command::Restore(args) => restore::run(args, session).await,
-        Command::List(args) => list::run(args, session).await,
-        Command::Doctor(args) => doctor::run(args, session).await,
-        Command::Env => commands::env::run(session).await,
+        Command::Orgs(command) => orgs::execute(command, session).await,
+        Command::Keys(command) => keys::execute(command, session).await,
+        Command::Edit(command) => edit::execute(command, session).await,
+        Command::Remove(args) => remove::execute(args, session).await,
+        Command::Restore(args) => restore::execute(args, session).await,
+        Command::List(args) => list::execute(args, session).await,
+        Command::Doctor(args) => doctor::execute(args, session).await,
+        Command::Env => commands::env::execute(session).await,
     }
 }

@@ -4,5 +4,5 @@ use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    workspacectl::run().await
+    workspacectl::execute().await
 }

@@ -304,7 +304,7 @@ impl Reader {
 
 /// The partitions of `table` (teams or members) that belong to an organization, or to one of its
 /// projects. Finds the teams in the index.
-pub(crate) async fn scope_from_teams_index(
+pub(crate) async fn partitions_from_teams_index(
     deployment: &Deployment,
     table: Table,
     org: &str,
@@ -345,7 +345,7 @@ pub(crate) async fn org_readers_from_index(
     for reader in &mut readers {
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            let scope = scope_from_teams_index(deployment, table, org, None).await?;
+            let scope = partitions_from_teams_index(deployment, table, org, None).await?;
             *reader = Reader::new(table, scope);
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. Line breaks are kept:
-/// serde_json has escaped those inside strings, so the rest are formatting. All other characters
-/// of this kind are inside strings.
+/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. Outside strings, the only
+/// such character is the line break of pretty-printed JSON, which is kept. Inside strings,
+/// serde_json has already escaped line breaks.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -24,22 +24,18 @@ pub(crate) fn escape_json(json: &str) -> String {
 
 /// A duration in its largest unit, such as `3 days`. Rounds to whole seconds, then to that unit.
 pub(crate) fn humanize(duration: Duration) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (86_400, "day"),
-        (3_600, "hour"),
-        (60, "minute"),
-        (1, "second"),
-    ];
     let seconds = (duration + Duration::from_millis(500)).as_secs();
-    let (unit_seconds, unit) = UNITS
-        .into_iter()
-        .find(|(unit_seconds, _)| seconds >= *unit_seconds)
-        .unwrap_or(UNITS[3]);
-    counted((seconds + unit_seconds / 2) / unit_seconds, unit)
+    let (unit_seconds, unit) = match seconds {
+        86_400.. => (86_400, "day"),
+        3_600.. => (3_600, "hour"),
+        60.. => (60, "minute"),
+        _ => (1, "second"),
+    };
+    pluralize((seconds + unit_seconds / 2) / unit_seconds, unit)
 }
 
-/// A count and its noun, such as `1 record` or `2 records`.
-pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+/// A count and its noun: `1 record` or `2 records`.
+pub(crate) fn pluralize(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")

@@ -22,7 +22,7 @@ use crate::{
     output::print_rows,
     read::{self, Reader, Scope},
     session::Session,
-    text::{counted, humanize},
+    text::{humanize, pluralize},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -92,7 +92,7 @@ impl Check {
 }
 
 /// Checks the tables, the stack, the API and the API keys.
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let key = read_api_key(args.key_file)?;
     let deployment = session.deployment().await?;
     let mut url = args.url;
@@ -291,7 +291,7 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
     }
     ensure!(problems.is_empty(), problems.join("; "));
     let count = description.item_count.unwrap_or_default();
-    Ok(format!("about {}", counted(count, "record")))
+    Ok(format!("about {}", pluralize(count, "record")))
 }
 
 /// How a table differs from its declaration.

@@ -78,7 +78,7 @@ struct Edit {
     changes: Vec<(&'static str, ParsedAttribute)>,
 }
 
-pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
+pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
     let (target, named_values) = match command {
         Command::Team { project, team, new } => (
             Target::team(&project.teams_partition(), &team),

@@ -14,7 +14,7 @@ Examples:
   cargo lambda watch --env-file target/local.env";
 
 /// Prints a line `NAME=value` for each variable, or a JSON object.
-pub(crate) async fn run(session: &Session) -> Result<()> {
+pub(crate) async fn execute(session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut variables: Vec<(&str, &str)> = Table::ALL
         .iter()

@@ -38,12 +38,12 @@ pub(crate) enum Command {
     Revoke(revoke::Args),
 }
 
-pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
+pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
     match command {
-        Command::Create(args) => create::run(args, session).await,
-        Command::List(args) => list::run(args, session).await,
+        Command::Create(args) => create::execute(args, session).await,
+        Command::List(args) => list::execute(args, session).await,
         Command::Check(args) => list::check(&args, session).await,
-        Command::Rotate(args) => rotate::run(args, session).await,
-        Command::Revoke(args) => revoke::run(args, session).await,
+        Command::Rotate(args) => rotate::execute(args, session).await,
+        Command::Revoke(args) => revoke::execute(args, session).await,
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     page: PageArgs,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let table = args.table;
     let org = args.org.clone();
     let ids = checked_ids(table, [args.org, args.project, args.team])?;
@@ -106,7 +106,7 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition_key_parts.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            read::scope_from_teams_index(deployment, table, org, project).await?
+            read::partitions_from_teams_index(deployment, table, org, project).await?
         }
     })
 }

@@ -19,7 +19,7 @@ use crate::{
     output::{print_listing, print_rows},
     read::{PageArgs, Reader, Scope, org_readers_from_index},
     session::Session,
-    text::counted,
+    text::pluralize,
     wait::WaitArgs,
 };
 
@@ -93,9 +93,9 @@ const COLUMNS: [&str; 8] = [
     "disabled_at", "disabled_by", "enabled_at", "enabled_by",
 ];
 
-pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
+pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
     match command {
-        Command::Create(args) => create::run(args, session).await,
+        Command::Create(args) => create::execute(args, session).await,
         Command::List(args) => {
             let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).with_page(args);
             let mut listing = reader.read(session.deployment().await?).await?;
@@ -119,10 +119,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
         }
         Command::Disable { org, no_wait, wait } => {
             let wait_args = if no_wait { None } else { Some(wait) };
-            change_state::run(&org, StateChange::Disable, wait_args, session).await
+            change_state::execute(&org, StateChange::Disable, wait_args, session).await
         }
         Command::Enable { org } => {
-            change_state::run(&org, StateChange::Enable, None, session).await
+            change_state::execute(&org, StateChange::Enable, None, session).await
         }
         Command::Export { org, out } => {
             let mut export = if out == Path::new("-") {
@@ -135,10 +135,10 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<()> {
             let readers = org_readers_from_index(deployment, &org).await?;
             let count = export.write_from(deployment, readers).await?;
             export.persist()?;
-            session.report(&format!("exported {} of {org}", counted(count, "record")));
+            session.report(&format!("exported {} of {org}", pluralize(count, "record")));
             Ok(())
         }
-        Command::Erase(args) => erase::run(args, session).await,
+        Command::Erase(args) => erase::execute(args, session).await,
     }
 }
 

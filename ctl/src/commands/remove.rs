@@ -100,7 +100,7 @@ pub(crate) enum Command {
     LoggingInstance(ProjectArgs),
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let path = args.export.as_deref();
     let mut export = path.map(ExportWriter::create).transpose()?;
     let target = match args.command {
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         } => {
             teams.sort();
             teams.dedup();
-            return team::run(&project_args, &teams, wait_args, export, session).await;
+            return team::execute(&project_args, &teams, wait_args, export, session).await;
         }
         Command::Member {
             org,
@@ -126,7 +126,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
         },
         // With --all-teams.
         Command::Member { org, user, .. } => {
-            return from_all_teams::run(&org, &user, export, session).await;
+            return from_all_teams::execute(&org, &user, export, session).await;
         }
         Command::Model {
             org,

@@ -16,7 +16,7 @@ use self::{copy::Restore, source::Source};
 use crate::{
     arguments::{parse_identifier, table_parser},
     session::Session,
-    text::counted,
+    text::pluralize,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -74,7 +74,7 @@ impl RestoreFilter {
     }
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { from, filter, .. } = &args;
     let file = source::open_if_file(from, filter)?;
     let (deployment, run) = session.begin_run().await?;
@@ -85,9 +85,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     .context("nothing was restored")?;
     source.check_single_org(from, filter)?;
     if source.keys_without_hash > 0 {
-        let counted_keys = counted(source.keys_without_hash, "key");
+        let keys = pluralize(source.keys_without_hash, "key");
         eprintln!(
-            "note: leaving out {counted_keys}, because exports lack the hashes of keys: create new keys"
+            "note: leaving out {keys}, because exports lack the hashes of keys: create new keys"
         );
     }
     if source.records.is_empty() {

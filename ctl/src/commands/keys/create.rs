@@ -51,7 +51,7 @@ pub struct Args {
     pub allow: Option<Vec<String>>,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
     let new = NewKey::issue(deployment, &run, args, None).await?;

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     page: PageArgs,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     if let Some(org) = &args.org {
         args.page.check_cursor("org_id", org)?;
     }

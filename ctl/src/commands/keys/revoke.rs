@@ -14,7 +14,7 @@ use crate::{
     output::{print, print_rows},
     read::{Reader, Scope},
     session::{Run, Session},
-    text::{counted, escape_json, humanize},
+    text::{escape_json, humanize, pluralize},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     org: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     match &args.org {
         Some(org) => revoke_all(org, session).await,
         None => revoke_some(&args.keys_or_ids, session).await,
@@ -69,15 +69,15 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == OrgState::Enabled {
         eprintln!(
-            "note: {org} is enabled, so this command can miss a key that is created at the same time: to prevent this, run `workspacectl orgs disable {org}` first"
+            "note: {org} is enabled, so this command can miss a key that is created at the same time. To prevent this, run `workspacectl orgs disable {org}` first"
         );
     }
     let reader = Reader::new(Table::API_KEYS, Scope::organization(Table::API_KEYS, org));
     let mut records = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     records.retain(|record| record.get("revoked_at").is_none());
-    let counted_keys = counted(records.len(), "key");
-    let text = format!("{counted_keys} of {org} will be revoked, which cannot be undone.");
+    let keys = pluralize(records.len(), "key");
+    let text = format!("{keys} of {org} will be revoked, which cannot be undone.");
     session.confirm(&text, org)?;
     let revoked = revoke_keys(deployment, &run, records, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];
@@ -98,10 +98,10 @@ async fn revoke_keys(
         let record = result.context("not all keys were revoked: run the command again")?;
         revoked.push(key_record::into_output(record));
     }
-    let counted_keys = counted(revoked.len(), "key");
-    let cache_ttl = humanize(MAX_CACHE_TTL);
     session.report(&format!(
-        "revoked {counted_keys}. The function can accept a key from its cache for up to {cache_ttl}"
+        "revoked {}. The function can accept a key from its cache for up to {}",
+        pluralize(revoked.len(), "key"),
+        humanize(MAX_CACHE_TTL)
     ));
     Ok(revoked)
 }

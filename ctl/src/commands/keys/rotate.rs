@@ -41,7 +41,7 @@ pub(crate) struct Args {
     expires: Option<Expiry>,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;

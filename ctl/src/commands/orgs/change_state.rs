@@ -31,7 +31,7 @@ pub enum StateChange {
 }
 
 /// Enables or disables an organization. Then waits, if `wait_args` is given.
-pub(super) async fn run(
+pub(super) async fn execute(
     org: &str,
     change: StateChange,
     wait_args: Option<WaitArgs>,

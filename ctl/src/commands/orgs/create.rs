@@ -39,7 +39,7 @@ pub(crate) struct Args {
     if_absent: bool,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { org, if_absent } = args;
     let (deployment, run) = session.begin_run().await?;
     check_clock(deployment, &org).await?;

@@ -22,7 +22,7 @@ use crate::{
     output::print_json_or_text,
     read::org_readers,
     session::{Run, Session},
-    text::counted,
+    text::pluralize,
     wait::WaitArgs,
     write::{GuardedRecord, delete_with_children},
 };
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     wait_args: WaitArgs,
 }
 
-pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
+pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { org, wait_args, .. } = &args;
     session.check_can_confirm()?;
     let path = args.export.as_deref();
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<()> {
     let export_name = path.map_or("any exports".into(), |path| path.to_string_lossy());
     session.report(&format!(
         "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
-        counted(count, "record")
+        pluralize(count, "record")
     ));
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
@@ -104,7 +104,7 @@ pub async fn erase(
             "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
         );
         export.persist()?;
-        eprintln!("exported {} of {org}", counted(count, "record"));
+        eprintln!("exported {} of {org}", pluralize(count, "record"));
     }
     // All but the organization's own record, which is deleted last.
     let make_readers = || {

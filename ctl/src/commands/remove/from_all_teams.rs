@@ -17,17 +17,17 @@ use workspace_management::store::Table;
 use super::{print_removed, undo_sentence};
 use crate::{
     deployment::Deployment, export::ExportWriter, organization::Organization,
-    read::membership_partitions, session::Session, target::Target, text::counted,
+    read::membership_partitions, session::Session, target::Target, text::pluralize,
 };
 
-/// The maximum number of reads of the index. If the last read still finds a team, clients
-/// probably keep adding the user.
+/// The maximum number of reads of the index. If the last read still finds a team, clients probably
+/// keep adding the user.
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads. The index usually needs less than a second to catch up.
 pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
 
-pub(super) async fn run(
+pub(super) async fn execute(
     org: &str,
     user: &str,
     mut export: Option<ExportWriter>,
@@ -37,8 +37,8 @@ pub(super) async fn run(
     let (deployment, run) = session.begin_run().await?;
     Organization::require(deployment, org).await?;
     let partitions = membership_partitions(deployment, org, user).await?;
-    let teams = partitions.join(", ");
-    let found = if teams.is_empty() { "none" } else { &teams };
+    let list = partitions.join(", ");
+    let found = if list.is_empty() { "none" } else { &list };
     let undo = undo_sentence(export.as_ref());
     // The index can lack a team that a later read finds.
     let text =
@@ -46,8 +46,8 @@ pub(super) async fn run(
     session.confirm(&text, user)?;
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is in no team of {org}");
-    let counted_teams = counted(removed.len(), "team");
-    session.report(&format!("{user} was removed from {counted_teams} of {org}"));
+    let teams = pluralize(removed.len(), "team");
+    session.report(&format!("{user} was removed from {teams} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &run, session)
 }
@@ -79,7 +79,7 @@ pub async fn remove_from_all_teams(
                 removed_teams.insert(partition);
             }
         }
-        // The index may have lacked a membership at the first read.
+        // One read is not enough, because the index can lack a membership.
         if !removed_any && read_number > 1 {
             return Ok(removed_teams);
         }

@@ -23,12 +23,12 @@ use crate::{
     read::{Reader, Scope},
     session::{Run, Session},
     target::{ProjectArgs, Target},
-    text::counted,
+    text::pluralize,
     wait::WaitArgs,
     write::delete_with_children,
 };
 
-pub(super) async fn run(
+pub(super) async fn execute(
     project_args: &ProjectArgs,
     ids: &[String],
     wait_args: WaitArgs,
@@ -45,8 +45,8 @@ pub(super) async fn run(
         let team = Target::team(&teams_partition, id);
         match team.find(deployment).await? {
             Some(record) => {
-                let [name, created_at] = ["team_name", "created_at"]
-                    .map(|attribute| string_attribute(&record, attribute));
+                let name = string_attribute(&record, "team_name");
+                let created_at = string_attribute(&record, "created_at");
                 team_summaries.push(format!("{id} (\"{name}\", created at {created_at})"));
                 teams.push((team, record));
             }
@@ -57,7 +57,7 @@ pub(super) async fn run(
     let ProjectArgs { org, project } = project_args;
     let text = format!(
         "{} of the project {project} of {org} will be removed: {}. Their members will be removed too. {}",
-        counted(teams.len(), "team"),
+        pluralize(teams.len(), "team"),
         team_summaries.join(", "),
         undo_sentence(export.as_ref())
     );
@@ -74,9 +74,8 @@ pub(super) async fn run(
             continue;
         };
         let (display_name, id) = (&team.display_name, team.id());
-        let counted_members = counted(member_count, "member");
-        let text = format!("{display_name} was removed with {counted_members}");
-        session.report(&text);
+        let members = pluralize(member_count, "member");
+        session.report(&format!("{display_name} was removed with {members}"));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }

@@ -20,7 +20,7 @@ use crate::{
     output::print,
     read,
     session::Run,
-    text::{counted, escape, escape_json},
+    text::{escape, escape_json, pluralize},
 };
 
 /// The maximum number of records that are copied at the same time.
@@ -74,9 +74,9 @@ impl Restore<'_> {
         eprintln!("{copied} copied, {existing} exist, {different} differ, {skipped} skipped");
         result?;
         if different + skipped > 0 {
-            let counted_records = counted(different + skipped, "record");
+            let records = pluralize(different + skipped, "record");
             bail!(
-                "the restore is not complete: {counted_records} skipped or different (see standard output)"
+                "the restore is not complete: {records} skipped or different (see standard output)"
             );
         }
         Ok(())
@@ -163,10 +163,9 @@ impl Restore<'_> {
         }
         for (parent_table, primary_key) in parents {
             let Some(parent) = self.find_parent(parent_table, &primary_key).await? else {
-                return Ok(Some(if parent_table == Table::TEAMS {
-                    "its team does not exist"
-                } else {
-                    "its organization is not registered"
+                return Ok(Some(match parent_table {
+                    Table::TEAMS => "its team does not exist",
+                    _ => "its organization is not registered",
                 }));
             };
             if parent.get("removing_id").is_some() {
@@ -244,7 +243,7 @@ fn compare(record: &Value, existing: &Value) -> Outcome {
 fn is_older(record: &Value, parent: &Value) -> bool {
     let times = [record, parent].map(|record| string_attribute(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {
-        [Ok(record), Ok(parent)] => record + MAX_CLOCK_DIFFERENCE < parent,
+        [Ok(record_time), Ok(parent_time)] => record_time + MAX_CLOCK_DIFFERENCE < parent_time,
         _ => false,
     }
 }

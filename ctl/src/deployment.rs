@@ -1,4 +1,4 @@
-//! A deployment: the names of its tables and the clients for it.
+//! A deployment: the names of its tables, and the clients that access it.
 
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
@@ -63,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL belongs to AWS. Without one, it is a local DynamoDB's.
+        // With a stack, an endpoint URL is AWS's. Without a stack, it is that of a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint_url.is_none();
         let table_names = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -82,14 +82,12 @@ impl Deployment {
         let retries = RetryConfig::standard()
             .with_max_attempts(MAX_ATTEMPTS)
             .with_initial_backoff(INITIAL_BACKOFF);
+        let config = ConfigBuilder::from(&sdk_config)
+            .retry_config(retries)
+            // The Lambda function retries the same errors, such as transaction conflicts.
+            .retry_classifier(AdditionalRetries);
         Ok(Self {
-            dynamodb: Client::from_conf(
-                ConfigBuilder::from(&sdk_config)
-                    .retry_config(retries)
-                    // The Lambda function retries the same errors, such as transaction conflicts.
-                    .retry_classifier(AdditionalRetries)
-                    .build(),
-            ),
+            dynamodb: Client::from_conf(config.build()),
             table_names,
             display_name,
             local_service_dynamodb_url: None,
@@ -125,7 +123,7 @@ impl Deployment {
 /// A CloudFormation stack and its resources.
 pub(crate) struct Stack {
     pub(crate) name: String,
-    /// The configuration for clients of other AWS services, which `doctor` uses.
+    /// The configuration for the clients that `doctor` creates.
     pub(crate) sdk_config: SdkConfig,
     /// The physical id of each resource, by its logical id.
     resources: HashMap<String, String>,

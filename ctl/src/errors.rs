@@ -25,14 +25,15 @@ pub(crate) struct RequestError {
 enum Failure {
     #[error("no AWS credentials")]
     NoCredentials,
+    /// Contains the root cause.
     #[error("{0}")]
     NoConnection(String),
     #[error("the request timed out")]
     TimedOut,
-    /// AWS responded with an error.
+    /// AWS or a local DynamoDB responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
-    /// The response has no AWS error code, so it came from neither AWS nor DynamoDB.
+    /// The response has no AWS error code, so it came from neither AWS nor a local DynamoDB.
     #[error("the response did not come from AWS or DynamoDB")]
     UnknownResponse,
 }
@@ -84,7 +85,7 @@ where
 /// What failed and why. `verbose` adds all causes of a failed request.
 pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
     match error.downcast_ref::<RequestError>() {
-        Some(request) if verbose => format!("{error:#}: {}", request.causes),
+        Some(request_error) if verbose => format!("{error:#}: {}", request_error.causes),
         _ => format!("{error:#}"),
     }
 }

@@ -76,8 +76,8 @@ impl ExportWriter {
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 
-    /// Writes the records that `readers` find and returns their number. Writes after each request,
-    /// so that memory use does not grow with that number.
+    /// Writes the records that `readers` find and returns how many there were. Writes after each
+    /// request, so that memory use does not grow with the number of records.
     pub(crate) async fn write_from(
         &mut self,
         deployment: &Deployment,
@@ -96,7 +96,7 @@ impl ExportWriter {
     }
 
     /// Syncs the file and, on the first call, renames it to `FILE`. Never replaces an existing
-    /// file. `remove member --all-teams` calls this before it deletes each record.
+    /// file. May be called again after further writes.
     pub(crate) fn persist(&mut self) -> Result<()> {
         self.out.flush().map_err(|error| self.write_error(&error))?;
         if let Some(file) = &self.file {

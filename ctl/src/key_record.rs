@@ -34,10 +34,10 @@ pub struct FullKeyRecord {
     /// in a rotation. `None` if the key was issued without an expiry, or by another program.
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
     pub(crate) lifetime_seconds: Option<u64>,
-    /// The id of the key that this key replaces.
+    /// The id of the key that this key has replaced.
     #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) predecessor_id: Option<String>,
-    /// The id of the key that replaces this key.
+    pub(crate) replaced_id: Option<String>,
+    /// The id of the key that has replaced this key.
     #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
     pub(crate) replacement_id: Option<String>,
 }
@@ -105,7 +105,7 @@ pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Resu
 }
 
 /// Stores the record of a new key. Fails if the organization is not enabled or has a different
-/// registration, or if the `old` key has been revoked, or replaced since it was read.
+/// registration, or if the `old` key has been revoked, or has been replaced since it was read.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &FullKeyRecord,
@@ -129,7 +129,6 @@ pub(crate) async fn insert(
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
-        // `org_request_id` is the stored name of `registration_id`.
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
         let replaceable_key = GuardedRecord::if_exists(Table::API_KEYS, &[&old.core.key_id])
             .and(condition, &registration)
@@ -160,8 +159,8 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let guarded_key = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
-    let revoked = guarded_key.update(deployment, expression, &values).await?;
+    let existing_key = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
+    let revoked = existing_key.update(deployment, expression, &values).await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }
 

@@ -2,15 +2,23 @@
 //! and call its commands without starting a process. Terms in comments:
 //!
 //! - "The function" is the Lambda function that serves the API.
-//! - A "mark" consists of the attributes `removing_id`, `removing_at` and `removing_by` of a team,
-//!   or `erasing_id`, `erasing_at` and `erasing_by` of an organization. `remove team` and `orgs
-//!   erase` set them before they delete anything. Once the function's caches have expired, the
-//!   function adds no members to a marked team and no records to a marked organization.
+//! - `remove team` and `orgs erase` "mark" a record before they delete anything. The mark of a team
+//!   is `removing_id`, `removing_at` and `removing_by`. That of an organization is `erasing_id`,
+//!   `erasing_at` and `erasing_by`. Once the function's caches have expired, the function adds no
+//!   members to a marked team and no records to a marked organization.
 //! - A "run" is one execution of a command. When it creates, edits or restores a record, its id is
 //!   stored there as `request_id`, `updated_request_id` or `restored_request_id`.
-//! - A "registration" of an organization lasts from `orgs create` to `orgs erase`. Its id is the
-//!   `request_id` of the organization. API keys store this id as `org_request_id`, and the function
-//!   rejects the keys of earlier registrations.
+//! - Each `orgs create` begins a new "registration" of an organization, which ends with `orgs
+//!   erase`. The function rejects the API keys of earlier registrations.
+//!
+//! The names of stored attributes are fixed. Some have clearer names in the code:
+//!
+//! | in the code | in the record |
+//! |---|---|
+//! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
+//! | `lifetime_seconds` | `issued_for` of an API key |
+//! | `replaced_id`, `replacement_id` | `replaces` and `replaced_by` of an API key |
+//! | a partition of teams or of members | `project` of a team, `team` of a member |
 
 mod arguments;
 pub mod commands;
@@ -51,7 +59,7 @@ use crate::{
 
 /// Register organizations, issue API keys, and manage the records of workspace-management.
 ///
-/// Most commands act on a single deployment: the first of these that applies.
+/// Most commands act on one deployment, the first of these that applies:
 ///
 ///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
 ///   2. the tables named in your environment, in the variables that the Lambda
@@ -105,10 +113,10 @@ enum Command {
     /// instance
     #[command(subcommand, after_help = edit::EXAMPLES)]
     Edit(edit::Command),
-    /// Remove a record, or teams with their members
+    /// Remove a record, teams with their members, or a user from all teams
     #[command(after_help = remove::EXAMPLES)]
     Remove(remove::Args),
-    /// Copy missing records back from a restored table or an export
+    /// Copy missing records back from an export, or from a table restored from a backup
     #[command(after_help = restore::EXAMPLES)]
     Restore(restore::Args),
     /// Check that the tables match template.yaml and that the API works
@@ -157,14 +165,14 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Prints the help that the operator asked for, or what is wrong with the arguments. clap repeats
-/// invalid arguments, which must not happen if an argument is an API key.
+/// Prints the help that the operator asked for, or what is wrong with the arguments. If an argument
+/// may be an API key, does not print clap's message, because it would repeat the argument.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
     let has_key =
         env::args_os().any(|argument| argument.to_string_lossy().contains(API_KEY_PREFIX));
     if error.use_stderr() && has_key {
         eprintln!(
-            "error: invalid arguments (not shown, because one of them may be an API key): see --help"
+            "error: invalid arguments. They are not shown, because one may be an API key. See --help"
         );
         return ExitCode::from(2);
     }
@@ -208,10 +216,10 @@ async fn execute_command(command: Command, session: &Session) -> anyhow::Result<
         }
         Command::Orgs(command) => orgs::execute(command, session).await,
         Command::Keys(command) => keys::execute(command, session).await,
+        Command::List(args) => list::execute(args, session).await,
         Command::Edit(command) => edit::execute(command, session).await,
         Command::Remove(args) => remove::execute(args, session).await,
         Command::Restore(args) => restore::execute(args, session).await,
-        Command::List(args) => list::execute(args, session).await,
         Command::Doctor(args) => doctor::execute(args, session).await,
         Command::Env => commands::env::execute(session).await,
     }

@@ -45,7 +45,7 @@ pub(crate) enum Scope {
     /// All records.
     All,
     /// The records whose partition key has one of these values. The values are sorted, so that a
-    /// page can skip those before its cursor.
+    /// read can continue at the partition of a cursor.
     Partitions(Vec<String>),
     /// The API keys, teams or members of an organization. Reads the whole table.
     ScanForOrganization(String),
@@ -113,13 +113,13 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// Fails if the cursor is from a list with different options: its partition key, `attribute`,
-    /// must be `prefix` or begin with `prefix#`.
+    /// Fails if the cursor is from a list with different options. The partition key of the cursor
+    /// (`attribute`) must be `prefix` or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
         };
-        if let Some(Ok(value)) = after.get(attribute).map(AttributeValue::as_s)
+        if let Some(AttributeValue::S(value)) = after.get(attribute)
             && (value == prefix || value.starts_with(&format!("{prefix}#")))
         {
             return Ok(());
@@ -167,9 +167,8 @@ impl Reader {
         // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
         if let Scope::Partitions(partitions) = &mut self.scope
             && let Some(start_key) = &self.start_key
-            && let Some(Ok(cursor_partition)) = start_key
-                .get(self.partition_key_name)
-                .map(AttributeValue::as_s)
+            && let Some(AttributeValue::S(cursor_partition)) =
+                start_key.get(self.partition_key_name)
         {
             partitions.retain(|partition| partition >= cursor_partition);
             if partitions.first() != Some(cursor_partition) {
@@ -191,8 +190,8 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // If the limit was reached, DynamoDB returned a start key, even at the end of a partition.
-        // So without a cursor, there are no more records.
+        // DynamoDB returns a start key whenever it stops at the limit, even at the end of a
+        // partition. So if there is no cursor, there are no more records.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !is_limited {
@@ -309,7 +308,7 @@ pub(crate) async fn partitions_from_teams_index(
     table: Table,
     org: &str,
     project: Option<&str>,
-) -> Result<Scope> {
+) -> Result<Vec<String>> {
     let reader =
         Reader::new(Table::TEAMS, Scope::partition(org)).with_index("by_organization", "org_id");
     let mut partitions = BTreeSet::new();
@@ -320,11 +319,12 @@ pub(crate) async fn partitions_from_teams_index(
             continue;
         }
         partitions.insert(match table {
+            // The partition of the team's members.
             Table::TEAM_MEMBERS => primary_key_values(Table::TEAMS, &team).join("#"),
             _ => partition.to_owned(),
         });
     }
-    Ok(Scope::Partitions(partitions.into_iter().collect()))
+    Ok(partitions.into_iter().collect())
 }
 
 /// One reader per table for all records of an organization. Complete but expensive: for API keys,
@@ -345,8 +345,8 @@ pub(crate) async fn org_readers_from_index(
     for reader in &mut readers {
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            let scope = partitions_from_teams_index(deployment, table, org, None).await?;
-            *reader = Reader::new(table, scope);
+            let partitions = partitions_from_teams_index(deployment, table, org, None).await?;
+            *reader = Reader::new(table, Scope::Partitions(partitions));
         }
     }
     Ok(readers)

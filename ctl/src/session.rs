@@ -1,4 +1,4 @@
-//! What all commands share: the global arguments, the deployment, and runs.
+//! The session of a command (its global arguments and deployment), and its run.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -75,7 +75,7 @@ impl Session {
             self.report(text);
             return Ok(());
         }
-        let text = self.escaped_with_deployment(text);
+        let text = self.after_deployment_name(text);
         eprint!("{text} Type {} to confirm: ", escape(answer));
         io::stderr().flush()?;
         let mut line = String::new();
@@ -86,10 +86,11 @@ impl Session {
 
     /// Prints an outcome to standard error, escaped, after the name of the deployment.
     pub(crate) fn report(&self, text: &str) {
-        eprintln!("{}", self.escaped_with_deployment(text));
+        eprintln!("{}", self.after_deployment_name(text));
     }
 
-    fn escaped_with_deployment(&self, text: &str) -> String {
+    /// Puts the name of the deployment before a text, and escapes both.
+    fn after_deployment_name(&self, text: &str) -> String {
         let deployment = self.deployment.get();
         let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
         escape(&format!("{name}: {text}"))

@@ -9,8 +9,8 @@ use workspace_management::{service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
 use crate::deployment::Deployment;
 
-/// How long a write can take to reach DynamoDB after the function has timed out. This is an
-/// assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
+/// How long after the timeout of the function one of its writes can still reach DynamoDB. This is
+/// an assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
 const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 
 /// The maximum time from marking a record, or disabling an organization, to the last write based on
@@ -26,19 +26,19 @@ const WAIT_REASON: &str = "for the function's caches to expire and its last writ
 pub struct WaitArgs {
     /// How long to wait for the function's caches to expire and its last writes to finish. A
     /// shorter wait is safe only if no client sends requests. Otherwise, a late write can leave a
-    /// record behind, or reach a new organization with the same id
+    /// record behind, or end up in a new organization with the same id
     #[arg(id = "wait", long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub seconds: u64,
 }
 
 impl WaitArgs {
     /// Waits and shows for how long and why: a progress bar on a terminal, otherwise a line.
-    /// Call this even if an earlier run has set the mark: the time in the mark is from a different
-    /// clock, so it does not say how much of the wait has passed.
+    /// Call this even if an earlier run has set the mark. The time in the mark may be from a
+    /// different machine's clock, so it cannot shorten the wait.
     pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: --wait or WORKSPACECTL_WAIT is {} s, but the function can still write from cached data for up to {} s",
+                "warning: the wait of {} s (--wait or WORKSPACECTL_WAIT) is too short: the function can use cached data for up to {} s",
                 self.seconds,
                 SAFE_WAIT.as_secs()
             );

@@ -28,8 +28,8 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A record, by its primary key, and the condition under which it may be written. Variables
-/// of this type are named after both, such as `marked_team`.
+/// A record, by its primary key, and the condition under which it may be written. A variable of
+/// this type is named after the record and its condition, such as `marked_team`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
@@ -44,8 +44,7 @@ impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn if_exists(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
         let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
-        // Any key attribute would do, but `project`, the partition key of teams, is a reserved
-        // word.
+        // Any attribute of the key would do, but `project` (of teams) is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
@@ -135,9 +134,8 @@ impl GuardedRecord {
         Ok(response.attributes.map(to_json))
     }
 
-    /// Marks the record: sets `removing_id`, `removing_at` and `removing_by`, or the same
-    /// attributes with the prefix `erasing`, unless the record has them already. Returns the marked
-    /// record, and the condition that it has this mark. `None` if the condition fails.
+    /// Marks the record, unless it has a mark already. `prefix` is `removing` or `erasing`. Returns
+    /// the marked record, and the condition that it has this mark. `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
@@ -214,8 +212,8 @@ pub(crate) fn is_mark_attribute(name: &str) -> bool {
     name.starts_with("removing_") || name.starts_with("erasing_")
 }
 
-/// Sends a transaction. If conditions fail, nothing is written, and the failed conditions are
-/// returned. `message` describes any other failure.
+/// Sends a transaction. Returns the failed conditions, or an empty list if the transaction
+/// succeeded. If a condition fails, nothing is written. `message` describes any other failure.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,
@@ -231,9 +229,9 @@ pub(crate) async fn transact(
     }
 }
 
-/// Deletes the children of a marked parent repeatedly, until new readers find none. Then deletes
+/// Deletes the children of a marked parent repeatedly, until new readers find no more. Then deletes
 /// the parent. Returns how many children this run deleted. A concurrent run may count the same
-/// ones.
+/// children.
 ///
 /// Every transaction checks that the parent still has its mark. If it does not, another run has
 /// finished, and nothing is left to delete.

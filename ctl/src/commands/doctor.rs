@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, also writes test records, the same each time.
+//! `doctor`: checks a deployment. With an API key, also writes the same test records in every run.
 
 mod api;
 mod stack;
@@ -127,8 +127,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         }
     }
     if let Some(url) = url.or(stack_url) {
-        let default = if deployment.is_on_aws() { 60 } else { 0 };
-        let api = Api::new(&url, Duration::from_secs(args.retry.unwrap_or(default)));
+        let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
+        let retry_time = Duration::from_secs(args.retry.unwrap_or(default_seconds));
+        let api = Api::new(&url, retry_time);
         checks.push(Check::new(format!("API {url}"), api.check_reads().await));
         if let Some(key) = &key {
             match check_writes(&api, key, deployment).await {

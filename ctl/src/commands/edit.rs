@@ -33,26 +33,26 @@ pub(crate) enum Command {
     #[command(after_help = EXAMPLES)]
     Team {
         #[command(flatten)]
-        project: ProjectArgs,
+        project_args: ProjectArgs,
         /// The id of the team
         #[arg(value_parser = parse_identifier)]
         team: String,
         #[command(flatten)]
-        new: NewValueArgs,
+        new_values: NewValueArgs,
     },
     /// Correct the name or the description of a data store. Its id does not change
     #[command(after_help = EXAMPLES)]
     DataStore {
         #[command(flatten)]
-        data_store: DataStoreArgs,
+        data_store_args: DataStoreArgs,
         #[command(flatten)]
-        new: NewValueArgs,
+        new_values: NewValueArgs,
     },
     /// Correct the project name of a logging instance
     #[command(after_help = EXAMPLES)]
     LoggingInstance {
         #[command(flatten)]
-        project: ProjectArgs,
+        project_args: ProjectArgs,
         /// The new project name
         #[arg(long, value_name = "NAME", value_parser = |text: &str| parse_attribute("project_name", text))]
         project_name: ParsedAttribute,
@@ -71,41 +71,49 @@ pub(crate) struct NewValueArgs {
     description: Option<ParsedAttribute>,
 }
 
+/// The attributes to change, with their new values.
+type Changes = Vec<(&'static str, ParsedAttribute)>;
+
+impl NewValueArgs {
+    /// The changes to a record with these attributes for its name and its description.
+    fn into_changes(self, name: &'static str, description: &'static str) -> Changes {
+        let name = self.name.map(|value| (name, value));
+        let description = self.description.map(|value| (description, value));
+        name.into_iter().chain(description).collect()
+    }
+}
+
 /// A change to a record.
 struct Edit {
     target: Target,
-    /// The attributes to change, with their new values.
-    changes: Vec<(&'static str, ParsedAttribute)>,
+    changes: Changes,
 }
 
 pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
-    let (target, named_values) = match command {
-        Command::Team { project, team, new } => (
-            Target::team(&project.teams_partition(), &team),
-            vec![
-                ("team_name", new.name),
-                ("team_description", new.description),
-            ],
+    let (target, changes) = match command {
+        Command::Team {
+            project_args,
+            team,
+            new_values,
+        } => (
+            Target::team(&project_args.teams_partition(), &team),
+            new_values.into_changes("team_name", "team_description"),
         ),
-        Command::DataStore { data_store, new } => (
-            data_store.target(),
-            vec![
-                ("data_store_name", new.name),
-                ("data_store_description", new.description),
-            ],
+        Command::DataStore {
+            data_store_args,
+            new_values,
+        } => (
+            data_store_args.target(),
+            new_values.into_changes("data_store_name", "data_store_description"),
         ),
         Command::LoggingInstance {
-            project,
+            project_args,
             project_name,
         } => (
-            project.logging_instance_target(),
-            vec![("project_name", Some(project_name))],
+            project_args.logging_instance_target(),
+            vec![("project_name", project_name)],
         ),
     };
-    let mut changes = Vec::new();
-    for (attribute, new) in named_values {
-        changes.extend(new.map(|new| (attribute, new)));
-    }
     Edit { target, changes }.apply(session).await
 }
 

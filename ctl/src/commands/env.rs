@@ -1,5 +1,5 @@
 //! `env`: prints the environment variables for running the function locally. These name the tables
-//! and, for the local service, its DynamoDB. Leaves out the variables that configure the function.
+//! and, for the local service, its DynamoDB. Variables that configure the function are left out.
 
 use anyhow::Result;
 use serde_json::Value;

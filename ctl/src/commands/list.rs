@@ -47,7 +47,7 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let table = args.table;
     let org = args.org.clone();
-    let ids = checked_ids(table, [args.org, args.project, args.team])?;
+    let ids = partition_key_ids(table, [args.org, args.project, args.team])?;
     if args.user.is_some() && table != Table::TEAM_MEMBERS {
         return Err(UsageError("only members can be filtered by --user".to_owned()).into());
     }
@@ -57,6 +57,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     }
     let deployment = session.deployment().await?;
     let listing = match (&args.user, &org) {
+        // `--user` requires `--org`.
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
             let reader = Reader::new(table, scope(deployment, table, &ids).await?);
@@ -88,7 +89,7 @@ async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<L
 }
 
 /// The ids given with `--org`, `--project` and `--team`. Fails if one does not apply to the kind.
-fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
+fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, UsageError> {
     // Each option requires the one before it, so the number of ids says which were given.
     let ids: Vec<_> = ids.into_iter().flatten().collect();
     if ids.len() > table.partition_key_parts.len() {
@@ -99,14 +100,15 @@ fn checked_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<String>, Us
     Ok(ids)
 }
 
-/// The scope of these ids. For the start of a partition key, finds the partitions in an index.
+/// The scope of these ids. If they only begin a partition key, finds the partitions in an index.
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,
         _ if ids.len() == table.partition_key_parts.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            read::partitions_from_teams_index(deployment, table, org, project).await?
+            let partitions = read::partitions_from_teams_index(deployment, table, org, project);
+            Scope::Partitions(partitions.await?)
         }
     })
 }

@@ -51,12 +51,11 @@ pub(crate) enum Command {
     Disable {
         #[arg(value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
-        /// Exit at once, like --wait 0 but without a warning. Requests can still succeed for a
-        /// while
+        /// Exit at once, like --wait 0 but without a warning. Some requests can still succeed
         #[arg(long)]
         no_wait: bool,
         #[command(flatten)]
-        wait: WaitArgs,
+        wait_args: WaitArgs,
     },
     /// Accept requests for a disabled organization again
     #[command(after_help = "Example:\n  workspacectl orgs enable globex")]
@@ -117,8 +116,12 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
             }
             Ok(())
         }
-        Command::Disable { org, no_wait, wait } => {
-            let wait_args = if no_wait { None } else { Some(wait) };
+        Command::Disable {
+            org,
+            no_wait,
+            wait_args,
+        } => {
+            let wait_args = if no_wait { None } else { Some(wait_args) };
             change_state::execute(&org, StateChange::Disable, wait_args, session).await
         }
         Command::Enable { org } => {

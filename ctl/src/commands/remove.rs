@@ -154,7 +154,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     print_removed(removed, target.id(), &run, session)
 }
 
-/// Prints what was removed, by whom and when. Without `--json`, prints only the id.
+/// With `--json`, prints what was removed, by whom and when. Otherwise prints the id.
 fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> Result<()> {
     removed["removed_at"] = json!(timestamp(SystemTime::now()));
     removed["removed_by"] = json!(run.operator);

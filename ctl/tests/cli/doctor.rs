@@ -147,7 +147,7 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
         ("Termination protection", "warning", "off: run", |network| {
             network.stack.has_termination_protection = false;
         }),
-        ("Alarm recipients", "warning", "none, because", |network| {
+        ("Alarm recipients", "warning", "none: the st", |network| {
             network.stack.outputs.remove("AlarmTopicArn");
         }),
         (

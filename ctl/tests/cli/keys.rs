@@ -160,7 +160,7 @@ fn a_key_in_the_wrong_place_is_not_printed() {
     let server = Server::start();
     for line in ["keys list ", "keys create --org acme --allow ", ""] {
         let output = server.output(&format!("{line}{DEMO_KEY}"));
-        assert_usage_error(&output, "one of them may be an API key");
+        assert_usage_error(&output, "one may be an API key");
         assert!(!text(&output.stderr).contains(DEMO_KEY), "{output:?}");
     }
 }

@@ -263,7 +263,7 @@ fn only_the_records_in_the_scope_are_restored() {
     assert_eq!(table("--all-orgs"), [0, 2, 0, 0]);
 
     let output = |options: &str| server.output(&format!("restore {options}"));
-    let error = "has records of acme and globex: choose one with --org";
+    let error = "such as acme and globex: choose one with --org";
     assert_usage_error(&output(from), error);
     let neither = output(&format!("{from} --org glbex"));
     assert_fails(&neither, "nothing was restored");

@@ -121,8 +121,8 @@ impl Api {
         headers.insert("authorization", format!("Bearer {key}"));
         let response = self.connector.call(request).await;
         // Not a `RequestError`, because its hint is about DynamoDB.
-        let response = response.map_err(|error| {
-            let error = anyhow!(error);
+        let response = response.map_err(|connector_error| {
+            let error = anyhow!(connector_error);
             let cause = error.root_cause();
             anyhow!("cannot connect: {cause}: start the service, or pass its URL with --url")
         })?;
@@ -148,7 +148,7 @@ impl Response {
         self.problem["detail"].as_str().unwrap_or_default()
     }
 
-    /// What the API did wrong, worded to follow the check's name. The request uses these tables.
+    /// What the API did wrong, worded to follow the check's name. The request uses `used_tables`.
     fn error(&self, used_tables: &str) -> anyhow::Error {
         let (status, id) = (self.status, self.request_id.as_deref());
         let id = id.unwrap_or_default();

@@ -54,8 +54,7 @@ pub(super) fn check_termination_protection(description: &StackDescription) -> St
 /// Checks that a recipient has confirmed a subscription to the alarm topic.
 pub(super) async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<Status> {
     let Some(topic_arn) = topic_arn else {
-        let detail =
-            "none, because the stack has no topic: deploy it with the parameter AlarmEmail";
+        let detail = "none: the stack has no topic. Deploy it with the parameter AlarmEmail";
         return Ok(Status::Warning(detail.to_owned()));
     };
     let mut subscriptions = aws_sdk_sns::Client::new(&stack.sdk_config)

@@ -88,8 +88,7 @@ impl NewKey {
     /// if one of these conditions does not hold:
     ///
     /// - The organization is enabled, and its registration has not changed.
-    /// - The old key has the same registration. It has not been revoked or replaced since it
-    ///   was read.
+    /// - The old key has the same registration, and was not revoked or replaced since it was read.
     pub async fn issue(
         deployment: &Deployment,
         run: &Run,
@@ -123,7 +122,7 @@ impl NewKey {
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|lifetime| lifetime.as_secs()),
-            predecessor_id: old.map(|old| old.core.key_id.clone()),
+            replaced_id: old.map(|old| old.core.key_id.clone()),
             replacement_id: None,
         };
         key_record::insert(deployment, &record, registration_id, old).await?;
@@ -157,7 +156,7 @@ impl NewKey {
         Ok(())
     }
 
-    /// The sentence that describes the key: its organization, expiry and operations.
+    /// Describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
         let ApiKeyRecord { key_id, org_id, .. } = &self.record.core;
         let validity = match (&self.record.core.expires_at, self.record.lifetime_seconds) {

@@ -38,7 +38,7 @@ impl Expiry {
             Self::At(time) => Some(time),
         };
         let Some(at) = at.filter(|at| *at < SystemTime::UNIX_EPOCH + END_OF_YEAR_9999) else {
-            return Err("the key would expire after the year 9999: use a shorter duration");
+            return Err("the key would expire after the year 9999: choose an earlier expiry");
         };
         if at <= now {
             return Err("the key would already have expired: give a time in the future");
@@ -47,8 +47,7 @@ impl Expiry {
     }
 }
 
-/// Parses `never`, a duration such as `90d`, or a date or time such as `2027-01-31`, which must be
-/// in the future.
+/// Parses `never`, a duration such as `90d`, or a future date or time such as `2027-01-31`.
 pub(super) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
     const ADVICE: &str =
         "give a duration such as 90d or 12h, a date such as 2027-01-31, or `never`";

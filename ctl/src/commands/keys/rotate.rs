@@ -59,7 +59,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             None => keys.push(key),
         }
     }
-    // Rotate the others even if an earlier run has replaced some: the command can be repeated.
+    // Skips keys that an earlier run has replaced, so that the command can be repeated.
     for key in &keys {
         rotate(deployment, &run, key, &args, session.global_args.json).await?;
     }
@@ -126,10 +126,10 @@ async fn schedule_expiry(
     let replaced_key = GuardedRecord::if_exists(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
-    let now = timestamp(now);
+    let replaced_at = timestamp(now);
     let values = [
         (":at", &*expires_at),
-        (":now", &*now),
+        (":now", &*replaced_at),
         (":by", &*run.operator),
     ];
     let updated = replaced_key.update(deployment, expression, &values).await?;
@@ -152,8 +152,7 @@ fn default_expiry(old: &FullKeyRecord) -> Result<Expiry> {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
         Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // `last_four` shows that `workspacectl` issued the key. It has no stored lifetime, so it had
-        // no expiry until a rotation.
+        // `workspacectl` issued the key (it has `last_four`), and only a rotation set its expiry.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
         // Either another program or a rotation has set the expiry.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),

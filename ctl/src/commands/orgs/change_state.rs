@@ -16,10 +16,9 @@ use crate::{
     write::GuardedRecord,
 };
 
-const DISABLE_EXPRESSION: &str = "SET disabled_at = :at, disabled_by = :by";
+const SET_DISABLED: &str = "SET disabled_at = :at, disabled_by = :by";
 
-const ENABLE_EXPRESSION: &str =
-    "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
+const SET_ENABLED: &str = "SET enabled_at = :at, enabled_by = :by REMOVE disabled_at, disabled_by";
 
 /// Whether to enable or disable an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,7 @@ pub(super) async fn execute(
     session.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         eprintln!(
-            "the function will reject all new requests within {} seconds, and its last writes will end within {} seconds",
+            "the function will reject all new requests within {} seconds, and its last writes will have finished within {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
         );
@@ -74,8 +73,8 @@ pub async fn change_state(
         bail!("the organization {org} is being erased: it cannot be enabled again");
     }
     let (wanted, expression) = match change {
-        StateChange::Enable => (OrgState::Enabled, ENABLE_EXPRESSION),
-        StateChange::Disable => (OrgState::Disabled, DISABLE_EXPRESSION),
+        StateChange::Enable => (OrgState::Enabled, SET_ENABLED),
+        StateChange::Disable => (OrgState::Disabled, SET_DISABLED),
     };
     // An organization that is being erased is disabled already.
     if state == OrgState::BeingErased || state == wanted {

@@ -43,7 +43,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { org, if_absent } = args;
     let (deployment, run) = session.begin_run().await?;
     check_clock(deployment, &org).await?;
-    let new = json!({
+    let new_record = json!({
         "org_id": org,
         "created_at": timestamp(SystemTime::now()),
         "created_by": run.operator,
@@ -51,10 +51,10 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     });
     // This must not overwrite: two customers who choose the same id must not share an organization.
     let (client, table_names) = (&deployment.dynamodb, &deployment.table_names);
-    let item = serde_dynamo::to_item(&new)?;
+    let item = serde_dynamo::to_item(&new_record)?;
     let result = insert_item_if_absent(client, table_names, Table::ORGANIZATIONS, item).await;
     let existing = result.request_context(format!("cannot register {org}"))?;
-    let record = existing.map_or(new, to_json);
+    let record = existing.map_or(new_record, to_json);
     let organization = Organization { record };
     // Also true if a retry finds the record that an earlier attempt of this run has stored.
     let is_new = organization.registration_id() == Some(&run.id);
@@ -62,8 +62,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         is_new || if_absent,
         "the organization {org} is already registered: choose a different id, or use --if-absent"
     );
-    let verb = if is_new { "was" } else { "was already" };
-    session.report(&format!("the organization {org} {verb} registered"));
+    let already = if is_new { "" } else { "already " };
+    session.report(&format!("the organization {org} was {already}registered"));
     let mut record = organization.into_output();
     record["created"] = json!(is_new);
     print_json_or_text(&record, &org, session)

@@ -3,8 +3,8 @@
 //!
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
 //! 2. Wait, in every run, until the function's last writes have ended.
-//! 3. Export, if `--export` was given: only now, so that the export contains these last writes. If
-//!    another run finishes first, this run fails, because only the other export is complete.
+//! 3. Export, if `--export` was given. It then contains these last writes. If another run finishes
+//!    first, this run fails, because only the export of the other run is complete.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -57,11 +57,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     if organization.state() == OrgState::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
-    let undo = match path {
+    let undo_sentence = match path {
         Some(_) => "`restore` can copy them back from the export, except for API keys.",
         None => "This cannot be undone.",
     };
-    let text = format!("all records of the organization {org} will be deleted. {undo}");
+    let text = format!("all records of the organization {org} will be deleted. {undo_sentence}");
     session.confirm(&text, org)?;
     let count = erase(deployment, &run, org, &organization, *wait_args, export).await;
     let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;

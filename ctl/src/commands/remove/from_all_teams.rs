@@ -2,7 +2,7 @@
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
 //! read consistently, and deleted on the condition that it has not been written since. The index is
-//! read two or three times after the confirmation, until all memberships that it lists are gone.
+//! read after the confirmation, and again until the second or a later read removes nothing.
 //!
 //! Every membership that exists at the start is removed, provided that the index lags no longer
 //! than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
@@ -20,8 +20,8 @@ use crate::{
     read::membership_partitions, session::Session, target::Target, text::pluralize,
 };
 
-/// The maximum number of reads of the index. If the last read still finds a team, clients probably
-/// keep adding the user.
+/// The maximum number of reads of the index. If the last read still finds a team, clients seem
+/// to keep adding the user.
 const MAX_READS: u32 = 3;
 
 /// The pause between two reads. The index usually needs less than a second to catch up.

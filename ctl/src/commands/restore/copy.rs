@@ -82,8 +82,7 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// Copies the records table by table, because a record needs its organization and team. Counts
-    /// the records by their outcomes.
+    /// Copies records table by table, because they need their organization and team. Counts them.
     async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
@@ -127,8 +126,7 @@ impl Restore<'_> {
         })
     }
 
-    /// Inserts a record unless its primary key exists. Returns the existing record, or `None` if
-    /// inserted.
+    /// Inserts a record unless its primary key exists. Returns the existing record, if any.
     async fn insert_if_absent(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
         record["restored_at"] = json!(timestamp(SystemTime::now()));
         record["restored_by"] = json!(self.run.operator);

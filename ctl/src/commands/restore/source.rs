@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use serde_json::Value;
 use workspace_management::store::{Item, Table};
 use workspace_records::{
@@ -35,8 +35,8 @@ pub(super) struct Source {
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens the file `from`. `None` if there is no such file: `from` is then a table.
-/// Fails if the file cannot be opened, or if an option that a table needs is missing.
+/// Opens the file `from`. `None` if there is no such file, so that `from` must be a table.
+/// Fails if the file cannot be opened, or if `filter` lacks what a table needs.
 pub(super) fn open_if_file(from: &str, filter: &RestoreFilter) -> Result<Option<File>> {
     if Path::new(from).is_file() {
         let file = File::open(from).with_context(|| format!("cannot open {from}"))?;
@@ -58,20 +58,20 @@ impl Source {
         const ADVICE: &str = "use a file written by --export or `orgs export`";
         let mut source = Self::default();
         for (line_number, line) in (1..).zip(BufReader::new(file).lines()) {
-            let place = format!("line {line_number} of {from}");
-            let line = line.with_context(|| format!("cannot read {place}"))?;
+            let location = format!("line {line_number} of {from}");
+            let line = line.with_context(|| format!("cannot read {location}"))?;
             if line.trim().is_empty() {
                 continue;
             }
             let mut line: Value = serde_json::from_str(&line)
-                .map_err(|_| anyhow!("{place} is not valid JSON: {ADVICE}"))?;
+                .map_err(|_| anyhow!("{location} is not valid JSON: {ADVICE}"))?;
             let table = table_of_kind(string_attribute(&line, "table"));
-            let table =
-                table.with_context(|| format!("{place} does not name a known kind in `table`"))?;
+            let table = table
+                .with_context(|| format!("{location} does not name a known kind in `table`"))?;
             let record = line["record"].take();
-            ensure!(record.is_object(), "{place} has no record: {ADVICE}");
+            ensure!(record.is_object(), "{location} has no record: {ADVICE}");
             if table != Table::API_KEYS || record.get("secret_sha256").is_some() {
-                source.add(&place, table, record, filter)?;
+                source.add(&location, table, record, filter)?;
             } else if filter.matches(table, &record) {
                 source.keys_without_hash += 1;
             }
@@ -88,12 +88,8 @@ impl Source {
     ) -> Result<Self> {
         let table = filter.table.context("a table needs --to")?;
         let mut source = Self::default();
-        let scan = deployment
-            .dynamodb
-            .scan()
-            .table_name(name)
-            .consistent_read(true);
-        let mut items = scan.into_paginator().items().send();
+        let scan = deployment.dynamodb.scan().consistent_read(true);
+        let mut items = scan.table_name(name).into_paginator().items().send();
         while let Some(item) = items.next().await {
             let message = format!("there is no file {name}, and the table {name} cannot be read");
             let item = item.request_context(message)?;
@@ -113,7 +109,7 @@ impl Source {
     /// every organization and team.
     fn add(
         &mut self,
-        place: &str,
+        location: &str,
         table: Table,
         mut record: Value,
         filter: &RestoreFilter,
@@ -127,7 +123,7 @@ impl Source {
             return Ok(());
         }
         if let Some(reason) = schemas::first_violation(table, &record) {
-            return Err(invalid_record_error(place, table, &record, &reason));
+            return Err(invalid_record_error(location, table, &record, &reason));
         }
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark_attribute(name));
@@ -137,7 +133,7 @@ impl Source {
             && *earlier != record
         {
             let reason = "an earlier line has this record with different values";
-            return Err(invalid_record_error(place, table, &record, reason));
+            return Err(invalid_record_error(location, table, &record, reason));
         }
         self.records.insert(table_and_key, record);
         Ok(())
@@ -152,7 +148,7 @@ impl Source {
         }
         let orgs: Vec<_> = orgs.into_iter().take(2).collect();
         let message = format!(
-            "{from} has records of {}: choose one with --org, or use --all-orgs",
+            "{from} has records of several organizations, such as {}: choose one with --org, or use --all-orgs",
             orgs.join(" and ")
         );
         Err(UsageError(message).into())
@@ -160,8 +156,8 @@ impl Source {
 }
 
 /// The error for an invalid record. Truncates its key, which can have any length.
-fn invalid_record_error(place: &str, table: Table, record: &Value, reason: &str) -> anyhow::Error {
+fn invalid_record_error(location: &str, table: Table, record: &Value, reason: &str) -> Error {
     let kind = table.record_kind;
     let primary_key = primary_key_values(table, record).join(" ");
-    anyhow!("{place}: {kind} {primary_key:.200}: {reason}")
+    anyhow!("{location}: {kind} {primary_key:.200}: {reason}")
 }

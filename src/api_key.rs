@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{operations::Operation, strict_null::null_as_strictest};
+use crate::{error::KeyRejection, operations::Operation, strict_null::null_as_strictest};
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. An id of 64 bits needs only 11 digits, but the format has 12:
-// `encode` puts a `0` before them.
+// Lengths in base-62 digits. An id of 64 bits needs only 11 digits. `encode` pads the id to 12 with
+// a leading `0`.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -68,8 +68,8 @@ pub(crate) enum Credential<'a> {
     Missing,
     /// A well-formed key.
     Key(ApiKey<'a>),
-    /// Something else. The string is the reason why it is not accepted, for the log.
-    Invalid(&'static str),
+    /// Something else, which is not accepted.
+    Invalid(KeyRejection),
 }
 
 impl<'a> Credential<'a> {
@@ -79,19 +79,19 @@ impl<'a> Credential<'a> {
         let value = match values {
             [] => "",
             [value] => value.trim(),
-            _ => return Self::Invalid("two_headers"),
+            _ => return Self::Invalid(KeyRejection::TwoHeaders),
         };
         let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
         let key_text = match value.split_once(' ') {
             Some((scheme, text)) if is_bearer(scheme) => text.trim_start(),
-            Some(_) => return Self::Invalid("other_scheme"),
+            Some(_) => return Self::Invalid(KeyRejection::OtherScheme),
             None if is_bearer(value) => "",
             None => value,
         };
         match ApiKey::parse(key_text) {
             Some(key) => Self::Key(key),
             None if key_text.is_empty() => Self::Missing,
-            None => Self::Invalid("malformed"),
+            None => Self::Invalid(KeyRejection::Malformed),
         }
     }
 }
@@ -132,29 +132,33 @@ pub struct ApiKeyRecord {
 }
 
 impl ApiKeyRecord {
-    /// The reason to reject `key`, which has the id of this record. `None` if the key is accepted.
-    pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<&'static str> {
+    /// Why `key`, which has the id of this record, is not accepted. `None` if it is accepted.
+    pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<KeyRejection> {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();
         if !has_same_secret {
-            Some("wrong_secret")
+            Some(KeyRejection::WrongSecret)
         } else if self.revoked_at.is_some() {
-            Some("revoked")
-        } else if !self.is_valid_at(now) {
-            Some("expired")
+            Some(KeyRejection::Revoked)
+        } else if self.is_expired_at(now) {
+            Some(KeyRejection::Expired)
         } else {
             None
         }
     }
 
-    /// Whether the key is neither revoked nor expired. An unreadable date counts as expired.
+    /// Whether the key is neither revoked nor expired.
     pub fn is_valid_at(&self, now: SystemTime) -> bool {
-        let is_expired = match self.expires_at.as_deref().map(humantime::parse_rfc3339) {
+        self.revoked_at.is_none() && !self.is_expired_at(now)
+    }
+
+    /// Whether the key has expired. An unreadable date counts as expired.
+    fn is_expired_at(&self, now: SystemTime) -> bool {
+        match self.expires_at.as_deref().map(humantime::parse_rfc3339) {
             None => false,
             Some(Ok(expires_at)) => now >= expires_at,
             Some(Err(_)) => true,
-        };
-        self.revoked_at.is_none() && !is_expired
+        }
     }
 
     /// Whether the key was issued for this registration of its organization.
@@ -250,10 +254,10 @@ mod tests {
             assert!(matches!(credential, Credential::Missing), "{headers:?}");
         }
         for (headers, rejection) in [
-            (&["Basic"][..], "malformed"),
-            (&["Bearer Bearer"], "malformed"),
-            (&["Basic YTpi"], "other_scheme"),
-            (&["", ""], "two_headers"),
+            (&["Basic"][..], KeyRejection::Malformed),
+            (&["Bearer Bearer"], KeyRejection::Malformed),
+            (&["Basic YTpi"], KeyRejection::OtherScheme),
+            (&["", ""], KeyRejection::TwoHeaders),
         ] {
             let credential = Credential::parse(headers);
             let is_expected = matches!(credential, Credential::Invalid(it) if it == rejection);

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     api_key::Credential,
-    error::{Error, Result},
+    error::{Error, KeyRejection, Result},
     event::Request,
     log::RequestLog,
     operations::Operation,
     store::{FoundApiKey, Organization, Store, timestamp},
+    text::escape,
     values::Identifier,
 };
 
@@ -73,8 +74,16 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Whether an existing record, with these audit attributes, was created by an earlier attempt
-    /// of this request. The SDK retries a write if its response is lost.
+    /// A name in a stored record, escaped. `None` if the caller may not see it.
+    pub(crate) fn visible_name(&self, name: &str) -> Option<String> {
+        if self.may_see_stored_values() {
+            return Some(escape(name));
+        }
+        None
+    }
+
+    /// Whether an earlier attempt at this request created the record with these audit attributes.
+    /// The SDK retries a write if its response is lost.
     pub(crate) fn created_in_this_request(&self, existing: &AuditAttributes) -> bool {
         existing.request_id == self.audit.request_id
     }
@@ -101,8 +110,8 @@ pub(crate) struct AuditAttributes {
 /// if the path has one. Adds the organization that the caller acts for to `log`.
 ///
 /// # Errors
-/// Every 401 and 403, and [`Error::NoSuchOrganization`]. If a read fails, [`Error::Unavailable`] or
-/// [`Error::Internal`].
+/// Any error with the status 401 or 403, or [`Error::NoSuchOrganization`]. If a read fails,
+/// [`Error::Unavailable`] or [`Error::Internal`].
 pub(crate) async fn authorize<'a>(
     store: &Store,
     anonymous_access: AnonymousAccess,
@@ -126,7 +135,7 @@ pub(crate) async fn authorize<'a>(
     let received_at = request.received_at;
     // If the key is not cached, one `BatchGetItem` reads the key and the organization in the path.
     let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
-        return Err(Error::KeyNotAccepted("unknown"));
+        return Err(Error::KeyNotAccepted(KeyRejection::Unknown));
     };
     let record = found.record();
     if let Some(rejection) = record.rejection(key, received_at) {
@@ -142,7 +151,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // `find_api_key` has read it. The check above shows that it is also the key's.
+            // `find_api_key` has read this organization. It is the key's, as checked above.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
@@ -150,7 +159,7 @@ pub(crate) async fn authorize<'a>(
             return Err(Error::OrganizationNotEnabled);
         };
         if !record.is_for_registration(organization.registration_id()) {
-            return Err(Error::KeyNotAccepted("other_registration"));
+            return Err(Error::KeyNotAccepted(KeyRejection::OtherRegistration));
         }
         store.cache_api_key(record, received_at);
     }

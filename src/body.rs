@@ -1,4 +1,4 @@
-//! Parses a JSON body into the input of an operation, or into all of its violations.
+//! Parses a JSON body into the input of an operation, or collects every violation in the body.
 //!
 //! `serde` would stop at the first violation, and would accept an array in place of an object.
 
@@ -66,7 +66,7 @@ impl Violations {
 
 impl MergeWithError<Violations> for Violations {
     fn merge(earlier: Option<Self>, new: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
-        // `Continue` makes deserr check the rest of the body.
+        // deserr calls this for each violation. `Continue` makes it check the rest of the body.
         ControlFlow::Continue(match earlier {
             Some(earlier) => earlier.merged_with(new),
             None => new,

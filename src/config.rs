@@ -11,7 +11,7 @@ use crate::{
     store::{MAX_CACHE_TTL, TableNames, connection::DynamoDbConfig},
 };
 
-/// A function such as [`read_variable`], or its replacement in tests.
+/// Looks up an environment variable, as [`read_variable`] does. Tests pass their own variables.
 pub type VariableGetter<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The configuration of the function. Empty variables count as not set.

@@ -1,12 +1,16 @@
-//! Request errors, each with its text, status, code, title and header.
+//! Request errors, each with its detail, status, code, title and header.
 
 use std::error::Error as StdError;
 
 use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 
+use crate::operations::parameter;
+
+mod key_rejection;
 mod violation;
 
+pub(crate) use key_rejection::KeyRejection;
 pub(crate) use violation::{Rule, Violation};
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -20,11 +24,11 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 const CHALLENGE_KEY_NOT_ACCEPTED: &str =
     r#"Bearer realm="workspace-management", error="invalid_token""#;
 
-/// Appended to errors about the id of a team, which the API derives from the name.
+/// Appended to errors about a team id, which the API derives from the name of the team.
 const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
 fn team_id_hint(parameter_name: &str) -> &'static str {
-    if parameter_name == "team_id" {
+    if parameter_name == parameter::TEAM_ID {
         TEAM_ID_HINT
     } else {
         ""
@@ -34,6 +38,13 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
 /// Puts a name in quotes and commas, such as `, "Docs",`. Empty for `None`.
 fn name_in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
+}
+
+fn existing_models(count: usize) -> String {
+    match count {
+        1 => "1 model already exists".to_owned(),
+        _ => format!("{count} models already exist"),
+    }
 }
 
 /// Why a request was rejected or failed.
@@ -57,14 +68,16 @@ pub(crate) enum Error {
     NotJson(String),
     #[error("No API key was sent. Send `Authorization: Bearer <key>`.")]
     NoKey,
-    /// The API key is not accepted. The string is the reason, for the log. The detail is the same
-    /// for every reason, so that a response does not reveal whether an API key exists.
+    /// The API key is not accepted. The detail is the same for every rejection, so that a response
+    /// does not reveal whether an API key exists.
     #[error("This API key is not accepted. It may be mistyped, expired or revoked.")]
-    KeyNotAccepted(&'static str),
+    KeyNotAccepted(KeyRejection),
     #[error("This API key does not belong to the organization in the path.")]
     WrongOrganization,
     /// The organization of the API key is disabled or was erased.
-    #[error("The organization of this API key is disabled or no longer exists. Ask the operator.")]
+    #[error(
+        "The organization of this API key is disabled or no longer exists. Contact the operator."
+    )]
     OrganizationNotEnabled,
     #[error("This API key is not allowed to call `{operation_name}`.")]
     OperationNotAllowed { operation_name: &'static str },
@@ -83,30 +96,27 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id belongs to a record with a different name.
     #[error(
-        "An existing {noun} with a different name{name_in_commas} has the id `{id}`. Use this id if that {noun} is yours, or choose a name that gives a different id.",
+        "An existing {resource} with a different name{name_in_commas} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
         name_in_commas = name_in_commas(.existing_name.as_deref())
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
-        noun: &'static str,
+        resource: &'static str,
         id: String,
         /// The name of the record. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
     #[error(
-        "A {noun} with this name already exists with a different description. Nothing was changed."
+        "A {resource} with this name already exists with a different description. Nothing was changed."
     )]
-    DifferentDescription { noun: &'static str, id: String },
+    DifferentDescription { resource: &'static str, id: String },
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]
     DifferentProjectName { existing_name: String },
     /// Models with the same model id (`modelid`) and a different number (`id`) exist. There is one
     /// violation per model.
-    #[error(
-        "{} with a different `id`. Nothing was added.",
-        match .0.len() { 1 => "1 model already exists".to_owned(), count => format!("{count} models already exist") }
-    )]
+    #[error("{} with a different `id`. Nothing was added.", existing_models(.0.len()))]
     DifferentModelNumbers(Vec<Violation>),
     #[error("The request body is larger than {max_bytes} bytes.")]
     BodyTooLarge { max_bytes: usize },
@@ -153,90 +163,95 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) log_reason: Option<&'a str>,
 }
 
-impl<'a> ErrorReport<'a> {
-    fn new(status: u16, code: &'static str, title: &'static str) -> Self {
-        Self {
-            status,
-            code,
-            title,
-            ..Self::default()
-        }
-    }
-
-    fn with_conflict_reason(mut self, reason: &'static str) -> Self {
-        self.conflict_reason = Some(reason);
-        self
-    }
-
-    fn with_resource_id(mut self, id: &'a str) -> Self {
-        self.resource_id = Some(id);
-        self
-    }
-
-    fn with_parameter_name(mut self, name: &'static str) -> Self {
-        self.parameter_name = Some(name);
-        self
-    }
-
-    fn with_violations(mut self, violations: &'a [Violation]) -> Self {
-        self.violations = violations;
-        self
-    }
-
-    fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.header = Some((name, value));
-        self
-    }
-
-    fn with_key_rejection(mut self, rejection: &'static str) -> Self {
-        self.key_rejection = Some(rejection);
-        self
-    }
-
-    fn with_log_reason(mut self, reason: &'a str) -> Self {
-        self.log_reason = Some(reason);
-        self
-    }
-}
-
 impl Error {
     pub(crate) fn internal(cause: impl Into<BoxError>) -> Self {
         Self::Internal(cause.into())
     }
 
-    /// Everything about an error except the detail. The contract fixes the codes and the reasons,
-    /// which sometimes use other words than the variants.
-    #[rustfmt::skip] // keeps each error on one line
+    /// Everything about an error except the detail.
     pub(crate) fn report(&self) -> ErrorReport<'_> {
+        let (status, code, title) = self.status_code_and_title();
+        let mut report = ErrorReport {
+            status,
+            code,
+            title,
+            ..ErrorReport::default()
+        };
         match self {
-            Self::MalformedEvent => ErrorReport::new(400, "malformed_event", "Malformed event"),
-            Self::MalformedPath { parameter_name, .. } => ErrorReport::new(400, "malformed_path", "Malformed path").with_parameter_name(parameter_name),
-            Self::NotJson(reason) => ErrorReport::new(400, "not_json", "Not JSON").with_log_reason(reason),
-            Self::NoKey => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection("none").with_header(WWW_AUTHENTICATE, CHALLENGE_NO_KEY),
-            Self::KeyNotAccepted(rejection) => ErrorReport::new(401, "unauthenticated", "Unauthenticated").with_key_rejection(rejection).with_header(WWW_AUTHENTICATE, CHALLENGE_KEY_NOT_ACCEPTED),
-            Self::WrongOrganization => ErrorReport::new(403, "other_organization", "Wrong organization"),
-            Self::OrganizationNotEnabled => ErrorReport::new(403, "organization_disabled", "Organization disabled"),
-            Self::OperationNotAllowed { .. } => ErrorReport::new(403, "operation_not_allowed", "Operation not allowed"),
-            Self::NoSuchPath => ErrorReport::new(404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(reason) => ErrorReport::new(404, "no_such_organization", "No such organization").with_log_reason(reason),
-            Self::NoSuchTeam(reason) => ErrorReport::new(404, "no_such_team", "No such team").with_log_reason(reason),
-            Self::MethodNotAllowed => ErrorReport::new(405, "method_not_allowed", "Method not allowed").with_header(ALLOW, "POST"),
-            // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of this
-            // time has usually passed, so `Retry-After` is shorter.
-            Self::TeamBeingRemoved { id } => ErrorReport::new(409, "being_removed", "Team being removed").with_conflict_reason("being_removed").with_resource_id(id).with_header(RETRY_AFTER, "60"),
-            Self::DifferentName { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_name").with_resource_id(id),
-            Self::DifferentDescription { id, .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_description").with_resource_id(id),
+            Self::MalformedPath { parameter_name, .. } => {
+                report.parameter_name = Some(parameter_name);
+            }
+            Self::NotJson(reason) => report.log_reason = Some(reason),
+            Self::NoKey => {
+                report.key_rejection = Some("none");
+                report.header = Some((WWW_AUTHENTICATE, CHALLENGE_NO_KEY));
+            }
+            Self::KeyNotAccepted(rejection) => {
+                report.key_rejection = Some(rejection.name());
+                report.header = Some((WWW_AUTHENTICATE, CHALLENGE_KEY_NOT_ACCEPTED));
+            }
+            Self::NoSuchOrganization(reason) | Self::NoSuchTeam(reason) => {
+                report.log_reason = Some(reason);
+            }
+            Self::MethodNotAllowed => report.header = Some((ALLOW, "POST")),
+            Self::TeamBeingRemoved { id } => {
+                report.conflict_reason = Some("being_removed");
+                report.resource_id = Some(id);
+                // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of
+                // this time has usually passed, so `Retry-After` is shorter.
+                report.header = Some((RETRY_AFTER, "60"));
+            }
+            Self::DifferentName { id, .. } => {
+                report.conflict_reason = Some("other_name");
+                report.resource_id = Some(id);
+            }
+            Self::DifferentDescription { id, .. } => {
+                report.conflict_reason = Some("other_description");
+                report.resource_id = Some(id);
+            }
+            Self::DifferentProjectName { .. } => {
+                report.conflict_reason = Some("other_project_name");
+            }
+            Self::DifferentModelNumbers(violations) => {
+                report.conflict_reason = Some("other_id");
+                report.violations = violations;
+            }
+            Self::InvalidBody(violations) => report.violations = violations,
+            Self::Unavailable(_) => report.header = Some((RETRY_AFTER, "1")),
+            _ => {}
+        }
+        report
+    }
+
+    /// The status, the code and the title. The contract fixes the codes, which do not always match
+    /// the names of the variants.
+    #[rustfmt::skip] // keeps each error on one line
+    fn status_code_and_title(&self) -> (u16, &'static str, &'static str) {
+        match self {
+            Self::MalformedEvent => (400, "malformed_event", "Malformed event"),
+            Self::MalformedPath { .. } => (400, "malformed_path", "Malformed path"),
+            Self::NotJson(_) => (400, "not_json", "Not JSON"),
+            Self::NoKey | Self::KeyNotAccepted(_) => (401, "unauthenticated", "Unauthenticated"),
+            Self::WrongOrganization => (403, "other_organization", "Wrong organization"),
+            Self::OrganizationNotEnabled => (403, "organization_disabled", "Organization disabled"),
+            Self::OperationNotAllowed { .. } => (403, "operation_not_allowed", "Operation not allowed"),
+            Self::NoSuchPath => (404, "no_such_path", "No such path"),
+            Self::NoSuchOrganization(_) => (404, "no_such_organization", "No such organization"),
+            Self::NoSuchTeam(_) => (404, "no_such_team", "No such team"),
+            Self::MethodNotAllowed => (405, "method_not_allowed", "Method not allowed"),
+            Self::TeamBeingRemoved { .. } => (409, "being_removed", "Team being removed"),
+            Self::DifferentName { .. } | Self::DifferentDescription { .. } => (409, "name_taken", "Name taken"),
             // The contract requires this code, although no name is taken.
-            Self::DifferentProjectName { .. } => ErrorReport::new(409, "name_taken", "Name taken").with_conflict_reason("other_project_name"),
-            Self::DifferentModelNumbers(violations) => ErrorReport::new(409, "model_taken", "Model taken").with_conflict_reason("other_id").with_violations(violations),
-            Self::BodyTooLarge { .. } => ErrorReport::new(413, "body_too_large", "Body too large"),
-            Self::InvalidBody(violations) => ErrorReport::new(422, "invalid_body", "Invalid body").with_violations(violations),
-            Self::Internal(_) => ErrorReport::new(500, "internal", "Internal error"),
-            Self::Unavailable(_) => ErrorReport::new(503, "unavailable", "Unavailable").with_header(RETRY_AFTER, "1"),
+            Self::DifferentProjectName { .. } => (409, "name_taken", "Name taken"),
+            Self::DifferentModelNumbers(_) => (409, "model_taken", "Model taken"),
+            Self::BodyTooLarge { .. } => (413, "body_too_large", "Body too large"),
+            Self::InvalidBody(_) => (422, "invalid_body", "Invalid body"),
+            Self::Internal(_) => (500, "internal", "Internal error"),
+            Self::Unavailable(_) => (503, "unavailable", "Unavailable"),
         }
     }
 
-    /// The chain of causes, in one line for the log. `None` if the error has no cause.
+    /// The chain of causes, on one line for the log. `None` if the error has no cause.
     pub(crate) fn cause(&self) -> Option<String> {
         let mut cause = self.source()?;
         let mut chain = cause.to_string();

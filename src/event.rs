@@ -13,7 +13,7 @@ use crate::api_key::Credential;
 
 /// The HTTP request in an event.
 pub(crate) struct Request<'a> {
-    /// The id that the response, the log and the records show.
+    /// The id of the request, in the response, the log and the records.
     pub(crate) id: &'a str,
     /// When the function received the request. The caches and the records use this time.
     pub(crate) received_at: SystemTime,
@@ -59,7 +59,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. Anything else becomes an empty event, for which `request` returns `None`.
+    /// Parses an event. Other JSON becomes an empty event, for which `request` returns `None`.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl Event {
         self.request_context.request_id.as_deref()
     }
 
-    /// The request in the event. `None` if there is none, or if the body is not valid base64.
+    /// The HTTP request in the event. `None` if the event is none, or the body is not valid base64.
     pub(crate) fn request<'a>(
         &'a self,
         id: &'a str,
@@ -92,8 +92,8 @@ impl Event {
 
     /// The percent-decoded segments of the path, without the stage that some event sources add.
     ///
-    /// Some event sources have decoded the path already. A second decoding does no harm, because no
-    /// valid path contains a `%` after the first.
+    /// Some event sources have decoded the path already. Decoding twice is harmless, because a
+    /// decoded path that is valid contains no `%`.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let without_leading_slash = path.strip_prefix('/').unwrap_or(path);
@@ -111,7 +111,7 @@ impl Event {
         Some(segments)
     }
 
-    /// Every value of a header. The case of `name` does not matter.
+    /// Every value of a header, in payload 1.0 and 2.0. The case of `name` does not matter.
     fn header_values(&self, name: &str) -> Vec<&str> {
         let mut found = Vec::new();
         for (header, values) in self.multi_value_headers.iter().flatten() {
@@ -131,8 +131,8 @@ impl Event {
     }
 
     /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`,
-    /// which is not case-sensitive. The response to a create operation then has headers that give
-    /// the id and say whether the record is new.
+    /// in any case. If so, the response to a create operation has headers with the id and whether
+    /// the record is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));

@@ -1,7 +1,7 @@
 //! An HTTP API that stores the configuration of AI workspaces in DynamoDB. Each organization is a
 //! workspace, with projects, chat models, data stores and bots. A project has a logging instance
-//! and teams. The members of a team are users. A bot has a voice: its type, and whether it is
-//! enabled.
+//! and teams. The members of a team are users. A bot has a voice, which has a type and can be
+//! disabled.
 //!
 //! The API runs as one AWS Lambda function, "the function" in comments. `openapi.yaml` is the
 //! contract with its clients.
@@ -20,7 +20,7 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `strict_null` | reads NULL in an attribute that restricts access as the strictest value |
+//! | `strict_null` | treats NULL in an attribute that restricts access as its strictest value |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
@@ -29,16 +29,18 @@
 //! `POST /api/v1/project/acme/apollo/createNewTeamOnProject` with the body
 //! `{"teamName": "Research Team", "teamDescription": "Reads papers"}` takes these steps:
 //!
-//! 1. API Gateway invokes the function with an event. `Service::handle` parses the event and limits
-//!    the time for the request.
+//! 1. API Gateway invokes the function with an event. `Service::handle` parses the event and sets a
+//!    time limit for the request.
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB, and creates a `Caller` if
 //!    - the secret is right, and the key is neither revoked nor expired,
 //!    - the key is for `acme`, and `acme` is enabled,
-//!    - the key was issued for the current registration of `acme`: an operator can erase an
-//!      organization and register it again, and its earlier keys must then be rejected,
+//!    - the key was issued for the current registration of `acme`,
 //!    - and the key may call `create_team`.
+//!
+//!    After an operator has erased an organization and registered it again, its earlier keys must
+//!    be rejected.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the

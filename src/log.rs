@@ -34,8 +34,8 @@ pub(crate) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Sets the path of a request that matches no operation. Cuts the path off before anything that
-    /// may be an API key.
+    /// Sets the path of a request that matches no operation. Truncates the path before anything
+    /// that may be an API key.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));
@@ -43,10 +43,9 @@ impl RequestLog<'_> {
         self.unknown_path = Some(escape(before_key).chars().take(MAX_LENGTH).collect());
     }
 
-    /// Writes the line: at level ERROR for a 5xx, otherwise at INFO. Operators query the names of
-    /// the fields in the log, so they must not change, although some differ from the names here:
-    /// `organization` is the organization of the caller, `org_id` that in the path, and
-    /// `credential` why the API key was rejected.
+    /// Writes the line: at level ERROR for a 5xx, otherwise at INFO. Do not rename the fields in
+    /// the log, because operators query by them. `organization` is the organization of the caller,
+    /// `org_id` is the one in the path, and `credential` is why the API key is not accepted.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
         let report = error.map(Error::report);

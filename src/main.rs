@@ -25,7 +25,7 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
     let client_config = config.dynamodb.connect().await?;
     let store = Store::new(client_config, config.table_names, config.cache_ttl);
-    // A reference can be copied into each future, which must not borrow from the closure.
+    // The futures must not borrow from the closure, so each gets a copy of this reference.
     let service = &Service::new(store, config.anonymous_access);
     // The handler returns no errors: a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {

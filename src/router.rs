@@ -20,7 +20,7 @@ use crate::{
     values::{Identifier, ModelType, PathParameter},
 };
 
-/// An [`Operation`], with its parsed path parameters.
+/// An [`Operation`] with its path parameters.
 #[rustfmt::skip] // keeps each operation on one line
 enum Route {
     AddModels { org_id: Identifier, model_type: ModelType },
@@ -29,6 +29,31 @@ enum Route {
     CreateLoggingInstance { org_id: Identifier, project_id: Identifier },
     CreateTeam { org_id: Identifier, project_id: Identifier },
     SetBotVoice { bot_id: Identifier },
+}
+
+impl Route {
+    fn operation(&self) -> Operation {
+        match self {
+            Self::AddModels { .. } => Operation::AddModels,
+            Self::AddTeamUsers { .. } => Operation::AddTeamUsers,
+            Self::CreateDataStore { .. } => Operation::CreateDataStore,
+            Self::CreateLoggingInstance { .. } => Operation::CreateLoggingInstance,
+            Self::CreateTeam { .. } => Operation::CreateTeam,
+            Self::SetBotVoice { .. } => Operation::SetBotVoice,
+        }
+    }
+
+    /// The id of the organization in the path, if the path has one.
+    fn org_id(&self) -> Option<&Identifier> {
+        match self {
+            Self::AddModels { org_id, .. }
+            | Self::AddTeamUsers { org_id, .. }
+            | Self::CreateDataStore { org_id }
+            | Self::CreateLoggingInstance { org_id, .. }
+            | Self::CreateTeam { org_id, .. } => Some(org_id),
+            Self::SetBotVoice { .. } => None,
+        }
+    }
 }
 
 /// Matches a path to its operation, and adds the valid parameters to the log. All paths of the API
@@ -86,23 +111,15 @@ pub(crate) async fn dispatch<'a>(
 ) -> Result<Success> {
     let segments: Vec<&str> = request.segments.iter().map(AsRef::as_ref).collect();
     let route = parse_route(&segments, log)?;
-    let (operation, org_id) = match &route {
-        Route::AddModels { org_id, .. } => (Operation::AddModels, Some(org_id)),
-        Route::AddTeamUsers { org_id, .. } => (Operation::AddTeamUsers, Some(org_id)),
-        Route::CreateDataStore { org_id } => (Operation::CreateDataStore, Some(org_id)),
-        Route::CreateLoggingInstance { org_id, .. } => {
-            (Operation::CreateLoggingInstance, Some(org_id))
-        }
-        Route::CreateTeam { org_id, .. } => (Operation::CreateTeam, Some(org_id)),
-        Route::SetBotVoice { .. } => (Operation::SetBotVoice, None),
-    };
+    let operation = route.operation();
     log.operation = Some(operation);
     if request.method != "POST" {
         return Err(Error::MethodNotAllowed);
     }
+    let org_id = route.org_id();
     let caller = &authorize(store, anonymous_access, request, operation, org_id, log).await?;
     let body = &request.body;
-    // Operations do not use the `org_id` of the path, but `caller.org_id`, which has been checked.
+    // Operations use `caller.org_id`, which has been checked, instead of the `org_id` in the path.
     match route {
         Route::AddModels { model_type, .. } => {
             let input: AddModelsInput = body::parse(body)?;

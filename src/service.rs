@@ -53,6 +53,7 @@ impl Service {
         event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
     ) -> ApiGatewayProxyResponse {
+        // Monotonic, for the duration in the log.
         let started_at = Instant::now();
         let LambdaEvent { payload, context } = event;
         let event = Event::parse(payload.get());
@@ -68,18 +69,13 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                // Set here, so that the log has the key's id even if no operation has this path.
+                // Set before the path is matched, so that even unknown paths are logged with it.
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
-                let anonymous_access = self.anonymous_access;
+                let (store, access) = (&self.store, self.anonymous_access);
                 // On the heap, because the SDK's futures are large.
-                let request_future = Box::pin(router::dispatch(
-                    &self.store,
-                    anonymous_access,
-                    request,
-                    &mut log,
-                ));
+                let request_future = Box::pin(router::dispatch(store, access, request, &mut log));
                 run_within(remaining_time(&context, received_at), request_future).await
             }
         };

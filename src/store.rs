@@ -5,12 +5,12 @@
 //!
 //! | record | cached |
 //! |---|---|
-//! | API key | if it is valid and is for the current registration of an enabled organization |
+//! | API key | if it is accepted and its organization is enabled: see `auth` |
 //! | team | per API key, if it exists and is not being removed |
 //! | organization | never: it is read for anonymous callers, and with each key that is not cached |
 //!
-//! A cached value is used for up to `KEY_CACHE_SECONDS` (at most 60) after the arrival of the
-//! request that read it.
+//! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) from the start of the request that
+//! read it.
 //!
 //! # Other programs
 //!
@@ -101,7 +101,7 @@ impl Organization {
 
 /// The record of an API key, and where it was found.
 pub(crate) enum FoundApiKey {
-    /// In the cache. The checks of the organization and the registration have passed already.
+    /// In the cache. Its organization and registration have been checked already.
     Cached { record: Arc<ApiKeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
     /// `path_organization` is `None` if the path names no registered organization.
@@ -125,8 +125,8 @@ pub struct Store {
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
     /// The teams that exist and are not being removed: a set of `<caller id>#<primary key of the
-    /// team>`. Each API key has its own entries, because the new keys of an organization that is
-    /// erased and registered again must not find teams of the earlier registration.
+    /// team>`. Each API key has its own entries: after an organization was erased and registered
+    /// again, its new keys must not find teams of the earlier registration.
     known_teams: Cache<()>,
 }
 

@@ -97,14 +97,14 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
 pub struct ParsedAttribute {
     /// The value to store.
     pub text: String,
-    /// The id that a new record with this value would get. `None` if the API derives none from it.
+    /// The id that a new record with this value would get. `None` if this attribute gives no id.
     pub derived_id: Option<String>,
 }
 
 /// Parses a new value for an attribute, by the rules of the API, for `workspacectl edit`.
 ///
 /// # Errors
-/// The first violation, worded to follow the name of the value: `must not be empty`.
+/// The first violation, as a predicate that follows the name of the value: `must not be empty`.
 pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, String> {
     let text_and_id = match attribute {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {

@@ -1,4 +1,4 @@
-//! Violations: values in a body that break a rule of the API.
+//! What is wrong with a body, one violation for each rule that a value breaks.
 
 use serde::Serialize;
 use serde_json::json;
@@ -13,7 +13,7 @@ pub(crate) struct Violation {
     /// The limit of the rule, if the rule has one, such as the maximum length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<i64>,
-    /// What is wrong, worded to follow the name of the value: `is required`.
+    /// What is wrong, as a predicate that follows the name of the value: `is required`.
     pub(crate) detail: String,
 }
 

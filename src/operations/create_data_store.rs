@@ -9,7 +9,6 @@ use crate::{
     error::{Error, Result},
     operations::Success,
     store::{Store, Table},
-    text::escape,
     values::{Description, NameWithId},
 };
 
@@ -49,7 +48,7 @@ pub(crate) async fn create_data_store(
         data_store_description: input.description.unwrap_or_default().into_string(),
         audit: caller.audit().clone(),
     };
-    let noun = "data store";
+    let resource = "data store";
     let id = data_store.data_store_id.clone();
     let mut is_new = true;
     if let Some(existing) = store
@@ -57,18 +56,14 @@ pub(crate) async fn create_data_store(
         .await?
     {
         if existing.data_store_name != data_store.data_store_name {
-            let mut existing_name = None;
-            if caller.may_see_stored_values() {
-                existing_name = Some(escape(&existing.data_store_name));
-            }
             return Err(Error::DifferentName {
-                noun,
+                resource,
                 id,
-                existing_name,
+                existing_name: caller.visible_name(&existing.data_store_name),
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::DifferentDescription { noun, id });
+            return Err(Error::DifferentDescription { resource, id });
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }

@@ -11,7 +11,6 @@ use crate::{
     operations::Success,
     store::{Store, Table, teams_partition_key},
     strict_null::null_as_strictest,
-    text::escape,
     values::{Description, Identifier, NameWithId},
 };
 
@@ -64,7 +63,7 @@ pub(crate) async fn create_team(
         removal_id: None,
         audit: caller.audit().clone(),
     };
-    let noun = "team";
+    let resource = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
@@ -72,16 +71,14 @@ pub(crate) async fn create_team(
             return Err(Error::TeamBeingRemoved { id });
         }
         if existing.team_name != team.team_name {
-            // No caller of this operation is anonymous, so the existing name may be shown.
-            let existing_name = Some(escape(&existing.team_name));
             return Err(Error::DifferentName {
-                noun,
+                resource,
                 id,
-                existing_name,
+                existing_name: caller.visible_name(&existing.team_name),
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::DifferentDescription { noun, id });
+            return Err(Error::DifferentDescription { resource, id });
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }

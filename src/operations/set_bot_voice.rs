@@ -27,7 +27,7 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// The `updated_*` attributes describe the last change, and `audit` the creation.
+    /// The `updated_*` attributes describe the last change. `audit` describes the creation.
     updated_at: &'a str,
     updated_by: &'a str,
     updated_request_id: &'a str,
@@ -62,7 +62,7 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // In a new record, these equal `audit`. In an existing record, only these change.
+        // In a new record, these equal `audit`. `SET_VOICE` overwrites these, but not `audit`.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

@@ -60,8 +60,8 @@ impl DynamoDbConfig {
         // The SDK asks for a connector several times. It gets the same one each time, because a new
         // one would parse the root certificates again.
         let http_client = http_client_fn(move |_, _| shared_connector.clone());
-        // With FIPS or dual-stack, or outside commercial regions and GovCloud, the host name is not
-        // known here, so the first request connects.
+        // The host name is known only for commercial regions and GovCloud, without FIPS and
+        // dual-stack. Otherwise, the first request connects.
         let has_known_host =
             is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {
@@ -107,7 +107,7 @@ async fn preconnect(connector: &SharedHttpConnector, url: &str) {
     };
     let exchange = async {
         if let Ok(response) = connector.call(request).await {
-            // The connection can be reused only after the response was read to its end.
+            // The connection can be reused only once the response has been read to the end.
             let _ = ByteStream::new(response.into_body()).collect().await;
         }
     };
@@ -136,8 +136,8 @@ pub fn https_connector(
     Ok(connector.build())
 }
 
-/// Builds the connector to DynamoDB. Trusts the root certificates in the file, if there is a file.
-/// Otherwise trusts Amazon's in commercial regions and GovCloud, and the system's in other regions.
+/// Builds the connector to DynamoDB. Trusts the root certificates in the file, if there is one.
+/// Otherwise trusts Amazon's in commercial regions and GovCloud, and the system's elsewhere.
 fn dynamodb_connector(
     region: &Region,
     ca_bundle_path: Option<&str>,

@@ -41,7 +41,7 @@ const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 /// DynamoDB's error codes that become [`Error::Unavailable`], because the same DynamoDB request can
 /// succeed later.
 const TRANSIENT_ERROR_CODES: [&str; 6] = [
-    // A retry by the client can reach a process with new credentials.
+    // A client's retry can reach a different process, with new credentials.
     "ExpiredTokenException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -148,7 +148,8 @@ where
             SdkError::ConstructionFailure(_) => false,
             SdkError::DispatchFailure(failure) => !failure.is_user(),
             SdkError::ServiceError(response) => {
-                // Only `TransactWriteItemsError` has cancellation reasons. `E` may be that type.
+                // Only `TransactWriteItemsError` has cancellation reasons, so check whether `E` is
+                // that type.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();

@@ -31,7 +31,7 @@ pub(crate) struct UpdateSpec {
 /// A failed condition and the existing record. No record of the transaction was written.
 #[derive(Debug)]
 pub struct FailedCondition {
-    /// The index of the record in the list of records, or of the action in the transaction.
+    /// The index in the records or actions that were sent.
     pub index: usize,
     /// The existing item. Empty if there is no existing item.
     pub existing: Item,
@@ -145,7 +145,7 @@ impl Store {
         }
     }
 
-    /// Builds the action that applies an update to a record.
+    /// Builds the update of a record.
     fn build_update<R: Serialize>(&self, spec: &UpdateSpec, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);

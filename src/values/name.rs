@@ -76,9 +76,12 @@ fn derive_id(name: &str) -> String {
 /// Whether every letter and digit of a text is Latin or common to several scripts.
 fn is_latin(text: &str) -> bool {
     const SCRIPTS: [Script; 3] = [Script::Latin, Script::Common, Script::Inherited];
+    // The fast path: most names are ASCII, and looking up scripts takes longer.
+    if text.is_ascii() {
+        return true;
+    }
     let mut letters_and_digits = text.chars().filter(|c| c.is_alphanumeric());
-    // `is_ascii` is the fast path: most names are ASCII, and looking up scripts takes longer.
-    text.is_ascii() || letters_and_digits.all(|c| SCRIPTS.contains(&c.script()))
+    letters_and_digits.all(|c| SCRIPTS.contains(&c.script()))
 }
 
 #[cfg(test)]

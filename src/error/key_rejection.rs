@@ -1,0 +1,35 @@
+//! Why an API key is not accepted.
+
+/// A reason not to accept an API key. Only for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyRejection {
+    /// The request has several `Authorization` headers.
+    TwoHeaders,
+    /// The scheme is not `Bearer`.
+    OtherScheme,
+    /// A part of the key is malformed, or its checksum is wrong.
+    Malformed,
+    /// There is no record with the id of the key.
+    Unknown,
+    WrongSecret,
+    Revoked,
+    Expired,
+    /// The key was issued for an earlier registration of its organization.
+    OtherRegistration,
+}
+
+impl KeyRejection {
+    /// The name in the log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::TwoHeaders => "two_headers",
+            Self::OtherScheme => "other_scheme",
+            Self::Malformed => "malformed",
+            Self::Unknown => "unknown",
+            Self::WrongSecret => "wrong_secret",
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::OtherRegistration => "other_registration",
+        }
+    }
+}

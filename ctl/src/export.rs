@@ -31,9 +31,9 @@ pub struct ExportWriter {
 }
 
 impl ExportWriter {
-    /// Creates a file that is called `FILE.partial` until `persist` is called. Without such a call,
-    /// it is deleted. Fails if `FILE.partial` cannot be written, or if `FILE` or
-    /// `FILE.partial` exists, so that no two commands share a file.
+    /// Creates a file that is called `FILE.partial` until `persist` is called, where `FILE` is
+    /// `path`. Without such a call, the file is deleted. Fails if `FILE.partial` cannot be written,
+    /// or if `FILE` or `FILE.partial` exists, so that no two commands share a file.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));

@@ -1,13 +1,14 @@
-//! `workspacectl`, the operator's tool. It is a library so that tests can parse its command line
-//! and call its commands without starting a process. Terms in comments:
+//! `workspacectl`, the operator's tool. It is a library, so that tests can call its commands.
+//!
+//! Terms in comments:
 //!
 //! - "The function" is the Lambda function that serves the API.
 //! - `remove team` and `orgs erase` "mark" a record before they delete anything. The mark of a team
-//!   is `removing_id`, `removing_at` and `removing_by`. That of an organization is `erasing_id`,
+//!   is `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
 //!   `erasing_at` and `erasing_by`. Once the function's caches have expired, the function adds no
 //!   members to a marked team and no records to a marked organization.
-//! - A "run" is one execution of a command. When it creates, edits or restores a record, its id is
-//!   stored there as `request_id`, `updated_request_id` or `restored_request_id`.
+//! - A "run" is one execution of a command. The records that it creates, edits or restores contain
+//!   the id of the run as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - Each `orgs create` begins a new "registration" of an organization, which ends with `orgs
 //!   erase`. The function rejects the API keys of earlier registrations.
 //!
@@ -59,7 +60,7 @@ use crate::{
 
 /// Register organizations, issue API keys, and manage the records of workspace-management.
 ///
-/// Most commands act on one deployment, the first of these that applies:
+/// Most commands act on one deployment, chosen in this order:
 ///
 ///   1. the CloudFormation stack named by --stack or WORKSPACECTL_STACK
 ///   2. the tables named in your environment, in the variables that the Lambda
@@ -128,7 +129,7 @@ enum Command {
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// The shell that the script is for
+        /// The shell to generate the script for
         shell: Shell,
     },
 }
@@ -165,12 +166,12 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Prints the help that the operator asked for, or what is wrong with the arguments. If an argument
-/// may be an API key, does not print clap's message, because it would repeat the argument.
+/// Prints the help that the operator asked for, or what is wrong with the arguments. Suppresses
+/// clap's message if an argument may be an API key, because the message would repeat it.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
-    let has_key =
+    let may_contain_key =
         env::args_os().any(|argument| argument.to_string_lossy().contains(API_KEY_PREFIX));
-    if error.use_stderr() && has_key {
+    if error.use_stderr() && may_contain_key {
         eprintln!(
             "error: invalid arguments. They are not shown, because one may be an API key. See --help"
         );
@@ -180,8 +181,8 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Logs warnings from libraries to standard error. Only with `--verbose`, because the SDK warns
-/// whenever the condition of a write fails.
+/// Logs warnings from libraries to standard error. Called only with `--verbose`, because the SDK
+/// warns about every failed condition of a write.
 fn start_log() {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)

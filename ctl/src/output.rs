@@ -57,12 +57,13 @@ pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Sessi
     Ok(())
 }
 
-/// Prints rows as a JSON array, or else as a table, which truncates text to fit a terminal.
+/// Prints rows as a JSON array, or otherwise as a table, which truncates text to fit a terminal.
 pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.global_args.json {
         return print_json(&json!(rows));
     }
-    let relative_to = (!session.global_args.utc).then(SystemTime::now);
+    let (utc, now) = (session.global_args.utc, SystemTime::now());
+    let relative_to = if utc { None } else { Some(now) };
     let size = Term::stdout().size_checked();
     let width = size.map(|(_height, width)| width);
     print(&text_table(rows, columns, relative_to, width).trim_fmt())
@@ -82,6 +83,7 @@ fn text_table(
         let names = columns.iter();
         let mut text_row = Row::from(names.map(|name| cell(name, &row[*name], relative_to)));
         if width.is_some() {
+            // On a terminal, each row has one line.
             text_row.max_height(1);
         }
         table.add_row(text_row);

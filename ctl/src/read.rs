@@ -42,7 +42,6 @@ pub(crate) async fn find(
 
 /// Which records to read.
 pub(crate) enum Scope {
-    /// All records.
     All,
     /// The records whose partition key has one of these values. The values are sorted, so that a
     /// read can continue at the partition of a cursor.
@@ -60,7 +59,6 @@ impl Scope {
     /// The records of an organization. For API keys, teams and members, reads the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
-        // A query suffices if the partition key is the id of the organization. Otherwise, scan.
         match table.partition_key_parts {
             ["org"] => Self::partition(org),
             _ => Self::ScanForOrganization(org.to_owned()),
@@ -204,13 +202,6 @@ impl Reader {
         })
     }
 
-    /// The attributes of an item that form its primary key.
-    pub(crate) fn primary_key_of(&self, item: &Item) -> Item {
-        let mut primary_key = item.clone();
-        primary_key.retain(|name, _| self.table.primary_key_attributes.contains(&name.as_str()));
-        primary_key
-    }
-
     /// Counts the records without keeping them in memory.
     pub(crate) async fn count(mut self, deployment: &Deployment) -> Result<usize> {
         let mut count = 0;
@@ -238,7 +229,7 @@ impl Reader {
         self.start_key = start_key;
         if self.start_key.is_none() {
             match &mut self.scope {
-                Scope::Partitions(partitions) => drop(partitions.remove(0)),
+                Scope::Partitions(partitions) => _ = partitions.remove(0),
                 _ => self.is_scan_finished = true,
             }
         }
@@ -337,7 +328,7 @@ pub(crate) fn org_readers(org: &str) -> Vec<Reader> {
 
 /// Like [`org_readers`], but finds teams in the index, which can lack teams that were created in
 /// the last few seconds. Still scans the table of API keys, so that no key is missed.
-pub(crate) async fn org_readers_from_index(
+pub(crate) async fn org_readers_via_teams_index(
     deployment: &Deployment,
     org: &str,
 ) -> Result<Vec<Reader>> {

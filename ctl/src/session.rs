@@ -1,4 +1,4 @@
-//! The session of a command (its global arguments and deployment), and its run.
+//! What a command works with: its session (global arguments and deployment) and its run.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -33,7 +33,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) verbose: bool,
 }
 
-/// The global arguments, and the deployment, which is found when a command first asks for it.
+/// The global arguments, and the deployment, which is resolved when a command first asks for it.
 /// Commands check their arguments before they ask, so that a mistyped argument causes no request.
 pub(crate) struct Session {
     pub(crate) global_args: GlobalArgs,
@@ -42,7 +42,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The deployment to work on. Finds it on the first call.
+    /// The deployment to work on. Resolves it on the first call.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
         // clap's `env` would take an empty variable as a name.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
@@ -52,7 +52,7 @@ impl Session {
             .await
     }
 
-    /// The deployment to work on and a new run, which records who the operator is.
+    /// The deployment to work on, and a new run with the identity of the operator.
     pub(crate) async fn begin_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
         Ok((deployment, Run::begin(deployment).await?))
@@ -68,14 +68,14 @@ impl Session {
         Err(UsageError(message.to_owned()))
     }
 
-    /// Prints the name of the deployment and `text`, which says what will happen. Without `--yes`,
-    /// the operator must then type `answer`. Escapes whatever it prints.
+    /// Prints the name of the deployment and `text`, which says what will happen, both escaped.
+    /// Without `--yes`, fails unless the operator then types `answer`.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
         if self.global_args.yes {
             self.report(text);
             return Ok(());
         }
-        let text = self.after_deployment_name(text);
+        let text = self.escaped_with_deployment_name(text);
         eprint!("{text} Type {} to confirm: ", escape(answer));
         io::stderr().flush()?;
         let mut line = String::new();
@@ -86,11 +86,10 @@ impl Session {
 
     /// Prints an outcome to standard error, escaped, after the name of the deployment.
     pub(crate) fn report(&self, text: &str) {
-        eprintln!("{}", self.after_deployment_name(text));
+        eprintln!("{}", self.escaped_with_deployment_name(text));
     }
 
-    /// Puts the name of the deployment before a text, and escapes both.
-    fn after_deployment_name(&self, text: &str) -> String {
+    fn escaped_with_deployment_name(&self, text: &str) -> String {
         let deployment = self.deployment.get();
         let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
         escape(&format!("{name}: {text}"))

@@ -114,13 +114,13 @@ impl Target {
         Ok(Some(record))
     }
 
-    /// Allows a write only if the record has not been written since `record` was read.
+    /// The record, to be written only if it has not been written since `record` was read.
     pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
         self.if_exists()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// Allows a write only if the record exists.
+    /// The record, to be written only if it exists.
     pub(crate) fn if_exists(&self) -> GuardedRecord {
         GuardedRecord::if_exists(self.table, &self.primary_key)
     }

@@ -5,9 +5,8 @@ use std::time::Duration;
 pub(crate) use workspace_management::text::escape;
 use workspace_management::text::needs_escape;
 
-/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. Outside strings, the only
-/// such character is the line break of pretty-printed JSON, which is kept. Inside strings,
-/// serde_json has already escaped line breaks.
+/// Escapes the same characters as [`escape`] in JSON text, as `\uXXXX`. Keeps line breaks, which
+/// occur only between the tokens of the JSON text.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -35,8 +34,8 @@ pub(crate) fn humanize(duration: Duration) -> String {
 }
 
 /// A count and its noun: `1 record` or `2 records`.
-pub(crate) fn pluralize(count: impl TryInto<u64>, noun: &str) -> String {
-    let count = count.try_into().unwrap_or(u64::MAX);
-    let plural = if count == 1 { "" } else { "s" };
+pub(crate) fn pluralize(count: impl ToString, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

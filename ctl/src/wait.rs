@@ -32,13 +32,13 @@ pub struct WaitArgs {
 }
 
 impl WaitArgs {
-    /// Waits and shows for how long and why: a progress bar on a terminal, otherwise a line.
+    /// Waits, and shows the reason and the time: a progress bar on a terminal, otherwise a line.
     /// Call this even if an earlier run has set the mark. The time in the mark may be from a
     /// different machine's clock, so it cannot shorten the wait.
     pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(
-                "warning: the wait of {} s (--wait or WORKSPACECTL_WAIT) is too short: the function can use cached data for up to {} s",
+                "warning: the wait of {} s (--wait or WORKSPACECTL_WAIT) is too short: the function can write for up to {} s from now",
                 self.seconds,
                 SAFE_WAIT.as_secs()
             );

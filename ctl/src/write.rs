@@ -44,7 +44,7 @@ impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn if_exists(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
         let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
-        // Any attribute of the key would do, but `project` (of teams) is a reserved word.
+        // The last attribute, because `project`, the first of a team's key, is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
@@ -135,7 +135,7 @@ impl GuardedRecord {
     }
 
     /// Marks the record, unless it has a mark already. `prefix` is `removing` or `erasing`. Returns
-    /// the marked record, and the condition that it has this mark. `None` if the condition fails.
+    /// the record, and the same record guarded by its mark. `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
@@ -229,8 +229,8 @@ pub(crate) async fn transact(
     }
 }
 
-/// Deletes the children of a marked parent repeatedly, until new readers find no more. Then deletes
-/// the parent. Returns how many children this run deleted. A concurrent run may count the same
+/// Reads and deletes the children of a marked parent, until new readers find none. Then deletes the
+/// parent. Returns how many children this run deleted. A concurrent run may count the same
 /// children.
 ///
 /// Every transaction checks that the parent still has its mark. If it does not, another run has
@@ -272,11 +272,14 @@ async fn delete_children(
     children: &[Item],
 ) -> Result<bool> {
     let table_name = deployment.table_name(reader.table);
+    let key_attributes = reader.table.primary_key_attributes;
     let mut actions = vec![parent.check_action(deployment)?];
     for child in children {
+        let mut primary_key = child.clone();
+        primary_key.retain(|name, _| key_attributes.contains(&name.as_str()));
         let delete = Delete::builder()
             .table_name(table_name)
-            .set_key(Some(reader.primary_key_of(child)))
+            .set_key(Some(primary_key))
             .build()?;
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }

@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, also writes the same test records in every run.
+//! `doctor`: checks a deployment. With an API key, also writes test records, always the same.
 
 mod api;
 mod stack;
@@ -109,24 +109,12 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         }
         checks.push(Check::new(name, check_table(*table, deployment).await));
     }
-    let mut stack_url = None;
     if let Some(stack) = &deployment.stack {
-        let variables = stack::check_variables(stack, &deployment.table_names).await;
-        checks.push(Check::new("Function", variables));
-        match stack.describe().await {
-            Ok(description) => {
-                let protection = stack::check_termination_protection(&description);
-                checks.push(Check::new("Termination protection", protection));
-                let topic_arn = stack::output_value(&description, "AlarmTopicArn");
-                let recipients = stack::check_recipients(stack, topic_arn).await;
-                let recipients = recipients.unwrap_or_else(Status::Skipped);
-                checks.push(Check::new("Alarm recipients", recipients));
-                stack_url = stack::output_value(&description, "ApiUrl");
-            }
-            Err(error) => checks.push(Check::new("Stack", Status::Failed(error))),
-        }
+        let (stack_checks, stack_url) = stack::check(stack, &deployment.table_names).await;
+        checks.extend(stack_checks);
+        url = url.or(stack_url);
     }
-    if let Some(url) = url.or(stack_url) {
+    if let Some(url) = url {
         let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
         let retry_time = Duration::from_secs(args.retry.unwrap_or(default_seconds));
         let api = Api::new(&url, retry_time);
@@ -138,7 +126,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             }
         }
     } else {
-        let error = anyhow!("its URL is unknown: pass it with --url");
+        let error = anyhow!("the URL of the API is unknown: pass it with --url");
         let status = match deployment.stack {
             // Every stack has the output ApiUrl.
             Some(_) => Status::Failed(error),
@@ -184,7 +172,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let printed = print_rows(&rows, &["status", "check", "detail"], session);
     let count = failures.len();
     match failures.into_iter().next() {
-        Some(first) => Err(first.context(format!("{count} of {} checks failed", rows.len()))),
+        Some(first) => Err(first.context(format!("{count} of {} checks did not pass", rows.len()))),
         None if strict && has_warnings => Err(OnlyWarningsError.into()),
         None => printed,
     }
@@ -254,7 +242,8 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     Ok(match count {
         0 => Status::Ok(format!("none expires within {days} without a replacement")),
         _ => Status::Warning(format!(
-            "{count} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`"
+            "{} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`",
+            pluralize(count, "key")
         )),
     })
 }

@@ -83,7 +83,6 @@ impl NewValueArgs {
     }
 }
 
-/// A change to a record.
 struct Edit {
     target: Target,
     changes: Changes,

@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Args),
-    /// Revoke API keys. For up to a minute, the function can still accept them from its cache
+    /// Revoke API keys. For up to a minute, the function can still accept keys that it has cached
     #[command(after_help = revoke::EXAMPLES)]
     Revoke(revoke::Args),
 }

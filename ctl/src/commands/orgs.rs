@@ -17,7 +17,7 @@ use crate::{
     export::ExportWriter,
     organization::Organization,
     output::{print_listing, print_rows},
-    read::{PageArgs, Reader, Scope, org_readers_from_index},
+    read::{PageArgs, Reader, Scope, org_readers_via_teams_index},
     session::Session,
     text::pluralize,
     wait::WaitArgs,
@@ -135,7 +135,7 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
             };
             let deployment = session.deployment().await?;
             Organization::require(deployment, &org).await?;
-            let readers = org_readers_from_index(deployment, &org).await?;
+            let readers = org_readers_via_teams_index(deployment, &org).await?;
             let count = export.write_from(deployment, readers).await?;
             export.persist()?;
             session.report(&format!("exported {} of {org}", pluralize(count, "record")));
@@ -148,7 +148,7 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
 /// Counts the records of an organization by kind.
 async fn count_records(deployment: &Deployment, org: &str) -> Result<Value> {
     let mut counts = json!({});
-    for reader in org_readers_from_index(deployment, org).await? {
+    for reader in org_readers_via_teams_index(deployment, org).await? {
         let table = reader.table;
         if table != Table::ORGANIZATIONS {
             counts[table.record_kind] = json!(reader.count(deployment).await?);

@@ -145,8 +145,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         Command::DataStore(data_store_args) => data_store_args.target(),
         Command::LoggingInstance(project_args) => project_args.logging_instance_target(),
     };
-    // No confirmation, because the arguments name the one record to remove. `edit` asks, because it
-    // has an effect that is easy to miss: a repeated create request will get a 409.
+    // No confirmation, because the arguments name the one record to remove.
     let (deployment, run) = session.begin_run().await?;
     let removed = target.remove(deployment, export.as_mut()).await?;
     let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;

@@ -136,7 +136,7 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
     let wrong_tables =
         "KEYS_TABLE is not set: it must be KeysTable; TEAMS_TABLE is ModelsTable instead of";
     let cases: [(&str, &str, &str, Change); 6] = [
-        ("API", "failed", "its URL is unknown", |network| {
+        ("API", "failed", "the URL of the API", |network| {
             network.stack.outputs.remove("ApiUrl");
         }),
         // A request does not show this, because it reads two tables, and every table exists.
@@ -158,7 +158,7 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
                 network.stack.subscriptions = vec!["PendingConfirmation"];
             },
         ),
-        ("API keys", "warning", "2 without a", |network| {
+        ("API keys", "warning", "2 keys with", |network| {
             let acme = fixtures::organization("acme");
             network.dynamodb.put(Table::ORGANIZATIONS, acme);
             for id in ["expires00001", "expires00002"] {
@@ -288,7 +288,7 @@ fn a_table_that_differs_from_the_template_fails() {
     let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     for (check, status, detail) in [
         ("OrganizationsTable", "ok", "about "),
-        ("API", "skipped", "its URL is unknown: pass it"),
+        ("API", "skipped", "the URL of the API is unknown: pass it"),
         ("KeysTable NoTable", "failed", "ResourceNotFoundException"),
         ("TeamsTable", "failed", "primary key differs from the"),
     ] {

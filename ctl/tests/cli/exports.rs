@@ -46,7 +46,7 @@ fn an_erasure_that_another_run_has_finished_fails_and_keeps_no_export() {
         },
     );
 
-    assert_fails(&output, "another run has erased it");
+    assert_fails(&output, "another run has erased acme");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(network.dynamodb.records(Table::TEAM_MEMBERS).len(), 1);
 }

@@ -36,7 +36,7 @@ fn a_user_is_removed_from_all_teams_of_one_organization() {
     let expected = "zoe was removed from 2 teams of acme\n";
     assert!(message.contains(expected), "{message}");
     let again = network.output(&format!("{remove} --yes"));
-    assert_fails(&again, "zoe is in no team of acme");
+    assert_fails(&again, "zoe is not in any team of acme");
     let left = network.dynamodb.records(Table::TEAM_MEMBERS);
     assert_eq!(left.len(), 7);
     let is_left = |member: &Value| member["user_id"] != "zoe" || member["org_id"] == "globex";

@@ -303,7 +303,7 @@ fn an_invalid_line_stops_the_command_and_is_named() {
     check_team("\u{1b}[31m", json!(1), r"its attribute \u{1b}[31m is not");
     check(&good[..good.len() - 9], "line 2 of");
     check(&good[..good.len() - 9], "is not valid JSON");
-    check(r#"{"table":"nothing","record":{}}"#, "a known kind");
+    check(r#"{"table":"nothing","record":{}}"#, "an unknown kind");
     check(r#"{"table":"teams"}"#, "has no record");
     let other = good.replace("2099", "2098");
     check(

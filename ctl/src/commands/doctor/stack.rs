@@ -4,10 +4,30 @@ use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
 use workspace_management::store::{Table, TableNames};
 
-use super::Status;
+use super::{Check, Status};
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
-pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<String> {
+/// Checks a stack. Also returns the URL of its API, or `None` if the stack cannot be read.
+pub(super) async fn check(stack: &Stack, table_names: &TableNames) -> (Vec<Check>, Option<String>) {
+    let variables = check_variables(stack, table_names).await;
+    let mut checks = vec![Check::new("Function", variables)];
+    let description = match stack.describe().await {
+        Ok(description) => description,
+        Err(error) => {
+            checks.push(Check::new("Stack", Status::Failed(error)));
+            return (checks, None);
+        }
+    };
+    let protection = check_termination_protection(&description);
+    checks.push(Check::new("Termination protection", protection));
+    let topic_arn = output_value(&description, "AlarmTopicArn");
+    let recipients = check_recipients(stack, topic_arn).await;
+    let recipients = recipients.unwrap_or_else(Status::Skipped);
+    checks.push(Check::new("Alarm recipients", recipients));
+    (checks, output_value(&description, "ApiUrl"))
+}
+
+fn output_value(description: &StackDescription, key: &str) -> Option<String> {
     let mut outputs = description.outputs().iter();
     let output = outputs.find(|output| output.output_key() == Some(key))?;
     output.output_value.clone()
@@ -15,7 +35,7 @@ pub(super) fn output_value(description: &StackDescription, key: &str) -> Option<
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
 /// would not show a mistake: they succeed with any existing table.
-pub(super) async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<String> {
+async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
@@ -40,7 +60,7 @@ pub(super) async fn check_variables(stack: &Stack, table_names: &TableNames) -> 
 }
 
 /// Checks that the stack cannot be deleted by mistake.
-pub(super) fn check_termination_protection(description: &StackDescription) -> Status {
+fn check_termination_protection(description: &StackDescription) -> Status {
     let name = description.stack_name().unwrap_or_default();
     match description.enable_termination_protection() {
         Some(true) => Status::Ok("on".to_owned()),
@@ -52,7 +72,7 @@ pub(super) fn check_termination_protection(description: &StackDescription) -> St
 }
 
 /// Checks that a recipient has confirmed a subscription to the alarm topic.
-pub(super) async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<Status> {
+async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<Status> {
     let Some(topic_arn) = topic_arn else {
         let detail = "none: the stack has no topic. Deploy it with the parameter AlarmEmail";
         return Ok(Status::Warning(detail.to_owned()));

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Revoke all keys of the organization in --org
     #[arg(long, requires = "org")]
     all: bool,
-    /// The organization whose keys --all revokes
+    /// The organization, for --all
     #[arg(long, requires = "all", value_parser = parse_identifier)]
     org: Option<String>,
 }
@@ -99,7 +99,7 @@ async fn revoke_keys(
         revoked.push(key_record::into_output(record));
     }
     session.report(&format!(
-        "revoked {}. The function can accept a key from its cache for up to {}",
+        "revoked {}. For up to {}, the function can still accept a key that it has cached",
         pluralize(revoked.len(), "key"),
         humanize(MAX_CACHE_TTL)
     ));

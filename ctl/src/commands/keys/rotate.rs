@@ -1,6 +1,6 @@
 //! `keys rotate`: replaces a key. The order ensures that clients always have a valid key:
 //!
-//! 1. Store the new key and store its id in the record of the old key.
+//! 1. Store the record of the new key, and its id in the record of the old key.
 //! 2. Print the new key.
 //! 3. Let the old key expire at the end of the overlap.
 
@@ -45,7 +45,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
     let (deployment, run) = session.begin_run().await?;
-    let (mut keys, mut refusals) = (Vec::new(), Vec::new());
+    let (mut old_keys, mut refusals) = (Vec::new(), Vec::new());
     for record in key_record::require_all(deployment, &ids).await? {
         let key: FullKeyRecord = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
@@ -54,14 +54,14 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             key.core.is_valid_at(SystemTime::now()),
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
+        // Skips keys that an earlier run has replaced, so that the command can be repeated.
         match refusal_reason(deployment, &key).await? {
             Some(reason) => refusals.push(reason),
-            None => keys.push(key),
+            None => old_keys.push(key),
         }
     }
-    // Skips keys that an earlier run has replaced, so that the command can be repeated.
-    for key in &keys {
-        rotate(deployment, &run, key, &args, session.global_args.json).await?;
+    for old in &old_keys {
+        rotate(deployment, &run, old, &args, session.global_args.json).await?;
     }
     ensure!(refusals.is_empty(), refusals.join("; "));
     Ok(())
@@ -78,11 +78,10 @@ async fn refusal_reason(deployment: &Deployment, key: &FullKeyRecord) -> Result<
     }
     let id = &key.core.key_id;
     Ok(Some(format!(
-        "the key {id} was already replaced by {replacement_id}: use {replacement_id} or, if it is lost, revoke {replacement_id} and rotate {id} again"
+        "the key {id} was already replaced by {replacement_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
     )))
 }
 
-/// Replaces a key and prints the new one.
 async fn rotate(
     deployment: &Deployment,
     run: &Run,
@@ -135,7 +134,7 @@ async fn schedule_expiry(
     let updated = replaced_key.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
-        "the old key {id} is valid until {}. The function can accept it from its cache for up to {} longer",
+        "the old key {id} is valid until {}. For up to {} longer, the function can accept it if it has cached it",
         escape(&expires_at),
         humanize(MAX_CACHE_TTL)
     );

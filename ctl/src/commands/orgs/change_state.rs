@@ -51,7 +51,7 @@ pub(super) async fn execute(
     if let Some(wait_args) = wait_args {
         wait_args.wait(deployment).await;
         if wait_args.is_safe() {
-            session.report(&format!("from now on, every operation for {org} fails"));
+            session.report(&format!("every operation for {org} now fails"));
         }
     }
     print_json_or_text(&organization.into_output(), org, session)

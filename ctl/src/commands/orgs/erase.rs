@@ -92,7 +92,7 @@ pub async fn erase(
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
     let Some((record, marked_org)) = disabled_org.mark(deployment, run, "erasing").await? else {
-        bail!("it has changed since it was read: check it with `workspacectl orgs show {org}`");
+        bail!("{org} has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
@@ -101,7 +101,7 @@ pub async fn erase(
         let current = Organization::find(deployment, org).await?;
         ensure!(
             current.is_some_and(|current| current.record["erasing_id"] == record["erasing_id"]),
-            "another run has erased it, and may have deleted records before this run could export them: keep the export of that run"
+            "another run has erased {org}, and may have deleted records before this run could export them: keep the export of that run"
         );
         export.persist()?;
         eprintln!("exported {} of {org}", pluralize(count, "record"));

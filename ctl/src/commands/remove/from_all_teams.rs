@@ -2,7 +2,7 @@
 //!
 //! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
 //! read consistently, and deleted on the condition that it has not been written since. The index is
-//! read after the confirmation, and again until the second or a later read removes nothing.
+//! read at least twice after the confirmation, until a read removes nothing.
 //!
 //! Every membership that exists at the start is removed, provided that the index lags no longer
 //! than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
@@ -45,14 +45,14 @@ pub(super) async fn execute(
         format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
     session.confirm(&text, user)?;
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
-    ensure!(!removed.is_empty(), "{user} is in no team of {org}");
+    ensure!(!removed.is_empty(), "{user} is not in any team of {org}");
     let teams = pluralize(removed.len(), "team");
     session.report(&format!("{user} was removed from {teams} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &run, session)
 }
 
-/// Removes a user from all teams of an organization. Returns these as `<org>#<project>#<team>`.
+/// Removes a user from all teams of an organization. Returns them as `<org>#<project>#<team>`.
 /// Fails if the last read of the index still finds a membership, a membership changes at the same
 /// time, or the export cannot be written.
 pub async fn remove_from_all_teams(

@@ -82,19 +82,18 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// Copies records table by table, because they need their organization and team. Counts them.
+    /// Copies organizations and teams before the records that need them. Counts the outcomes.
     async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
             let records = self.source.records.iter();
             let records = records.filter(|((record_table, _), _)| record_table == table);
             let copies = stream::iter(records).map(async |((_, primary_key), record)| {
-                let result = timeout(COPY_TIMEOUT, self.copy(*table, primary_key, record)).await;
-                let result = result.map_err(|_| anyhow!("DynamoDB did not respond in time"));
-                let result = result.flatten();
-                let outcome = result
-                    .with_context(|| format!("{} {}", table.record_kind, primary_key.join(" ")))?;
-                anyhow::Ok((record, outcome))
+                let copy = timeout(COPY_TIMEOUT, self.copy(*table, primary_key, record)).await;
+                let outcome =
+                    copy.unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")));
+                let name = || format!("{} {}", table.record_kind, primary_key.join(" "));
+                anyhow::Ok((record, outcome.with_context(name)?))
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {

@@ -35,7 +35,7 @@ pub(super) struct Source {
     pub(super) keys_without_hash: usize,
 }
 
-/// Opens the file `from`. `None` if there is no such file, so that `from` must be a table.
+/// Opens the file `from`. `None` if there is no such file, in which case `from` must be a table.
 /// Fails if the file cannot be opened, or if `filter` lacks what a table needs.
 pub(super) fn open_if_file(from: &str, filter: &RestoreFilter) -> Result<Option<File>> {
     if Path::new(from).is_file() {
@@ -66,8 +66,8 @@ impl Source {
             let mut line: Value = serde_json::from_str(&line)
                 .map_err(|_| anyhow!("{location} is not valid JSON: {ADVICE}"))?;
             let table = table_of_kind(string_attribute(&line, "table"));
-            let table = table
-                .with_context(|| format!("{location} does not name a known kind in `table`"))?;
+            let table =
+                table.with_context(|| format!("{location} has an unknown kind in `table`"))?;
             let record = line["record"].take();
             ensure!(record.is_object(), "{location} has no record: {ADVICE}");
             if table != Table::API_KEYS || record.get("secret_sha256").is_some() {

@@ -2,8 +2,8 @@
 //!
 //! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the primary key of the
 //! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
-//! everything before it. With it, the function rejects mistyped keys without reading DynamoDB, and
-//! secret scanners recognize leaked keys.
+//! everything before it. It lets the function reject mistyped keys without reading DynamoDB, and
+//! secret scanners recognize leaked ones.
 
 use std::time::SystemTime;
 
@@ -15,8 +15,8 @@ use crate::{error::KeyRejection, operations::Operation, strict_null::null_as_str
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. An id of 64 bits needs only 11 digits. `encode` pads the id to 12 with
-// a leading `0`.
+// Lengths in base-62 digits. An id has 64 bits, which need at most 11 digits, so `encode` pads it
+// to 12 with zeros.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
@@ -64,17 +64,17 @@ impl<'a> ApiKey<'a> {
 /// What the `Authorization` headers of a request contain.
 #[derive(Clone, Copy)]
 pub(crate) enum Credential<'a> {
-    /// No key: the header is absent, or empty because the client has no key configured.
+    /// No key. The header is absent, empty or only `Bearer`, as from a client without a key.
     Missing,
     /// A well-formed key.
     Key(ApiKey<'a>),
-    /// Something else, which is not accepted.
+    /// Anything else. It is not accepted.
     Invalid(KeyRejection),
 }
 
 impl<'a> Credential<'a> {
-    /// Parses the values of all `Authorization` headers. Accepts `Bearer <key>`, whose scheme is
-    /// not case-sensitive, and a key without a scheme.
+    /// Parses the values of all `Authorization` headers. Accepts `Bearer <key>`, with the scheme in
+    /// any case, and a key without a scheme.
     pub(crate) fn parse(values: &[&'a str]) -> Self {
         let value = match values {
             [] => "",
@@ -104,15 +104,15 @@ pub struct ApiKeyRecord {
     /// The id of the organization that the key was issued for.
     pub org_id: String,
     /// The id of the registration that the key was issued for, stored as `org_request_id`. The key
-    /// is accepted only while it equals the `request_id` of the organization's record. A key
-    /// without a `registration_id` is rejected.
+    /// is accepted only while this id equals the `request_id` of the organization's record. A key
+    /// without this id is rejected.
     #[serde(default, rename = "org_request_id")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_id: Option<String>,
     /// A label that the operator chose.
     #[serde(default)]
     pub label: String,
-    /// The hash of the secret: see [`ApiKey::secret_sha256`].
+    /// The hash of the secret, from [`ApiKey::secret_sha256`].
     pub secret_sha256: String,
     /// The names of the operations that the key may call. A missing attribute allows all of them,
     /// and NULL allows none.

@@ -45,7 +45,7 @@ impl<'a> Identity<'a> {
 
 /// An authorized caller, the organization that the caller acts for, and the time of the request.
 ///
-/// Every operation requires a `Caller`, and only [`authorize`] creates a `Caller`.
+/// Every operation requires a `Caller`, and only [`authorize`] creates one.
 pub(crate) struct Caller<'a> {
     /// The organization whose records the caller may write.
     pub(crate) org_id: Identifier,
@@ -74,7 +74,7 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// A name in a stored record, escaped. `None` if the caller may not see it.
+    /// Escapes a name from a stored record. `None` if the caller may not see the name.
     pub(crate) fn visible_name(&self, name: &str) -> Option<String> {
         if self.may_see_stored_values() {
             return Some(escape(name));
@@ -94,8 +94,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The audit attributes: when, by whom and in which request a record was created. A missing
-/// attribute is read as an empty string: see "Other programs" in [`crate::store`].
+/// The attributes that say when, by whom and in which request a record was created. A missing one
+/// is read as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AuditAttributes {
@@ -110,8 +110,8 @@ pub(crate) struct AuditAttributes {
 /// if the path has one. Adds the organization that the caller acts for to `log`.
 ///
 /// # Errors
-/// Any error with the status 401 or 403, or [`Error::NoSuchOrganization`]. If a read fails,
-/// [`Error::Unavailable`] or [`Error::Internal`].
+/// Any error with the status 401 or 403, or [`Error::NoSuchOrganization`]. If a read fails or a
+/// stored record is invalid, [`Error::Unavailable`] or [`Error::Internal`].
 pub(crate) async fn authorize<'a>(
     store: &Store,
     anonymous_access: AnonymousAccess,
@@ -151,7 +151,7 @@ pub(crate) async fn authorize<'a>(
     } = &found
     {
         let organization = match path_org_id {
-            // `find_api_key` has read this organization. It is the key's, as checked above.
+            // `find_api_key` has read this organization. As checked above, the key belongs to it.
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };

@@ -66,7 +66,7 @@ impl Violations {
 
 impl MergeWithError<Violations> for Violations {
     fn merge(earlier: Option<Self>, new: Self, _: ValuePointerRef) -> ControlFlow<Self, Self> {
-        // deserr calls this for each violation. `Continue` makes it check the rest of the body.
+        // deserr calls this for each violation. `Continue` makes deserr check the rest of the body.
         ControlFlow::Continue(match earlier {
             Some(earlier) => earlier.merged_with(new),
             None => new,
@@ -86,11 +86,11 @@ impl DeserializeError for Violations {
                 Self::new(location.push_key(field), [violation])
             }
             ErrorKind::IncorrectValueKind { actual, accepted } => {
-                // Each of our types accepts exactly one kind, so the default is never used.
+                // Every input type accepts exactly one kind, so the default is never used.
                 let accepted = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, accepted, location)
             }
-            // Not reached: unknown fields are ignored, and no type is an enum.
+            // Not reached, because unknown fields are ignored and no type is an enum.
             _ => Self::new(location, [Violation::new(Rule::Type, "is not allowed")]),
         };
         Self::merge(earlier, new, location)
@@ -123,8 +123,8 @@ fn json_type_name(kind: ValueKind) -> &'static str {
 }
 
 /// Formats a location in the body as a JSON pointer in a URI fragment (RFC 6901, section 6).
-/// Nothing needs escaping: violations are only in fields of the contract, whose names contain only
-/// letters.
+/// Nothing needs escaping, because all pointers consist of array indexes and the contract's field
+/// names, which contain only letters.
 fn pointer(location: ValuePointerRef) -> String {
     match location {
         ValuePointerRef::Origin => "#".to_owned(),

@@ -11,7 +11,7 @@ use crate::{
     store::{MAX_CACHE_TTL, TableNames, connection::DynamoDbConfig},
 };
 
-/// Looks up an environment variable, as [`read_variable`] does. Tests pass their own variables.
+/// Looks up an environment variable, like [`read_variable`]. Tests pass a different function.
 pub type VariableGetter<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The configuration of the function. Empty variables count as not set.
@@ -95,7 +95,7 @@ fn dynamodb_config(get_variable: VariableGetter) -> Result<DynamoDbConfig, BoxEr
     })
 }
 
-/// Reads DynamoDB's endpoint. `None` if no variable sets it, which means the region's endpoint.
+/// Reads DynamoDB's endpoint. `None` if no variable sets it, so that the region's endpoint is used.
 ///
 /// # Errors
 /// If the endpoint is not an http or https URL. The message names the variable.

@@ -35,7 +35,7 @@ fn team_id_hint(parameter_name: &str) -> &'static str {
     }
 }
 
-/// Puts a name in quotes and commas, such as `, "Docs",`. Empty for `None`.
+/// Puts a name in quotes and between commas, as in `, "Docs",`. Empty for `None`.
 fn name_in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
@@ -49,8 +49,8 @@ fn existing_models(count: usize) -> String {
 
 /// Why a request was rejected or failed.
 ///
-/// There is a variant for each case that a client may handle differently. `Display` is the `detail`
-/// that the caller reads. The cause, if there is one, is the `source`, which is only logged.
+/// Each case that a client may handle differently has its own variant. `Display` is the `detail`
+/// that the caller reads. The `source` is the cause, if there is one, and is only logged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("The event is not an HTTP request, or the request body is not valid base64.")]
@@ -83,7 +83,7 @@ pub(crate) enum Error {
     OperationNotAllowed { operation_name: &'static str },
     #[error("No operation has this path. Paths are case-sensitive and have no trailing slash.")]
     NoSuchPath,
-    /// For anonymous callers: the organization is disabled or not registered. The log says which.
+    /// An anonymous caller's organization is disabled or not registered. The log says which.
     #[error("This organization does not exist.")]
     NoSuchOrganization(&'static str),
     /// The team does not exist or is being removed. The log says which.
@@ -91,10 +91,10 @@ pub(crate) enum Error {
     NoSuchTeam(&'static str),
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
-    /// For `create_team`: the existing team is being removed.
+    /// The team that `create_team` should create exists and is being removed.
     #[error("The team `{id}` is being removed. Try again later.")]
     TeamBeingRemoved { id: String },
-    /// The id belongs to a record with a different name.
+    /// The id derived from the name belongs to a record with a different name.
     #[error(
         "An existing {resource} with a different name{name_in_commas} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
         name_in_commas = name_in_commas(.existing_name.as_deref())
@@ -120,7 +120,7 @@ pub(crate) enum Error {
     DifferentModelNumbers(Vec<Violation>),
     #[error("The request body is larger than {max_bytes} bytes.")]
     BodyTooLarge { max_bytes: usize },
-    /// The body is JSON, but it is invalid. Contains every violation in the body.
+    /// The body is JSON, but values in it violate rules. Contains every violation.
     #[error("The request body has {} validation error{}.", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     InvalidBody(Vec<Violation>),
     /// A defect or a misconfiguration. Retrying does not help.
@@ -152,13 +152,13 @@ pub(crate) struct ErrorReport<'a> {
     /// The values in the body that cause the error. `response::Problem` serializes them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
-    /// The header that HTTP requires or recommends for the status. `Retry-After` is in seconds.
+    /// An additional header, such as `Allow` for a 405. `Retry-After` is in seconds.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
     /// Why the API key is not accepted, or `"none"` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
-    /// Why the team or organization does not exist, or the body is not JSON. Logged as `reason`.
+    /// Why the team or organization was not found, or why the body is not JSON. Logged as `reason`.
     #[serde(skip)]
     pub(crate) log_reason: Option<&'a str>,
 }
@@ -168,7 +168,7 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// Everything about an error except the detail.
+    /// Everything about an error except the detail and the cause.
     pub(crate) fn report(&self) -> ErrorReport<'_> {
         let (status, code, title) = self.status_code_and_title();
         let mut report = ErrorReport {

@@ -1,7 +1,7 @@
 //! Parses events: HTTP requests in payload format 2.0 (HTTP APIs, function URLs) or 1.0 (REST
 //! APIs).
 //!
-//! The parser of `lambda_http` is not used: it panics on some events and drops repeated headers.
+//! `lambda_http`'s parser is not used, because it panics on some events and drops repeated headers.
 
 use std::{borrow::Cow, collections::HashMap, time::SystemTime};
 
@@ -13,7 +13,7 @@ use crate::api_key::Credential;
 
 /// The HTTP request in an event.
 pub(crate) struct Request<'a> {
-    /// The id of the request, in the response, the log and the records.
+    /// The id that identifies the request in the response, the log and the records.
     pub(crate) id: &'a str,
     /// When the function received the request. The caches and the records use this time.
     pub(crate) received_at: SystemTime,
@@ -59,7 +59,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. Other JSON becomes an empty event, for which `request` returns `None`.
+    /// Parses an event. Any other JSON becomes an empty event, for which `request` returns `None`.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl Event {
         self.request_context.request_id.as_deref()
     }
 
-    /// The HTTP request in the event. `None` if the event is none, or the body is not valid base64.
+    /// The HTTP request in the event. `None` if there is none, or if the body is not valid base64.
     pub(crate) fn request<'a>(
         &'a self,
         id: &'a str,
@@ -131,8 +131,8 @@ impl Event {
     }
 
     /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`,
-    /// in any case. If so, the response to a create operation has headers with the id and whether
-    /// the record is new.
+    /// in any case. If so, the response to a create operation has headers that give the id of the
+    /// record and say whether it is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));

@@ -20,7 +20,7 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `strict_null` | treats NULL in an attribute that restricts access as its strictest value |
+//! | `strict_null` | reads NULL as the strictest value of an attribute that restricts access |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
@@ -39,8 +39,8 @@
 //!    - the key was issued for the current registration of `acme`,
 //!    - and the key may call `create_team`.
 //!
-//!    After an operator has erased an organization and registered it again, its earlier keys must
-//!    be rejected.
+//!    The third check rejects keys that were issued before an operator erased `acme` and registered
+//!    it again.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
@@ -52,8 +52,8 @@
 //!
 //! # Names
 //!
-//! The names of the contract, the stored attributes and the fields of the log are fixed. Where they
-//! are ambiguous, the code uses different ones:
+//! The names in the contract, in stored records and in the log are fixed. Where such a name is
+//! ambiguous, the code uses a different one:
 //!
 //! | in the code | elsewhere |
 //! |---|---|

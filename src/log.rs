@@ -20,7 +20,7 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) is_cold_start: bool,
     /// The operation, once the path is matched and its parameters are valid.
     pub(crate) operation: Option<Operation>,
-    /// The path, if it matches no operation: at most 100 characters, escaped, without an API key.
+    /// The path if it matches no operation: at most 100 escaped characters, without an API key.
     pub(crate) unknown_path: Option<String>,
     /// The valid path parameters, by name.
     pub(crate) parameters: BTreeMap<&'static str, &'a str>,
@@ -43,7 +43,7 @@ impl RequestLog<'_> {
         self.unknown_path = Some(escape(before_key).chars().take(MAX_LENGTH).collect());
     }
 
-    /// Writes the line: at level ERROR for a 5xx, otherwise at INFO. Do not rename the fields in
+    /// Writes the line, at level ERROR for a 5xx and otherwise at INFO. Do not rename the fields in
     /// the log, because operators query by them. `organization` is the organization of the caller,
     /// `org_id` is the one in the path, and `credential` is why the API key is not accepted.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {

@@ -27,15 +27,15 @@ async fn run() -> Result<(), Error> {
     let store = Store::new(client_config, config.table_names, config.cache_ttl);
     // The futures must not borrow from the closure, so each gets a copy of this reference.
     let service = &Service::new(store, config.anonymous_access);
-    // The handler returns no errors: a request that fails gets an error response.
+    // The handler cannot fail, because a request that fails gets an error response.
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         Ok::<_, Infallible>(service.handle(event, SystemTime::now()).await)
     }))
     .await
 }
 
-/// Sets up the log: JSON lines on standard output. Dependencies log only warnings and errors:
-/// at more verbose levels, they log whole events and requests, which contain API keys and bodies.
+/// Sets up the log, as JSON lines on standard output. Dependencies log only warnings and errors,
+/// because at more verbose levels they log whole events and requests, with API keys and bodies.
 fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)

@@ -22,7 +22,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order in which `cargo serve`, `workspacectl doctor` and the tests
-    /// call them: `CreateTeam` creates the team that `AddTeamUsers` needs.
+    /// call them. `CreateTeam` precedes `AddTeamUsers`, which needs its team.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,
@@ -65,7 +65,7 @@ pub(crate) mod parameter {
 pub(crate) enum Success {
     /// The operation succeeded. The response has no headers about a record.
     Done,
-    /// The record of a create operation: created by this request, or found with the same content.
+    /// A create operation created its record, or found an existing one with the same content.
     Record {
         /// The id that is derived from the record's name. `None` if the record has no such id.
         id: Option<String>,

@@ -88,7 +88,7 @@ fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rou
 }
 
 /// Parses a path parameter and adds it to the log if it is valid. `MAX_LENGTH` is inferred from the
-/// field of [`Route`]: `Identifier` and `ModelType` are aliases of `PathParameter`.
+/// type of the field of [`Route`], which is an alias of `PathParameter`.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,
     segment: &'a str,
@@ -119,7 +119,7 @@ pub(crate) async fn dispatch<'a>(
     let org_id = route.org_id();
     let caller = &authorize(store, anonymous_access, request, operation, org_id, log).await?;
     let body = &request.body;
-    // Operations use `caller.org_id`, which has been checked, instead of the `org_id` in the path.
+    // Operations use the authorized `caller.org_id` instead of the `org_id` in the path.
     match route {
         Route::AddModels { model_type, .. } => {
             let input: AddModelsInput = body::parse(body)?;

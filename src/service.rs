@@ -1,5 +1,5 @@
-//! Handles an event: runs the request within a time limit, logs the request and returns the
-//! response. A request that panics gets a 500.
+//! Handles an event. Runs the request within a time limit, logs it and returns the response. A
+//! request that panics gets a 500.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -37,7 +37,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// The log marks the first event of each service as a cold start.
+    /// Creates a service. The log marks its first event as a cold start.
     pub fn new(store: Store, anonymous_access: AnonymousAccess) -> Self {
         Self {
             store,
@@ -46,14 +46,14 @@ impl Service {
         }
     }
 
-    /// Handles an event and logs one line. `received_at` is the current time, except in tests: they
-    /// pass a later time instead of waiting until a cache entry or an API key expires.
+    /// Handles an event and logs one line. `received_at` is the current time, except in tests,
+    /// which pass a later time instead of waiting until a cached value or an API key expires.
     pub async fn handle(
         &self,
         event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
     ) -> ApiGatewayProxyResponse {
-        // Monotonic, for the duration in the log.
+        // The duration in the log needs a monotonic clock.
         let started_at = Instant::now();
         let LambdaEvent { payload, context } = event;
         let event = Event::parse(payload.get());
@@ -69,7 +69,7 @@ impl Service {
         let outcome = match &request {
             None => Err(Error::MalformedEvent),
             Some(request) => {
-                // Set before the path is matched, so that even unknown paths are logged with it.
+                // Set before the path is matched, so that the id is logged even for unknown paths.
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }

@@ -21,9 +21,9 @@
 //!
 //! # Retries
 //!
-//! The SDK retries a write whose response is lost. Then `Store::insert_if_absent` can return what
-//! an earlier attempt stored. For the same reason, the expressions of `UpdateSpec` must be
-//! idempotent.
+//! The SDK retries a write whose response is lost, so `Store::insert_if_absent` can return the
+//! record that an earlier attempt inserted. For the same reason, the expressions of `UpdateSpec`
+//! must be idempotent.
 
 use std::{
     collections::HashMap,
@@ -57,8 +57,8 @@ pub use tables::{Table, TableNames};
 pub(crate) use write::UpdateSpec;
 pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
 
-/// The maximum time to cache API keys and teams. During this time the function can accept a revoked
-/// key, a key of a disabled organization, or users for a team that is being removed.
+/// The maximum time to cache API keys and teams. During this time, the function can still accept a
+/// revoked key, a key of a disabled organization, or users for a team that is being removed.
 pub const MAX_CACHE_TTL: Duration = Duration::from_secs(60);
 
 /// The wait before the first retry of unprocessed reads. The wait doubles each time.
@@ -88,7 +88,7 @@ pub(crate) struct Organization(Item);
 
 impl Organization {
     pub(crate) fn is_enabled(&self) -> bool {
-        // Any value disables it, even NULL.
+        // Any value of this attribute disables the organization, even NULL.
         !self.0.contains_key("disabled_at")
     }
 
@@ -124,15 +124,15 @@ pub struct Store {
     table_names: TableNames,
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
-    /// The teams that exist and are not being removed: a set of `<caller id>#<primary key of the
-    /// team>`. Each API key has its own entries: after an organization was erased and registered
-    /// again, its new keys must not find teams of the earlier registration.
+    /// The teams that exist and are not being removed, as a set of `<caller id>#<primary key of the
+    /// team>`. Each API key has its own entries, so that keys of a new registration of an
+    /// organization do not find teams of the earlier one.
     known_teams: Cache<()>,
 }
 
 impl Store {
     /// Creates a store. `config` must have a region and credentials. The store adds timeouts and
-    /// retries. `cache_ttl` is how long API keys and teams are cached: at most [`MAX_CACHE_TTL`].
+    /// retries. API keys and teams are cached for `cache_ttl`, which is at most [`MAX_CACHE_TTL`].
     pub fn new(config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
         Self {
             client: Client::from_conf(retry::with_timeouts_and_retries(config).build()),
@@ -217,9 +217,9 @@ impl Store {
     }
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the
-    /// order of `lookups`. Sends `BatchGetItem` even for one item, so that the function needs
-    /// only one permission to read. Retries what DynamoDB leaves unprocessed, until `service` ends
-    /// the request.
+    /// order of `lookups`. Sends `BatchGetItem` even for one item, so that the function needs only
+    /// one permission to read. Repeats the reads that DynamoDB leaves unprocessed until none is
+    /// left or `service` ends the request.
     async fn read_items<const N: usize>(
         &self,
         lookups: [(Table, Vec<&str>); N],

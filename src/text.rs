@@ -1,4 +1,4 @@
-//! Which characters are visible, and escaping for logs and terminals.
+//! Decides which characters are visible, and escapes text for logs and terminals.
 
 /// Whether a character is visible on its own: not white space, not a control character, and not one
 /// that only affects how other characters are shown.
@@ -8,7 +8,7 @@ pub fn is_visible(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !is_default_ignorable(c) && !is_other_invisible
 }
 
-/// `Default_Ignorable_Code_Point` in DerivedCoreProperties.txt of Unicode 17.
+/// Whether a character is a `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt, Unicode 17).
 fn is_default_ignorable(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

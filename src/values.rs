@@ -58,8 +58,8 @@ pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
 /// A `userid`. Even at 4 bytes per character, it fits into the 1,024 bytes of a sort key.
 pub(crate) type UserId = SingleLine<256>;
 
-/// The id of a model, such as `gpt-4o`: the contract's `modelid`. Even the
-/// longest `<modelType>#<modelid>` fits into the 1,024 bytes of a sort key.
+/// The id of a model, such as `gpt-4o`. The contract calls it `modelid`. Even the longest
+/// `<modelType>#<modelid>` fits into the 1,024 bytes of a sort key.
 pub(crate) type ModelId = SingleLine<200>;
 
 /// The `type` of a bot's voice. The contract lists no types, so any `SingleLine` is valid.
@@ -116,11 +116,11 @@ pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, S
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
     let parsed = text_and_id.map(|(text, derived_id)| ParsedAttribute { text, derived_id });
-    // A value rarely has several violations, and the next attempt shows the others.
+    // The first violation is enough. A value rarely has several, and a new attempt shows the next.
     parsed.map_err(|mut violations| violations.remove(0).detail)
 }
 
-/// Removes white space from both ends: Unicode's White_Space and byte order marks.
+/// Removes Unicode white space and byte order marks from both ends.
 fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
@@ -163,8 +163,8 @@ impl Description {
     }
 }
 
-/// The number of a model, which the client chooses: the contract's `id`. Its absolute
-/// value is less than 2^53, the range in which all JSON libraries are exact (RFC 8259, section 6).
+/// The number that the client chooses for a model. The contract calls it `id`. Its absolute value
+/// is less than 2^53, so that all JSON libraries represent it exactly (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct ModelNumber(i64);
 

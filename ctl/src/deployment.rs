@@ -63,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL is AWS's. Without a stack, it is that of a local DynamoDB.
+        // An endpoint URL is taken for AWS's if there is a stack, otherwise for a local DynamoDB's.
         let is_on_aws = stack.is_some() || endpoint_url.is_none();
         let table_names = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -84,7 +84,7 @@ impl Deployment {
             .with_initial_backoff(INITIAL_BACKOFF);
         let config = ConfigBuilder::from(&sdk_config)
             .retry_config(retries)
-            // The Lambda function retries the same errors, such as transaction conflicts.
+            // Also retries what the function retries, such as transaction conflicts.
             .retry_classifier(AdditionalRetries);
         Ok(Self {
             dynamodb: Client::from_conf(config.build()),
@@ -173,7 +173,7 @@ impl Stack {
     }
 }
 
-/// The SDK's configuration from the environment, with our HTTP connector.
+/// Loads the SDK's configuration from the environment, with the connector of [`build_connector`].
 /// Fails if no region is configured.
 async fn load_sdk_config() -> Result<SdkConfig> {
     let http_client = HttpClientBuilder::new()
@@ -194,7 +194,7 @@ async fn load_sdk_config() -> Result<SdkConfig> {
 /// - It uses the function's TLS library, because the SDK's takes half a minute to compile.
 /// - If the system has no root certificates, as in small containers, it trusts Amazon's.
 pub(crate) fn build_connector(settings: Option<HttpConnectorSettings>) -> Connector {
-    // Loading the roots takes a while on some systems, and the SDK makes several connectors.
+    // Cached, because loading the roots can be slow, and the SDK builds several connectors.
     static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
     let trust_store = if *HAS_ROOTS {
         TrustStore::default()

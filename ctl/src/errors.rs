@@ -17,7 +17,7 @@ pub(crate) struct UsageError(pub(crate) String);
 #[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
-    /// All causes that the SDK reports. Only for `--verbose`, as they can contain whole requests.
+    /// All causes from the SDK. Only `--verbose` shows them, because they can contain requests.
     causes: String,
 }
 
@@ -51,7 +51,7 @@ where
             match &error {
                 SdkError::TimeoutError(_) => Failure::TimedOut,
                 SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) => {
-                    // Keep only the root cause: the HTTP client wraps it in several layers.
+                    // Keeps only the root cause, which the HTTP client wraps in several layers.
                     let root_cause = Chain::new(&error).last().map(ToString::to_string);
                     Failure::NoConnection(root_cause.unwrap_or_default())
                 }
@@ -112,7 +112,7 @@ pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'st
             "ExpiredToken" | "ExpiredTokenException" => {
                 "The AWS credentials have expired. Sign in again."
             }
-            // SNS calls it `AuthorizationError`.
+            // `AuthorizationError` is the code that SNS uses.
             "AccessDenied" | "AccessDeniedException" | "AuthorizationError" => {
                 "Your AWS identity lacks a permission. deploy/operators.yaml has a read-only policy and a policy for operators."
             }

@@ -1,5 +1,5 @@
-//! Exports, written by `orgs export`, `orgs erase` and `remove`, and read by `restore`: JSON Lines,
-//! one object per line, with the fields `table` (the kind of the record) and `record`.
+//! Exports, which `orgs export`, `orgs erase` and `remove` write and `restore` reads. They are JSON
+//! Lines. Each line is an object with the fields `table` (the kind of the record) and `record`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,9 +31,9 @@ pub struct ExportWriter {
 }
 
 impl ExportWriter {
-    /// Creates a file that is called `FILE.partial` until `persist` is called, where `FILE` is
-    /// `path`. Without such a call, the file is deleted. Fails if `FILE.partial` cannot be written,
-    /// or if `FILE` or `FILE.partial` exists, so that no two commands share a file.
+    /// Creates `FILE.partial`, where `FILE` is `path`. `persist` renames it to `FILE`. Without a
+    /// call of `persist`, it is deleted. Fails if it cannot be created, or if `FILE` or
+    /// `FILE.partial` exists, because two commands must not share a file.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));
@@ -67,7 +67,7 @@ impl ExportWriter {
         }
     }
 
-    /// Writes a record. Leaves out the hash of an API key's secret and the mark.
+    /// Writes a record without its mark and, if it is an API key's, without the hash of the secret.
     pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
@@ -76,8 +76,8 @@ impl ExportWriter {
         writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 
-    /// Writes the records that `readers` find and returns how many there were. Writes after each
-    /// request, so that memory use does not grow with the number of records.
+    /// Writes the records that `readers` find and returns how many there were. Writes each batch
+    /// before reading the next, so that memory use does not grow with the number of records.
     pub(crate) async fn write_from(
         &mut self,
         deployment: &Deployment,

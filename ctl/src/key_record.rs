@@ -58,7 +58,7 @@ impl KeyState {
         match serde_json::from_value::<ApiKeyRecord>(record.clone()) {
             Ok(key) if key.revoked_at.is_some() => Self::Revoked,
             Ok(key) if !key.is_valid_at(SystemTime::now()) => Self::Expired,
-            // An active key has a registration. The function rejects a key without one.
+            // Without a registration, a key is not active, because the function rejects it.
             Ok(key) if key.registration_id.is_some() => Self::Active,
             _ => Self::Malformed,
         }
@@ -74,7 +74,7 @@ pub(crate) fn is_active_and_expires_within(record: &Value, period: Duration) -> 
     KeyState::of(record) == KeyState::Active && time_left.is_ok_and(|left| left <= period)
 }
 
-/// The record of a key for output: with the state of the key, without the hash of its secret.
+/// Prepares the record of a key for output: adds its state and removes the hash of its secret.
 pub(crate) fn into_output(mut record: Value) -> Value {
     let state = KeyState::of(&record);
     if let Value::Object(attributes) = &mut record {
@@ -84,8 +84,7 @@ pub(crate) fn into_output(mut record: Value) -> Value {
     record
 }
 
-/// Generates a random key.
-/// Fails if the operating system provides no random numbers.
+/// Generates a random key. Fails if the operating system provides no random numbers.
 pub(crate) fn random_key() -> Result<String> {
     // `ApiKey::encode` takes the 32 bytes of the secret as two halves.
     let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
@@ -104,8 +103,9 @@ pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Resu
     Ok(records)
 }
 
-/// Stores the record of a new key. Fails if the organization is not enabled or has a different
-/// registration, or if the `old` key has been revoked, or has been replaced since it was read.
+/// Stores the record of a new key, and its id in the record of the `old` key. Fails if the
+/// organization is not enabled, if `old` is revoked or was replaced since it was read, or if either
+/// of them has a different registration.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &FullKeyRecord,

@@ -5,10 +5,10 @@
 //! - "The function" is the Lambda function that serves the API.
 //! - `remove team` and `orgs erase` "mark" a record before they delete anything. The mark of a team
 //!   is `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
-//!   `erasing_at` and `erasing_by`. Once the function's caches have expired, the function adds no
-//!   members to a marked team and no records to a marked organization.
+//!   `erasing_at` and `erasing_by`. Once its caches have expired, the function adds no members to a
+//!   marked team and no records to a marked organization.
 //! - A "run" is one execution of a command. The records that it creates, edits or restores contain
-//!   the id of the run as `request_id`, `updated_request_id` or `restored_request_id`.
+//!   its id as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - Each `orgs create` begins a new "registration" of an organization, which ends with `orgs
 //!   erase`. The function rejects the API keys of earlier registrations.
 //!

@@ -57,7 +57,7 @@ pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Sessi
     Ok(())
 }
 
-/// Prints rows as a JSON array, or otherwise as a table, which truncates text to fit a terminal.
+/// Prints rows as a JSON array or as a table. On a terminal, the table truncates text to fit.
 pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.global_args.json {
         return print_json(&json!(rows));
@@ -95,8 +95,8 @@ fn text_table(
     table
 }
 
-/// The header of a column: the name of the attribute without the suffix `_id`. Escaped, because the
-/// name of an attribute can contain any character.
+/// The header of a column: the attribute's name in upper case, without the suffix `_id`. It is
+/// escaped, because an attribute's name can contain any character.
 fn header(column: &str) -> String {
     escape(&column.strip_suffix("_id").unwrap_or(column).to_uppercase())
 }

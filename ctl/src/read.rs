@@ -46,7 +46,7 @@ pub(crate) enum Scope {
     /// The records whose partition key has one of these values. The values are sorted, so that a
     /// read can continue at the partition of a cursor.
     Partitions(Vec<String>),
-    /// The API keys, teams or members of an organization. Reads the whole table.
+    /// The API keys, teams or members of an organization, found by a scan of the whole table.
     ScanForOrganization(String),
 }
 
@@ -56,7 +56,7 @@ impl Scope {
         Self::Partitions(vec![value.to_owned()])
     }
 
-    /// The records of an organization. For API keys, teams and members, reads the whole table,
+    /// The records of an organization. API keys, teams and members need a scan of the whole table,
     /// because an index can lack a record that was just created.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         match table.partition_key_parts {
@@ -78,8 +78,8 @@ pub(crate) struct Reader {
     sort_key_prefix: Option<(&'static str, String)>,
     /// How many more records may be read. `None` if there is no limit.
     remaining: Option<i32>,
-    /// The primary key after which the next request continues. When reading an index, it also has
-    /// the index's key.
+    /// The primary key after which the next request continues. In an index, it also contains the
+    /// attributes of the index's key.
     start_key: Option<Item>,
     /// Whether a scan has read the whole table.
     is_scan_finished: bool,
@@ -158,11 +158,11 @@ impl Reader {
         self
     }
 
-    /// Reads only a page. Not for [`Scope::ScanForOrganization`], which cannot have a limit.
+    /// Reads only a page. Must not be used with [`Scope::ScanForOrganization`], which has no limit.
     pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
         self.remaining = args.limit;
         self.start_key = args.after;
-        // Skips earlier partitions. If the cursor's partition is gone, starts with the next.
+        // Skips the partitions before the cursor's. If that is gone, starts with the next one.
         if let Scope::Partitions(partitions) = &mut self.scope
             && let Some(start_key) = &self.start_key
             && let Some(AttributeValue::S(cursor_partition)) =
@@ -211,7 +211,7 @@ impl Reader {
         Ok(count)
     }
 
-    /// Sends the next request. Returns at most a megabyte of items. `None` if all were read.
+    /// Sends the next request. Returns at most a megabyte of items, or `None` if all were read.
     pub(crate) async fn next_batch(
         &mut self,
         deployment: &Deployment,
@@ -243,7 +243,7 @@ impl Reader {
             .table_name(deployment.table_name(self.table))
             .consistent_read(true)
             .set_exclusive_start_key(self.start_key.clone());
-        // No limit with a filter, because DynamoDB counts items before it filters them.
+        // A scan with a filter has no limit, because DynamoDB would count items before filtering.
         scan = match &self.scope {
             Scope::ScanForOrganization(org) if self.table == Table::API_KEYS => scan
                 .filter_expression("org_id = :value")
@@ -251,7 +251,7 @@ impl Reader {
             Scope::ScanForOrganization(org) => scan
                 .filter_expression("begins_with(#partition_key, :value)")
                 .expression_attribute_names("#partition_key", self.partition_key_name)
-                // With the `#`, because a different organization's id can begin with this id.
+                // The `#` excludes organizations whose ids only begin with this id.
                 .expression_attribute_values(":value", AttributeValue::S(format!("{org}#"))),
             _ => scan.set_limit(self.remaining),
         };
@@ -318,8 +318,8 @@ pub(crate) async fn partitions_from_teams_index(
     Ok(partitions.into_iter().collect())
 }
 
-/// One reader per table for all records of an organization. Complete but expensive: for API keys,
-/// teams and members, they scan the whole table.
+/// One reader per table for all records of an organization. The readers miss no record, but they
+/// scan the whole tables of API keys, teams and members.
 pub(crate) fn org_readers(org: &str) -> Vec<Reader> {
     let tables = Table::ALL.iter().copied();
     let readers = tables.map(|table| Reader::new(table, Scope::organization(table, org)));
@@ -349,7 +349,7 @@ pub(crate) async fn membership_partitions(
     org: &str,
     user: &str,
 ) -> Result<Vec<String>> {
-    // Different organizations can have users with the same id.
+    // The prefix excludes users of different organizations who have the same id.
     let reader = Reader::new(Table::TEAM_MEMBERS, Scope::partition(user))
         .with_index("by_user", "user_id")
         .with_sort_key_prefix("team", format!("{org}#"));

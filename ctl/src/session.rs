@@ -33,8 +33,8 @@ pub(crate) struct GlobalArgs {
     pub(crate) verbose: bool,
 }
 
-/// The global arguments, and the deployment, which is resolved when a command first asks for it.
-/// Commands check their arguments before they ask, so that a mistyped argument causes no request.
+/// The global arguments and the deployment, which is resolved when a command first asks for it.
+/// Commands check their arguments before that, so that a mistyped argument causes no request.
 pub(crate) struct Session {
     pub(crate) global_args: GlobalArgs,
     /// Empty until a command has asked for the deployment.
@@ -44,7 +44,7 @@ pub(crate) struct Session {
 impl Session {
     /// The deployment to work on. Resolves it on the first call.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
-        // clap's `env` would take an empty variable as a name.
+        // clap's `env` would take an empty variable as the name of a stack.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.global_args.stack.clone().or_else(from_environment);
         self.deployment
@@ -58,8 +58,8 @@ impl Session {
         Ok((deployment, Run::begin(deployment).await?))
     }
 
-    /// Checks that the operator can confirm the command, before the command does anything.
-    /// Fails if there is neither `--yes` nor a terminal.
+    /// Checks, before a command does anything, that the operator will be able to confirm it. Fails
+    /// if there is neither `--yes` nor a terminal.
     pub(crate) fn check_can_confirm(&self) -> Result<(), UsageError> {
         if self.global_args.yes || (io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Ok(());
@@ -68,8 +68,8 @@ impl Session {
         Err(UsageError(message.to_owned()))
     }
 
-    /// Prints the name of the deployment and `text`, which says what will happen, both escaped.
-    /// Without `--yes`, fails unless the operator then types `answer`.
+    /// Prints the name of the deployment and what will happen (`text`), both escaped. Without
+    /// `--yes`, fails unless the operator then types `answer`.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
         if self.global_args.yes {
             self.report(text);

@@ -114,13 +114,13 @@ impl Target {
         Ok(Some(record))
     }
 
-    /// The record, to be written only if it has not been written since `record` was read.
+    /// Guards the record so that it is written only if it has not changed since `record` was read.
     pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
         self.if_exists()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// The record, to be written only if it exists.
+    /// Guards the record so that it is written only if it exists.
     pub(crate) fn if_exists(&self) -> GuardedRecord {
         GuardedRecord::if_exists(self.table, &self.primary_key)
     }

@@ -1,5 +1,5 @@
-//! Waits, after a record has been marked or disabled, until the function no longer uses an older
-//! copy of the record from its cache.
+//! After a record has been marked or disabled, waits until the function has finished its last write
+//! that is based on an older copy of the record from its cache.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use workspace_management::{service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
 use crate::deployment::Deployment;
 
-/// How long after the timeout of the function one of its writes can still reach DynamoDB. This is
-/// an assumption, not a guarantee: AWS accepts a request for five minutes after it was signed.
+/// How long after the function's timeout one of its writes can still reach DynamoDB. AWS accepts
+/// requests for five minutes after they were signed, so this is only an assumption.
 const MAX_WRITE_DELAY: Duration = Duration::from_secs(20);
 
 /// The maximum time from marking a record, or disabling an organization, to the last write based on
@@ -32,9 +32,9 @@ pub struct WaitArgs {
 }
 
 impl WaitArgs {
-    /// Waits, and shows the reason and the time: a progress bar on a terminal, otherwise a line.
-    /// Call this even if an earlier run has set the mark. The time in the mark may be from a
-    /// different machine's clock, so it cannot shorten the wait.
+    /// Waits, and shows why and for how long, as a progress bar on a terminal and otherwise as a
+    /// line. Every run must wait, even if an earlier run set the mark, because the time in the mark
+    /// may be from a different machine's clock.
     pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(

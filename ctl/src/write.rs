@@ -44,7 +44,7 @@ impl GuardedRecord {
     /// A record that must exist. Without this condition, an update would create it.
     pub(crate) fn if_exists(table: Table, primary_key: &[impl AsRef<str>]) -> Self {
         let primary_key: Vec<&str> = primary_key.iter().map(AsRef::as_ref).collect();
-        // The last attribute, because `project`, the first of a team's key, is a reserved word.
+        // Uses the last attribute, because the first one of a team, `project`, is a reserved word.
         let attribute = table.primary_key_attributes[primary_key.len() - 1];
         Self {
             table,
@@ -62,9 +62,8 @@ impl GuardedRecord {
         self
     }
 
-    /// Also requires that these attributes are as they were read: each has the same string, or is
-    /// still absent. If another program has stored a value that is not a string, the condition
-    /// never holds.
+    /// Also requires that each of these attributes has the same string as in `record`, or is still
+    /// absent. Never holds if a value is not a string, which only a different program stores.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
             let placeholder = format!(":{name}");
@@ -163,8 +162,8 @@ impl GuardedRecord {
         Ok(Some((record, marked_record)))
     }
 
-    /// Deletes the record. Returns false if the condition fails because the record has changed.
-    /// Returns true if there is no record: an earlier attempt by the SDK may have deleted it.
+    /// Deletes the record. Returns false if the record no longer meets the condition. Returns true
+    /// if there is no record, because an earlier attempt by the SDK may have deleted it.
     pub(crate) async fn delete(&self, deployment: &Deployment) -> Result<bool> {
         let result = deployment
             .dynamodb
@@ -186,7 +185,7 @@ impl GuardedRecord {
         Ok(true)
     }
 
-    /// The values of the condition and an update. `None` if empty, which DynamoDB would reject.
+    /// The values of the condition and an update. `None` if empty, as DynamoDB requires.
     fn all_values(&self, update_values: ExpressionValues<'_>) -> Option<Item> {
         let mut values = self.condition_values.clone();
         values.extend(expression_values(update_values));
@@ -259,7 +258,7 @@ pub(crate) async fn delete_with_children(
             break;
         }
     }
-    // If the condition fails, another run has deleted the record, and a new record has its key.
+    // If the condition fails, another run deleted the parent, and a new one has its primary key.
     parent.delete(deployment).await?;
     Ok(deleted_count)
 }

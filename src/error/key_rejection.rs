@@ -1,20 +1,20 @@
 //! Why an API key is not accepted.
 
-/// A reason not to accept an API key. Only for the log.
+/// A rejection, which says why an API key is not accepted. It is only logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyRejection {
     /// The request has several `Authorization` headers.
     TwoHeaders,
     /// The scheme is not `Bearer`.
     OtherScheme,
-    /// A part of the key is malformed, or its checksum is wrong.
+    /// A part of the key is malformed, or the checksum is wrong.
     Malformed,
     /// There is no record with the id of the key.
     Unknown,
     WrongSecret,
     Revoked,
     Expired,
-    /// The key was issued for an earlier registration of its organization.
+    /// The key was not issued for the current registration of its organization.
     OtherRegistration,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a body, one violation for each rule that a value breaks.
+//! The violations in a body. A value has one violation for each rule that it breaks.
 
 use serde::Serialize;
 use serde_json::json;
@@ -6,19 +6,19 @@ use serde_json::json;
 /// A value in the body that violates a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Violation {
-    /// Where the value is: a JSON pointer in a URI fragment (RFC 6901, section 6), such as
-    /// `#/usersAddingToTeam/3/userid`.
+    /// The location of the value, as a JSON pointer in a URI fragment (RFC 6901, section 6), such
+    /// as `#/usersAddingToTeam/3/userid`.
     pub(crate) pointer: String,
     pub(crate) rule: Rule,
-    /// The limit of the rule, if the rule has one, such as the maximum length.
+    /// The limit of the rule, if it has one, such as the maximum length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<i64>,
-    /// What is wrong, as a predicate that follows the name of the value: `is required`.
+    /// What is wrong, as a predicate that follows the name of the value, such as `is required`.
     pub(crate) detail: String,
 }
 
 impl Violation {
-    /// A violation with an empty pointer: see [`at`](Self::at).
+    /// Creates a violation with an empty pointer, which [`at`](Self::at) replaces.
     pub(crate) fn new(rule: Rule, detail: impl Into<String>) -> Self {
         Self {
             pointer: String::new(),
@@ -52,7 +52,7 @@ pub(crate) enum Rule {
     MaxItems,
     Minimum,
     Maximum,
-    /// Not in JSON Schema: the value contradicts an earlier entry or a stored record.
+    /// The value contradicts an earlier entry or a stored record. JSON Schema has no such keyword.
     Conflict,
 }
 

@@ -44,8 +44,8 @@ struct Team {
     audit: AuditAttributes,
 }
 
-/// Creates a team. The id of the team is derived from its name. Projects are not registered, so any
-/// project id is valid.
+/// Creates a team. Its id is derived from its name. Projects are not registered, so any project id
+/// is valid.
 pub(crate) async fn create_team(
     store: &Store,
     caller: &Caller<'_>,

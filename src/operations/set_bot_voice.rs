@@ -62,13 +62,13 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // In a new record, these equal `audit`. `SET_VOICE` overwrites these, but not `audit`.
+        // In a new record, these equal `audit`. An update overwrites these and keeps `audit`.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,
         audit,
     };
-    // Ignores a failed condition: the stored voice is already the requested voice.
+    // Ignores a failed condition, which means that the voice is already as requested.
     store.upsert(&SET_VOICE, &[voice]).await?;
     Ok(Success::Done)
 }

@@ -30,13 +30,13 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Returns the cached value. Drops a value that is too old.
+    /// Returns the cached value, or drops it if it is too old.
     pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<V> {
         let mut values = self.lock();
         let cached = values.get(key)?;
         match now.duration_since(cached.read_started_at) {
             Ok(age) if age < self.ttl => Some(cached.value.clone()),
-            // An error means that the clock moved backwards: the age of the value is unknown.
+            // An error means that the clock moved backwards, so the age is unknown.
             _ => {
                 values.remove(key);
                 None

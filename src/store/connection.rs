@@ -48,20 +48,20 @@ pub struct DynamoDbConfig {
 impl DynamoDbConfig {
     /// Connects to DynamoDB and returns the SDK's configuration that uses this connection.
     ///
-    /// Lambda gives a function more CPU while it initializes than while it serves requests, so this
-    /// is the time to connect. If DynamoDB does not respond within a second, the first request
-    /// connects.
+    /// Lambda gives a function more CPU while it initializes than while it serves requests, so it
+    /// is faster to connect now. If DynamoDB does not respond within a second, the first request
+    /// connects instead.
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
     pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared_connector = connector.clone();
-        // The SDK asks for a connector several times. It gets the same one each time, because a new
-        // one would parse the root certificates again.
+        // The SDK asks for a connector several times. It always gets this one, because each new
+        // connector would parse the root certificates again.
         let http_client = http_client_fn(move |_, _| shared_connector.clone());
-        // The host name is known only for commercial regions and GovCloud, without FIPS and
-        // dual-stack. Otherwise, the first request connects.
+        // The host name is known only for commercial regions and GovCloud, and only without FIPS
+        // and dual-stack. Otherwise, the first request connects.
         let has_known_host =
             is_commercial_or_govcloud(&self.region) && !self.use_fips && !self.use_dual_stack;
         if let Some(url) = &self.endpoint_url {
@@ -111,7 +111,7 @@ async fn preconnect(connector: &SharedHttpConnector, url: &str) {
             let _ = ByteStream::new(response.into_body()).collect().await;
         }
     };
-    // Ignores failures: the first request connects again and reports a failure if there is one.
+    // Ignores failures, because the first request connects again and reports any failure.
     let _ = timeout(CONNECT_TIMEOUT, exchange).await;
 }
 

@@ -1,4 +1,4 @@
-//! Decides which DynamoDB requests are retried, and what the error is if no attempt succeeds.
+//! Decides which DynamoDB requests are retried, and which error to return if no attempt succeeds.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -29,7 +29,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 /// many failures in one process use up the SDK's retry quota.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The upper bound of the random wait before the second attempt. It doubles with each attempt.
+/// The maximum random wait before the second attempt. The maximum doubles with each attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// The maximum wait between two attempts.
@@ -69,8 +69,8 @@ pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder 
         .with_max_backoff(MAX_BACKOFF);
     config
         .timeout_config(timeouts.build())
-        // This protection ends a response that stalls for 20 seconds. `ATTEMPT_TIMEOUT` ends the
-        // response earlier.
+        // This protection ends a response that stalls for 20 seconds, but `ATTEMPT_TIMEOUT` ends it
+        // earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
         .retry_classifier(AdditionalRetries)
@@ -87,7 +87,7 @@ impl ClassifyRetry for AdditionalRetries {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
-        // A "user" error is a malformed request: a retry would fail too.
+        // A "user" error means a malformed request, so a retry would fail too.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
         if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
             RetryAction::transient_error()
@@ -127,7 +127,7 @@ fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
             .any(|code| TRANSIENT_CANCELLATION_CODES.contains(code))
 }
 
-/// Why a transaction was cancelled: one reason per action. Empty for any other error.
+/// The reasons why a transaction was cancelled, one per action. Empty for any other error.
 pub(super) fn cancellation_reasons(error: &TransactWriteItemsError) -> &[CancellationReason] {
     match error {
         TransactWriteItemsError::TransactionCanceledException(cancelled) => {
@@ -137,7 +137,7 @@ pub(super) fn cancellation_reasons(error: &TransactWriteItemsError) -> &[Cancell
     }
 }
 
-/// The error after the last attempt: [`Error::Unavailable`] if the same request can succeed later.
+/// Turns the error of the last attempt into [`Error::Unavailable`] if a later retry can succeed.
 impl<E> From<SdkError<E>> for Error
 where
     E: StdError + ProvideErrorMetadata + Send + Sync + 'static,

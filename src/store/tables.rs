@@ -1,4 +1,4 @@
-//! The tables, and the names that they have in a deployment.
+//! The tables and their names in a deployment.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Table {
     pub record_kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_attributes: &'static [&'static str],
-    /// The ids that form the partition key, joined with `#`. `workspacectl` has an option for each.
+    /// The ids that the partition key joins with `#`. All but `key` are options of `workspacectl`.
     pub partition_key_parts: &'static [&'static str],
 }
 

@@ -14,26 +14,26 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Item, Store, Table, TableNames, from_item, retry};
 use crate::error::{Error, Result};
 
-/// How to update records: the expressions of an update, in DynamoDB's syntax.
+/// How to update the records of a table. The expressions use DynamoDB's syntax.
 pub(crate) struct UpdateSpec {
     pub(crate) table: Table,
     /// The update expression. `:x` is the value of the record's attribute `x`. The expression must
     /// use every attribute that is not part of the primary key, because DynamoDB rejects unused
     /// values.
     pub(crate) expression: &'static str,
-    /// The condition expression. `None` updates a record whether it exists or not.
+    /// The condition expression. `None` updates or creates a record unconditionally.
     pub(crate) condition: Option<&'static str>,
     /// The placeholders in the expressions for attribute names that DynamoDB reserves, such as
     /// `("#type", "type")`.
     pub(crate) name_placeholders: &'static [(&'static str, &'static str)],
 }
 
-/// A failed condition and the existing record. No record of the transaction was written.
+/// A failed condition and the existing record. The request wrote nothing.
 #[derive(Debug)]
 pub struct FailedCondition {
-    /// The index in the records or actions that were sent.
+    /// The index of the record or action whose condition failed.
     pub index: usize,
-    /// The existing item. Empty if there is no existing item.
+    /// The existing item. Empty if there is none.
     pub existing: Item,
 }
 
@@ -49,8 +49,8 @@ pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition
     failed
 }
 
-/// Inserts an item unless its primary key exists. Returns the existing item, or `None` if inserted.
-/// Not a method of [`Store`], because `workspacectl` has a client of its own.
+/// Inserts an item unless one with its primary key exists. Returns the existing item, or `None` if
+/// the item was inserted. Not a method of [`Store`], because `workspacectl` has its own client.
 ///
 /// # Errors
 /// If DynamoDB rejects the item or cannot be reached.
@@ -83,7 +83,7 @@ pub async fn insert_item_if_absent(
 impl Store {
     /// Inserts a record with [`insert_item_if_absent`]. Returns the existing record, or `None` if
     /// the record was inserted. If the response to an earlier attempt was lost, the existing record
-    /// can be the record of that attempt. Sends one DynamoDB request, apart from retries.
+    /// can be from that attempt. Sends one DynamoDB request, apart from retries.
     pub(crate) async fn insert_if_absent<R: Serialize + DeserializeOwned>(
         &self,
         table: Table,

@@ -9,7 +9,7 @@ use crate::{
     text::is_visible,
 };
 
-/// A name: one line of 1 to 100 characters, at least one of them visible. White space is trimmed.
+/// A line of 1 to 100 characters, at least one of them visible. Surrounding white space is trimmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DisplayName(SingleLine<100>);
 
@@ -28,7 +28,7 @@ impl DisplayName {
     }
 }
 
-/// A name with at least one letter or digit, and the id that is derived from the name:
+/// A name with at least one letter or digit, and the id that is derived from it, such as
 /// `my-team-name` from "My Team Näme".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameWithId {
@@ -49,16 +49,16 @@ impl NameWithId {
         Err(vec![Violation::new(Rule::Pattern, detail)])
     }
 
-    /// The name, then the id: lower-case ASCII letters, digits and single hyphens.
+    /// The name and the id. The id contains lower-case ASCII letters, digits and single hyphens.
     pub(crate) fn into_name_and_id(self) -> (String, String) {
         (self.name.into_string(), self.id)
     }
 }
 
-/// Derives the id from a name: its slug. A hash is appended if the slug is empty, if it is too long
-/// for an `Identifier`, or if the name is not Latin, because many such names share a slug.
+/// Derives the id of a name from its slug. A hash is appended if the slug is empty or too long for
+/// an `Identifier`, or if the name is not Latin, because many such names share a slug.
 fn derive_id(name: &str) -> String {
-    /// The maximum length of the slug before a hash. With the hash, it fits into an `Identifier`.
+    /// The maximum length of the slug before a hash, so that both fit into an `Identifier`.
     const MAX_BEFORE_HASH: usize = 100;
     let slug = slug::slugify(name);
     if is_latin(name) && (1..=MAX_IDENTIFIER_LENGTH).contains(&slug.len()) {
@@ -67,7 +67,7 @@ fn derive_id(name: &str) -> String {
     let hash = hex::encode(&Sha256::digest(name)[..4]);
     let prefix = slug.get(..MAX_BEFORE_HASH).unwrap_or(&slug);
     match prefix.trim_end_matches('-') {
-        // None of the characters of the name has a transliteration.
+        // No character of the name has a transliteration.
         "" => hash,
         prefix => format!("{prefix}-{hash}"),
     }
@@ -76,7 +76,7 @@ fn derive_id(name: &str) -> String {
 /// Whether every letter and digit of a text is Latin or common to several scripts.
 fn is_latin(text: &str) -> bool {
     const SCRIPTS: [Script; 3] = [Script::Latin, Script::Common, Script::Inherited];
-    // The fast path: most names are ASCII, and looking up scripts takes longer.
+    // A fast path, because most names are ASCII and looking up scripts takes longer.
     if text.is_ascii() {
         return true;
     }

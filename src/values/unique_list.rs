@@ -8,20 +8,20 @@ use crate::{
 };
 
 /// The distinct entries of an array of 1 to 100 entries. Repeated entries are dropped, but two
-/// different entries with the same key are a violation.
+/// different entries with the same `key` are a violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UniqueList<T> {
     /// Each distinct entry, with the index of its first occurrence in the array.
     entries: Vec<(usize, T)>,
 }
 
-/// An entry of a [`UniqueList`], identified by its key.
+/// An entry of a [`UniqueList`], identified by its `key`.
 pub(crate) trait Keyed: PartialEq {
     fn key(&self) -> &str;
 }
 
 impl<T: Keyed> UniqueList<T> {
-    /// The maximum length: a DynamoDB transaction, which writes all entries, has at most 100
+    /// The maximum length. One DynamoDB transaction writes all entries, and it has at most 100
     /// actions.
     const MAX_ENTRIES: usize = 100;
 

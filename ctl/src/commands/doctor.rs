@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, also writes test records, always the same.
+//! `doctor`: checks a deployment. With an API key, every run also writes the same test records.
 
 mod api;
 mod stack;
@@ -145,8 +145,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     report(checks, args.strict, session)
 }
 
-/// Prints a row per check. Fails with the first failure. With `strict`, also fails if a check was
-/// skipped or, with [`OnlyWarningsError`], if there are warnings.
+/// Prints a row per check. Fails with the first failure. With `strict`, a skipped check is a
+/// failure too, and warnings alone cause [`OnlyWarningsError`].
 fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut failures = Vec::new();
@@ -215,13 +215,13 @@ fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
 }
 
 /// Warns about API keys that expire soon, have no replacement, and belong to an enabled
-/// organization. Leaves out keys that were issued for at most [`EXPIRY_NOTICE`]: they are meant to
-/// expire. Fails if the keys cannot be read.
+/// organization. Ignores keys that were issued for at most [`EXPIRY_NOTICE`], because they are
+/// meant to expire. Fails if the keys or their organizations cannot be read.
 async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     let reader = Reader::new(Table::API_KEYS, Scope::All);
     let mut records = reader.read(deployment).await?.records;
     records.retain(|record| {
-        // `issued_for` is absent if the key has no expiry or another program issued it.
+        // `issued_for` is absent if the key has no expiry or a different program issued it.
         let lifetime_seconds = record["issued_for"].as_u64().unwrap_or(u64::MAX);
         // A rotation sets this attribute when it lets the old key expire.
         let is_replaced = !record["replaced_at"].is_null();

@@ -75,7 +75,7 @@ pub(crate) struct NewValueArgs {
 type Changes = Vec<(&'static str, ParsedAttribute)>;
 
 impl NewValueArgs {
-    /// The changes to a record with these attributes for its name and its description.
+    /// The changes to a record that has its name and its description in these attributes.
     fn into_changes(self, name: &'static str, description: &'static str) -> Changes {
         let name = self.name.map(|value| (name, value));
         let description = self.description.map(|value| (description, value));
@@ -189,7 +189,7 @@ impl Edit {
         let mut expression =
             "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
         let mut values = vec![(":at", &*now), (":by", &*run.operator), (":run", &*run.id)];
-        // There are at most two changes: of the name and of the description.
+        // There are at most two changes: to the name and to the description.
         for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
             expression += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
@@ -202,7 +202,7 @@ impl Edit {
         if let Some(record) = updated {
             return Ok(record);
         }
-        // An earlier attempt of this run may have succeeded, although its response was lost.
+        // An earlier attempt of this run may have succeeded even though its response was lost.
         match self.target.find(deployment).await? {
             Some(current) if current["updated_request_id"] == run.id => Ok(current),
             _ => bail!(self.target.changed_message()),

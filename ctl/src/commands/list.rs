@@ -75,7 +75,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     print_listing(&listing, &columns, session)
 }
 
-/// The memberships of a user. Reads each one, because the index can still list deleted ones.
+/// The memberships of a user. Reads each record, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
     let mut records = Vec::new();
     for partition in read::membership_partitions(deployment, org, user).await? {
@@ -100,7 +100,7 @@ fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<Strin
     Ok(ids)
 }
 
-/// The scope of these ids. If they only begin a partition key, finds the partitions in an index.
+/// The scope for these ids. If the partition key is incomplete, finds the partitions in an index.
 async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
     Ok(match ids {
         [] => Scope::All,

@@ -36,7 +36,7 @@ struct Response {
 }
 
 impl Api {
-    /// Retries of all requests together take at most `retry_time`.
+    /// An API whose requests are retried only until `retry_time` from now.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         // All requests share the connector, because creating one parses the root certificates.
         let connector = if url.starts_with("https:") {
@@ -52,9 +52,9 @@ impl Api {
     }
 
     /// Checks that the function rejects a well-formed API key that does not exist. The key is
-    /// random, so it is in no cache, and the function reads the tables of keys and organizations in
-    /// one request. `SilenceAlarm` in template.yaml counts requests for the organization `doctor`,
-    /// and fires when a scheduled `doctor` stops sending them.
+    /// random and so not cached. The function therefore reads the tables of keys and organizations,
+    /// in one request. `SilenceAlarm` in template.yaml fires if there are no requests for the
+    /// organization `doctor`, which means that the scheduled `doctor` has stopped.
     pub(super) async fn check_reads(&self) -> Result<String> {
         let key = key_record::random_key()?;
         let started = Instant::now();
@@ -72,7 +72,7 @@ impl Api {
         Ok(format!("reads API keys and organizations, in {ms} ms"))
     }
 
-    /// Checks that an operation succeeds. Later runs send the same request, which changes nothing.
+    /// Checks that an operation succeeds. Repeating its request in a later run changes nothing.
     pub(super) async fn check_operation(
         &self,
         operation: Operation,
@@ -89,7 +89,7 @@ impl Api {
         Ok(format!("writes {}, in {ms} ms", table.logical_id))
     }
 
-    /// Sends a request. Retries the request until `retry_until`.
+    /// Sends a request and, until `retry_until`, retries it.
     async fn post_with_retries(&self, path: &str, key: &str, body: &Value) -> Result<Response> {
         let mut backoff = INITIAL_BACKOFF;
         loop {
@@ -120,7 +120,7 @@ impl Api {
         headers.insert("content-type", "application/json");
         headers.insert("authorization", format!("Bearer {key}"));
         let response = self.connector.call(request).await;
-        // Not a `RequestError`, because its hint is about DynamoDB.
+        // A `RequestError` would add a hint about DynamoDB.
         let response = response.map_err(|connector_error| {
             let error = anyhow!(connector_error);
             let cause = error.root_cause();

@@ -34,7 +34,7 @@ fn output_value(description: &StackDescription, key: &str) -> Option<String> {
 }
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
-/// would not show a mistake: they succeed with any existing table.
+/// would not reveal a mistake, because they succeed with any existing table.
 async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<String> {
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
@@ -86,7 +86,7 @@ async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<St
     let (mut confirmed, mut unconfirmed) = (0, 0);
     while let Some(subscription) = subscriptions.next().await {
         let subscription = subscription.request_context("cannot list the topic's subscriptions")?;
-        // Other subscriptions have `PendingConfirmation` or `Deleted` instead of an ARN.
+        // An unconfirmed subscription has `PendingConfirmation` or `Deleted` instead of an ARN.
         match subscription.subscription_arn {
             Some(arn) if arn.starts_with("arn:") => confirmed += 1,
             _ => unconfirmed += 1,

@@ -85,10 +85,10 @@ pub struct NewKey {
 impl NewKey {
     /// Generates a key and stores its record for the current registration of the organization. If
     /// the new key replaces an old one, also stores the new id in the record of the old key. Fails
-    /// if one of these conditions does not hold:
+    /// unless these conditions hold:
     ///
     /// - The organization is enabled, and its registration has not changed.
-    /// - The old key has the same registration, and was not revoked or replaced since it was read.
+    /// - The old key has this registration, is not revoked, and was not replaced since it was read.
     pub async fn issue(
         deployment: &Deployment,
         run: &Run,
@@ -129,7 +129,7 @@ impl NewKey {
         Ok(Self { key, record })
     }
 
-    /// Prints the key. If it cannot be printed, revokes it, because then it is lost.
+    /// Prints the key. If that fails, revokes the key, because it cannot be printed again.
     pub(super) async fn print_or_revoke(
         &self,
         deployment: &Deployment,

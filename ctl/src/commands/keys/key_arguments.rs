@@ -11,7 +11,7 @@ use workspace_management::api_key::{API_KEY_PREFIX, ApiKey};
 
 use crate::errors::UsageError;
 
-/// The maximum overlap, during which a replaced key stays valid: 30 days.
+/// The maximum overlap, which is how long a replaced key can stay valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
 
 /// The time from the Unix epoch to the end of the year 9999, the last year in RFC 3339.
@@ -96,8 +96,8 @@ pub(crate) struct KeyArgs {
     pub(super) keys_or_ids: Vec<String>,
 }
 
-/// The distinct ids of the keys in the arguments and, if an argument is `-`, in standard input.
-/// Fails if one is invalid. The error never contains it, because it may be a secret.
+/// Reads the distinct ids of the keys in the arguments and, if one is `-`, in standard input. Fails
+/// if a key or an id is invalid. The error never repeats it, because it may be a secret.
 pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for argument in keys_or_ids {

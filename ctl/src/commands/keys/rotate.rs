@@ -67,7 +67,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Why a key cannot be replaced: it has a replacement that is not revoked. Otherwise `None`.
+/// Why a key cannot be replaced. `None` unless it already has a replacement that is not revoked.
 async fn refusal_reason(deployment: &Deployment, key: &FullKeyRecord) -> Result<Option<String>> {
     let Some(replacement_id) = &key.replacement_id else {
         return Ok(None);
@@ -141,8 +141,8 @@ async fn schedule_expiry(
     Ok(())
 }
 
-/// The expiry of the new key without `--expires`: the lifetime of the old key, if that is known.
-/// Otherwise the old key's expiry, unless it comes from a rotation.
+/// The expiry of the new key without `--expires`: the lifetime of the old key or, if that is not
+/// recorded, its original expiry. Fails if a rotation may have changed the expiry of that key.
 fn default_expiry(old: &FullKeyRecord) -> Result<Expiry> {
     if let Some(seconds) = old.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
@@ -151,9 +151,9 @@ fn default_expiry(old: &FullKeyRecord) -> Result<Expiry> {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
         Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
-        // `workspacectl` issued the key (it has `last_four`), and only a rotation set its expiry.
+        // `workspacectl` issued the key (it has `last_four`) without an expiry. A rotation set one.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
-        // Either another program or a rotation has set the expiry.
+        // Either a different program or a rotation has set the expiry.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),
     }
 }

@@ -1,6 +1,6 @@
-//! `orgs disable` and `orgs enable`. Each sends a single update, on the condition that neither
-//! `disabled_at` nor `enabled_at` has changed since they were read. So a delayed retry cannot undo
-//! a later command.
+//! `orgs disable` and `orgs enable`. Each sends a single update, which fails if `disabled_at` or
+//! `enabled_at` has changed since the record was read. So a delayed retry cannot undo a later
+//! command.
 
 use std::time::SystemTime;
 
@@ -57,9 +57,9 @@ pub(super) async fn execute(
     print_json_or_text(&organization.into_output(), org, session)
 }
 
-/// Enables or disables an organization and returns it. Fails if there is no such organization, the
-/// change would enable it while it is being erased, or another operator makes a different change
-/// at the same time.
+/// Enables or disables an organization and returns it. Fails if there is no such organization, if
+/// it is to be enabled but is being erased, or if operators make different changes at the same
+/// time.
 pub async fn change_state(
     deployment: &Deployment,
     run: &Run,
@@ -90,7 +90,7 @@ pub async fn change_state(
     if let Some(record) = updated {
         return Ok(Organization { record });
     }
-    // An earlier attempt of this run may have succeeded, although its response was lost.
+    // An earlier attempt of this run may have succeeded even though its response was lost.
     let organization = Organization::require(deployment, org).await?;
     ensure!(
         organization.state() == wanted,

@@ -49,7 +49,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         "created_by": run.operator,
         "request_id": run.id,
     });
-    // This must not overwrite: two customers who choose the same id must not share an organization.
+    // Never overwrites, so that two customers who choose the same id do not share an organization.
     let (client, table_names) = (&deployment.dynamodb, &deployment.table_names);
     let item = serde_dynamo::to_item(&new_record)?;
     let result = insert_item_if_absent(client, table_names, Table::ORGANIZATIONS, item).await;
@@ -70,7 +70,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 }
 
 /// Sends a request and compares this machine's clock with the `Date` header of the response. Fails
-/// if they differ too much, because `restore` compares times. Passes if there is no header.
+/// if they differ too much, because `restore` compares times. Succeeds if there is no such header.
 async fn check_clock(deployment: &Deployment, org: &str) -> Result<()> {
     let table_name = deployment.table_name(Table::ORGANIZATIONS);
     let date = ResponseDate::default();

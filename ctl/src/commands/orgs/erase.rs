@@ -3,8 +3,8 @@
 //!
 //! 1. Mark the organization with a random id. From then on, it cannot be enabled.
 //! 2. Wait, in every run, until the function's last writes have ended.
-//! 3. Export, if `--export` was given. It then contains these last writes. If another run finishes
-//!    first, this run fails, because only the export of the other run is complete.
+//! 3. Export, if `--export` was given, including these last writes. Fail if another run finished
+//!    first, because only the export of that run is complete.
 //! 4. Delete all records, in transactions that check the mark, until none are found.
 //! 5. Delete the organization's record, if it still has the mark.
 
@@ -77,9 +77,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     print_json_or_text(&erased, org, session)
 }
 
-/// Erases an organization. Returns the number of records that this run deleted. Counts the
-/// organization's own record, even if another run deleted it.
-/// Fails if the organization has changed since it was read, or the export cannot be written.
+/// Erases an organization. Returns how many records this run deleted. The organization's own record
+/// always counts, even if another run deleted it. Fails if the organization has changed since it
+/// was read, or the export cannot be written.
 pub async fn erase(
     deployment: &Deployment,
     run: &Run,

@@ -1,8 +1,8 @@
 //! `remove member --all-teams`: removes a user from all teams of an organization.
 //!
-//! The index of a user's teams is eventually consistent, so it is only a hint: each membership is
-//! read consistently, and deleted on the condition that it has not been written since. The index is
-//! read at least twice after the confirmation, until a read removes nothing.
+//! The index of a user's teams is eventually consistent, so it is only a hint. Each membership is
+//! read with strong consistency and deleted only if it has not been written since. After the
+//! confirmation, the index is read at least twice, until a read finds nothing to remove.
 //!
 //! Every membership that exists at the start is removed, provided that the index lags no longer
 //! than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
@@ -40,7 +40,7 @@ pub(super) async fn execute(
     let list = partitions.join(", ");
     let found = if list.is_empty() { "none" } else { &list };
     let undo = undo_sentence(export.as_ref());
-    // The index can lack a team that a later read finds.
+    // Says `so far`, because the index can lack a team that a later read finds.
     let text =
         format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
     session.confirm(&text, user)?;
@@ -52,9 +52,9 @@ pub(super) async fn execute(
     print_removed(result, user, &run, session)
 }
 
-/// Removes a user from all teams of an organization. Returns them as `<org>#<project>#<team>`.
-/// Fails if the last read of the index still finds a membership, a membership changes at the same
-/// time, or the export cannot be written.
+/// Removes a user from all teams of an organization and returns the teams as
+/// `<org>#<project>#<team>`. Fails if the last read of the index still finds a membership, a
+/// membership changes at the same time, or the export cannot be written.
 pub async fn remove_from_all_teams(
     deployment: &Deployment,
     org: &str,

@@ -26,8 +26,8 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time to check and copy a record. Less than [`crate::wait::SAFE_WAIT`]: if a record
-/// was checked before a mark was set, its copy ends before the removal or erasure deletes anything.
+/// The maximum time to check and copy a record. It is less than [`crate::wait::SAFE_WAIT`], so the
+/// copy of a record that was checked before a mark was set ends before anything is deleted.
 const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A restore from a source that has been validated.
@@ -82,7 +82,7 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// Copies organizations and teams before the records that need them. Counts the outcomes.
+    /// Copies organizations and teams before the records that need them, and counts the outcomes.
     async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
@@ -142,11 +142,10 @@ impl Restore<'_> {
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must be the ones that the record belonged to, not later ones with the same
-    /// ids:
+    /// be marked, and must be those that it belonged to rather than later ones with the same ids:
     ///
     /// - A parent that is in the source must have the same `request_id` in the table.
-    /// - For any other parent, the record must not be older than it.
+    /// - A parent that is not in the source must not be newer than the record.
     async fn skip_reason(&self, table: Table, record: &Value) -> Result<Option<&'static str>> {
         let [org, project, team] =
             ["org_id", "project_id", "team_id"].map(|name| string_attribute(record, name));
@@ -224,7 +223,7 @@ impl Restore<'_> {
     }
 }
 
-/// The outcome of a record whose primary key exists.
+/// The outcome for a record whose primary key exists.
 fn compare(record: &Value, existing: &Value) -> Outcome {
     let objects = [record, existing].into_iter().filter_map(Value::as_object);
     let mut names: BTreeSet<&str> = objects.flat_map(Map::keys).map(String::as_str).collect();
@@ -236,7 +235,7 @@ fn compare(record: &Value, existing: &Value) -> Outcome {
     Outcome::Differs(Vec::from_iter(names).join(", "))
 }
 
-/// Whether a record is older than its organization or team, and so belongs to an earlier one.
+/// Whether a record is older than its organization or team by over [`MAX_CLOCK_DIFFERENCE`].
 fn is_older(record: &Value, parent: &Value) -> bool {
     let times = [record, parent].map(|record| string_attribute(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {

@@ -26,10 +26,10 @@ use crate::{
 /// What a restore needs from a source.
 #[derive(Default)]
 pub(super) struct Source {
-    /// The valid records that match the filter, by table and primary key. Their marks are removed.
+    /// The valid records that match the filter, without their marks, by table and primary key.
     pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
-    /// The `request_id`s of all organizations and teams, matching or not, by primary key.
-    /// The keys `[org]` and `[org#project, team]` differ in length, so one map suffices.
+    /// The `request_id`s of all organizations and teams, matching or not, by primary key. One map
+    /// suffices, because the primary keys `[org]` and `[org#project, team]` differ in length.
     pub(super) parent_request_ids: HashMap<Vec<String>, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
@@ -105,8 +105,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Adds a record if it matches the filter. Fails if it is invalid. Keeps the `request_id` of
-    /// every organization and team.
+    /// Adds a record if it matches the filter. Fails if that record is invalid or contradicts an
+    /// earlier line. Keeps the `request_id` of every organization and team, matching or not.
     fn add(
         &mut self,
         location: &str,
@@ -155,7 +155,7 @@ impl Source {
     }
 }
 
-/// The error for an invalid record. Truncates its key, which can have any length.
+/// The error for an invalid record. Truncates its primary key, which can have any length.
 fn invalid_record_error(location: &str, table: Table, record: &Value, reason: &str) -> Error {
     let kind = table.record_kind;
     let primary_key = primary_key_values(table, record).join(" ");

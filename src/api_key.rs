@@ -3,7 +3,7 @@
 //! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the primary key of the
 //! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
 //! everything before it. It lets the function reject mistyped keys without reading DynamoDB, and
-//! secret scanners recognize leaked ones.
+//! lets secret scanners recognize leaked keys.
 
 use std::time::SystemTime;
 
@@ -15,13 +15,13 @@ use crate::{error::KeyRejection, operations::Operation, strict_null::null_as_str
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. An id has 64 bits, which need at most 11 digits, so `encode` pads it
-// to 12 with zeros.
+// Lengths in base-62 digits. The 64 bits of an id need at most 11 digits, but the format has 12, so
+// `encode` pads the id with zeros.
 const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
 
-/// A well-formed API key. It may be unknown or have a wrong secret.
+/// A well-formed API key. It may be unknown or have the wrong secret.
 #[derive(Clone, Copy)]
 pub struct ApiKey<'a> {
     /// The id. It is not secret, and appears in records and logs.
@@ -64,7 +64,7 @@ impl<'a> ApiKey<'a> {
 /// What the `Authorization` headers of a request contain.
 #[derive(Clone, Copy)]
 pub(crate) enum Credential<'a> {
-    /// No key. The header is absent, empty or only `Bearer`, as from a client without a key.
+    /// No key. The header is absent, empty or only `Bearer`, as sent by a client without a key.
     Missing,
     /// A well-formed key.
     Key(ApiKey<'a>),
@@ -73,8 +73,8 @@ pub(crate) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// Parses the values of all `Authorization` headers. Accepts `Bearer <key>`, with the scheme in
-    /// any case, and a key without a scheme.
+    /// Parses the values of all `Authorization` headers. Accepts `Bearer <key>`, whose scheme is
+    /// case-insensitive, and a key without a scheme.
     pub(crate) fn parse(values: &[&'a str]) -> Self {
         let value = match values {
             [] => "",

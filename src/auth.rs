@@ -82,8 +82,8 @@ impl<'a> Caller<'a> {
         None
     }
 
-    /// Whether an earlier attempt at this request created the record with these audit attributes.
-    /// The SDK retries a write if its response is lost.
+    /// Whether this request created the existing record, which has these audit attributes. The SDK
+    /// retries a write whose response is lost, and then finds the record of the first attempt.
     pub(crate) fn created_in_this_request(&self, existing: &AuditAttributes) -> bool {
         existing.request_id == self.audit.request_id
     }

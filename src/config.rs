@@ -76,11 +76,17 @@ impl Config {
 /// `store/connection.rs`.
 fn dynamodb_config(get_variable: VariableGetter) -> Result<DynamoDbConfig, BoxError> {
     let is_true = |name| get_variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let key_id = get_variable("AWS_ACCESS_KEY_ID");
-    let credentials = match (key_id, get_variable("AWS_SECRET_ACCESS_KEY")) {
-        (Some(key_id), Some(secret)) => {
+    let access_key_id = get_variable("AWS_ACCESS_KEY_ID");
+    let credentials = match (access_key_id, get_variable("AWS_SECRET_ACCESS_KEY")) {
+        (Some(access_key_id), Some(secret)) => {
             let token = get_variable("AWS_SESSION_TOKEN");
-            Some(Credentials::new(key_id, secret, token, None, "environment"))
+            Some(Credentials::new(
+                access_key_id,
+                secret,
+                token,
+                None,
+                "environment",
+            ))
         }
         _ => None,
     };

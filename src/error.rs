@@ -91,7 +91,7 @@ pub(crate) enum Error {
     NoSuchTeam(&'static str),
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
-    /// The team that `create_team` should create exists and is being removed.
+    /// `create_team` found the team, but the team is being removed.
     #[error("The team `{id}` is being removed. Try again later.")]
     TeamBeingRemoved { id: String },
     /// The id derived from the name belongs to a record with a different name.
@@ -140,7 +140,7 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) status: u16,
     /// The stable, machine-readable code.
     pub(crate) code: &'static str,
-    /// Why the existing record prevents the request. Only for a 409.
+    /// Why the request conflicts with the existing record. Only for a 409.
     #[serde(rename = "reason", skip_serializing_if = "Option::is_none")]
     pub(crate) conflict_reason: Option<&'static str>,
     /// The id of the existing record, if it is derived from a name.

@@ -59,7 +59,7 @@ struct Http {
 }
 
 impl Event {
-    /// Parses an event. Any other JSON becomes an empty event, for which `request` returns `None`.
+    /// Parses an event. JSON that is not an event becomes an empty event, which has no `request`.
     pub(crate) fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
@@ -130,9 +130,9 @@ impl Event {
         found
     }
 
-    /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`,
-    /// in any case. If so, the response to a create operation has headers that give the id of the
-    /// record and say whether it is new.
+    /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`
+    /// (case-insensitive). If so, the response to a create operation has headers that give the id
+    /// of the record and say whether it is new.
     pub(crate) fn prefers_headers_only(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));

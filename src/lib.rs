@@ -20,7 +20,7 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `strict_null` | reads NULL as the strictest value of an attribute that restricts access |
+//! | `strict_null` | reads NULL in `revoked_at` and similar attributes as the strictest value |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
@@ -34,10 +34,11 @@
 //! 2. `router` matches the path to `create_team`, with the organization `acme` and the project
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB, and creates a `Caller` if
-//!    - the secret is right, and the key is neither revoked nor expired,
-//!    - the key is for `acme`, and `acme` is enabled,
-//!    - the key was issued for the current registration of `acme`,
-//!    - and the key may call `create_team`.
+//!    all of these hold:
+//!    - The secret is right, and the key is neither revoked nor expired.
+//!    - The key is for `acme`, and `acme` is enabled.
+//!    - The key was issued for the current registration of `acme`.
+//!    - The key may call `create_team`.
 //!
 //!    The third check rejects keys that were issued before an operator erased `acme` and registered
 //!    it again.
@@ -60,7 +61,7 @@
 //! | `ModelId`, such as `gpt-4o` | `modelid` in the contract, `model_id` in the record |
 //! | `ModelNumber` | `id` in the contract and in the record |
 //! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
-//! | `partition_key` | `project` of a team (`acme#apollo`), `team` of a member |
+//! | `partition_key`, such as `acme#apollo` | `project` of a team, `team` of a member |
 //! | `Error::Different…`, `WrongOrganization` | `other_…` in codes and reasons |
 //! | `caller_org_id` | `organization` in the log |
 //! | `key_rejection` | `credential` in the log |

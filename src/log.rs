@@ -30,7 +30,7 @@ pub(crate) struct RequestLog<'a> {
     /// anonymous caller.
     pub(crate) key_id: Option<&'a str>,
     /// The number of distinct entries, if the body has a list.
-    pub(crate) body_entry_count: Option<usize>,
+    pub(crate) distinct_entry_count: Option<usize>,
 }
 
 impl RequestLog<'_> {
@@ -45,7 +45,7 @@ impl RequestLog<'_> {
 
     /// Writes the line, at level ERROR for a 5xx and otherwise at INFO. Do not rename the fields in
     /// the log, because operators query by them. `organization` is the organization of the caller,
-    /// `org_id` is the one in the path, and `credential` is why the API key is not accepted.
+    /// `org_id` is the one in the path, and `credential` says why the API key is not accepted.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
         let report = error.map(Error::report);
@@ -71,7 +71,7 @@ impl RequestLog<'_> {
                     team_id = self.parameters.get(parameter::TEAM_ID),
                     bot_id = self.parameters.get(parameter::BOT_ID),
                     model_type = self.parameters.get(parameter::MODEL_TYPE),
-                    entries = self.body_entry_count,
+                    entries = self.distinct_entry_count,
                     request_id = self.request_id,
                     trace_id = self.trace_id,
                     duration_ms = duration.as_micros() as f64 / 1000.0,

@@ -88,7 +88,7 @@ fn parse_route<'a>(segments: &[&'a str], log: &mut RequestLog<'a>) -> Result<Rou
 }
 
 /// Parses a path parameter and adds it to the log if it is valid. `MAX_LENGTH` is inferred from the
-/// type of the field of [`Route`], which is an alias of `PathParameter`.
+/// field of [`Route`], because the type of each field is an alias of `PathParameter`.
 fn parse_parameter<'a, const MAX_LENGTH: usize>(
     parameter_name: &'static str,
     segment: &'a str,
@@ -123,7 +123,7 @@ pub(crate) async fn dispatch<'a>(
     match route {
         Route::AddModels { model_type, .. } => {
             let input: AddModelsInput = body::parse(body)?;
-            log.body_entry_count = Some(input.models.len());
+            log.distinct_entry_count = Some(input.models.len());
             add_models(store, caller, &model_type, input).await
         }
         Route::AddTeamUsers {
@@ -132,7 +132,7 @@ pub(crate) async fn dispatch<'a>(
             ..
         } => {
             let input: AddTeamUsersInput = body::parse(body)?;
-            log.body_entry_count = Some(input.users.len());
+            log.distinct_entry_count = Some(input.users.len());
             add_team_users(store, caller, &project_id, &team_id, input).await
         }
         Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,

@@ -1,5 +1,5 @@
-//! Handles an event. Runs the request within a time limit, logs it and returns the response. A
-//! request that panics gets a 500.
+//! Handles an event: runs its request within a time limit, writes the line in the log and returns
+//! the response. A request that panics gets a 500.
 
 use std::{
     panic::AssertUnwindSafe,

@@ -193,7 +193,7 @@ impl Store {
     /// the caller `caller_id`. `partition_key` is what [`teams_partition_key`] returns.
     ///
     /// # Errors
-    /// [`Error::NoSuchTeam`], or [`Error::Unavailable`] or [`Error::Internal`] if the read fails.
+    /// [`Error::NoSuchTeam`]. If the read fails, [`Error::Unavailable`] or [`Error::Internal`].
     pub(crate) async fn require_team(
         &self,
         partition_key: &str,
@@ -218,7 +218,7 @@ impl Store {
 
     /// Reads items with strong consistency, at most one from each table, and returns them in the
     /// order of `lookups`. Sends `BatchGetItem` even for one item, so that the function needs only
-    /// one permission to read. Repeats the reads that DynamoDB leaves unprocessed until none is
+    /// one permission to read. Repeats the reads that DynamoDB leaves unprocessed, until none are
     /// left or `service` ends the request.
     async fn read_items<const N: usize>(
         &self,
@@ -237,7 +237,7 @@ impl Store {
         let mut backoff = UNPROCESSED_BACKOFF;
         loop {
             let batch = self.client.batch_get_item();
-            // `?` converts the error: see `retry.rs`.
+            // `?` converts the error with `From<SdkError>` in `retry.rs`.
             let response = batch.set_request_items(Some(pending)).send().await?;
             items_by_table.extend(response.responses.unwrap_or_default());
             pending = response.unprocessed_keys.unwrap_or_default();

@@ -97,7 +97,7 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
 pub struct ParsedAttribute {
     /// The value to store.
     pub text: String,
-    /// The id that a new record with this value would get. `None` if this attribute gives no id.
+    /// The id that a new record with this value would get. `None` if no id is derived from it.
     pub derived_id: Option<String>,
 }
 
@@ -116,7 +116,7 @@ pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, S
         _ => Description::parse(text).map(|description| (description.into_string(), None)),
     };
     let parsed = text_and_id.map(|(text, derived_id)| ParsedAttribute { text, derived_id });
-    // The first violation is enough. A value rarely has several, and a new attempt shows the next.
+    // The first violation is enough. A value rarely has several, and trying again shows the next.
     parsed.map_err(|mut violations| violations.remove(0).detail)
 }
 

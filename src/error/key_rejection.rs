@@ -1,6 +1,6 @@
 //! Why an API key is not accepted.
 
-/// A rejection, which says why an API key is not accepted. It is only logged.
+/// The reasons, which are only logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyRejection {
     /// The request has several `Authorization` headers.

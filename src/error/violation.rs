@@ -59,7 +59,7 @@ pub(crate) enum Rule {
 impl Rule {
     /// The keyword, as in the response.
     pub(crate) fn keyword(self) -> String {
-        // `Serialize` writes the keyword.
+        // Uses the names that `Serialize` writes, so that each keyword is in one place.
         json!(self).as_str().unwrap_or_default().to_owned()
     }
 }

@@ -23,10 +23,8 @@ pub(crate) struct AddModelsInput {
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
 pub(crate) struct SelectedModel {
-    /// The number that the client chooses for the model.
     #[deserr(rename = "id")]
     number: ModelNumber,
-    /// The id of the model, such as `gpt-4o`.
     #[deserr(rename = "modelid")]
     model_id: ModelId,
 }

@@ -2,7 +2,8 @@
 //!
 //! The SDK's default configuration would read files, gather entropy for 33 ms in its TLS library
 //! and parse every root certificate of the system. Instead, `config` reads the environment
-//! variables that Lambda sets, and this module uses `ring` with only Amazon's root certificates.
+//! variables that Lambda sets, and this module uses `ring` and, by default, only Amazon's root
+//! certificates.
 
 use std::{fs, time::Duration};
 

@@ -41,7 +41,7 @@ const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 /// DynamoDB's error codes that become [`Error::Unavailable`], because the same DynamoDB request can
 /// succeed later.
 const TRANSIENT_ERROR_CODES: [&str; 6] = [
-    // A client's retry can reach a different process, with new credentials.
+    // When a client of the API retries, a different process may have new credentials.
     "ExpiredTokenException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -77,8 +77,8 @@ pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder 
 }
 
 /// Retries more than the SDK does: writes that lost to a concurrent transaction, transactions that
-/// were cancelled for a transient reason, and every failure of the connector, such as a response
-/// that is not HTTP.
+/// were cancelled for a transient reason, and every failure of the connector (such as a response
+/// that is not HTTP) except for malformed requests.
 #[derive(Debug)]
 pub struct AdditionalRetries;
 

@@ -11,7 +11,7 @@ use super::Item;
 pub struct Table {
     /// The logical id in `template.yaml`.
     pub logical_id: &'static str,
-    /// The environment variable with the table's name.
+    /// The environment variable that holds the table's name.
     pub env_variable: &'static str,
     /// The kind of its records, in the plural, as in `workspacectl list`.
     pub record_kind: &'static str,

@@ -23,7 +23,7 @@ pub(crate) struct UpdateSpec {
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates or creates a record unconditionally.
     pub(crate) condition: Option<&'static str>,
-    /// The placeholders in the expressions for attribute names that DynamoDB reserves, such as
+    /// The placeholders for attribute names that are reserved words in DynamoDB, such as
     /// `("#type", "type")`.
     pub(crate) name_placeholders: &'static [(&'static str, &'static str)],
 }
@@ -145,7 +145,7 @@ impl Store {
         }
     }
 
-    /// Builds the update of a record.
+    /// Builds the update that writes a record: splits its attributes into primary key and values.
     fn build_update<R: Serialize>(&self, spec: &UpdateSpec, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
@@ -154,7 +154,7 @@ impl Store {
             if spec.table.primary_key_attributes.contains(&name.as_str()) {
                 primary_key.insert(name, value);
             } else {
-                values.insert([":", &name].concat(), value);
+                values.insert(format!(":{name}"), value);
             }
         }
         let mut update = Update::builder()

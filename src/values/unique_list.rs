@@ -21,8 +21,8 @@ pub(crate) trait Keyed: PartialEq {
 }
 
 impl<T: Keyed> UniqueList<T> {
-    /// The maximum length. One DynamoDB transaction writes all entries, and it has at most 100
-    /// actions.
+    /// The maximum length. One DynamoDB transaction, which can have at most 100 actions, writes
+    /// all entries.
     const MAX_ENTRIES: usize = 100;
 
     pub(crate) fn len(&self) -> usize {

@@ -63,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // An endpoint URL is taken for AWS's if there is a stack, otherwise for a local DynamoDB's.
+        // With a stack, an endpoint URL points to AWS. Otherwise, it points to a local DynamoDB.
         let is_on_aws = stack.is_some() || endpoint_url.is_none();
         let table_names = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -166,8 +166,8 @@ impl Stack {
     /// Reads the outputs and settings of the stack.
     pub(crate) async fn describe(&self) -> Result<StackDescription> {
         let client = aws_sdk_cloudformation::Client::new(&self.sdk_config);
-        let response = client.describe_stacks().stack_name(&self.name).send().await;
-        let response = response.request_context(format!("cannot read the stack {}", self.name))?;
+        let result = client.describe_stacks().stack_name(&self.name).send().await;
+        let response = result.request_context(format!("cannot read the stack {}", self.name))?;
         let stack = response.stacks.unwrap_or_default().into_iter().next();
         stack.context("CloudFormation returned no stack")
     }
@@ -195,8 +195,9 @@ async fn load_sdk_config() -> Result<SdkConfig> {
 /// - If the system has no root certificates, as in small containers, it trusts Amazon's.
 pub(crate) fn build_connector(settings: Option<HttpConnectorSettings>) -> Connector {
     // Cached, because loading the roots can be slow, and the SDK builds several connectors.
-    static HAS_ROOTS: LazyLock<bool> = LazyLock::new(|| !load_native_certs().certs.is_empty());
-    let trust_store = if *HAS_ROOTS {
+    static HAS_SYSTEM_ROOTS: LazyLock<bool> =
+        LazyLock::new(|| !load_native_certs().certs.is_empty());
+    let trust_store = if *HAS_SYSTEM_ROOTS {
         TrustStore::default()
     } else {
         TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)

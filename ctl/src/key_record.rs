@@ -20,7 +20,7 @@ use crate::{
     write::{GuardedRecord, transact},
 };
 
-/// The whole record of an API key.
+/// The record of an API key: what the function reads, and what only the operator's tool reads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FullKeyRecord {
     /// The attributes that the function reads.
@@ -87,14 +87,15 @@ pub(crate) fn into_output(mut record: Value) -> Value {
 /// Generates a random key. Fails if the operating system provides no random numbers.
 pub(crate) fn random_key() -> Result<String> {
     // `ApiKey::encode` takes the 32 bytes of the secret as two halves.
-    let (mut id, mut secret) = ([0; 8], [[0; 16]; 2]);
+    let mut id = [0; 8];
+    let mut secret = [[0; 16]; 2];
     getrandom::fill(&mut id)?;
     getrandom::fill(secret.as_flattened_mut())?;
     Ok(ApiKey::encode(id, secret))
 }
 
 /// Reads the records of keys. Fails if one does not exist.
-pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
+pub(crate) async fn require_records(deployment: &Deployment, ids: &[String]) -> Result<Vec<Value>> {
     let mut records = Vec::new();
     for id in ids {
         let record = read::find(deployment, Table::API_KEYS, &[id]).await?;
@@ -103,16 +104,17 @@ pub(crate) async fn require_all(deployment: &Deployment, ids: &[String]) -> Resu
     Ok(records)
 }
 
-/// Stores the record of a new key, and its id in the record of the `old` key. Fails if the
-/// organization is not enabled, if `old` is revoked or was replaced since it was read, or if either
-/// of them has a different registration.
+/// Stores the record of the `new` key, and its id in the record of the `old` key. Fails if the
+/// organization is not enabled, if the old key is revoked or was replaced since it was read, or if
+/// the organization or the old key has a different registration.
 pub(crate) async fn insert(
     deployment: &Deployment,
     new: &FullKeyRecord,
     registration_id: &str,
     old: Option<&FullKeyRecord>,
 ) -> Result<()> {
-    let (org, id) = (&new.core.org_id, &new.core.key_id);
+    let org = &new.core.org_id;
+    let id = &new.core.key_id;
     let registration = [(":registration", registration_id)];
     let enabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \

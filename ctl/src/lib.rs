@@ -1,12 +1,12 @@
-//! `workspacectl`, the operator's tool. It is a library, so that tests can call its commands.
+//! `workspacectl`, the operator's command-line tool, as a library that tests can call.
 //!
 //! Terms in comments:
 //!
 //! - "The function" is the Lambda function that serves the API.
 //! - `remove team` and `orgs erase` "mark" a record before they delete anything. The mark of a team
 //!   is `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
-//!   `erasing_at` and `erasing_by`. Once its caches have expired, the function adds no members to a
-//!   marked team and no records to a marked organization.
+//!   `erasing_at` and `erasing_by`. After the function's caches have expired, it adds no members to
+//!   a marked team and no records to a marked organization.
 //! - A "run" is one execution of a command. The records that it creates, edits or restores contain
 //!   its id as `request_id`, `updated_request_id` or `restored_request_id`.
 //! - Each `orgs create` begins a new "registration" of an organization, which ends with `orgs
@@ -145,7 +145,7 @@ pub async fn execute() -> ExitCode {
         deployment: OnceCell::new(),
     };
     if session.global_args.verbose {
-        start_log();
+        init_log();
     }
     match execute_command(cli.command, &session).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -183,7 +183,7 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
 
 /// Logs warnings from libraries to standard error. Called only with `--verbose`, because the SDK
 /// warns about every failed condition of a write.
-fn start_log() {
+fn init_log() {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
         .with_writer(io::stderr)

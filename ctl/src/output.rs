@@ -18,14 +18,14 @@ use crate::{
 
 /// Prints text and a line break. A pipe closed by its reader, such as `head`, is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match write_line(text) {
+    match try_print(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to standard output"),
     }
 }
 
 /// Like [`print`], but fails if the reader has closed the pipe.
-pub(crate) fn write_line(text: &str) -> io::Result<()> {
+pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
@@ -62,10 +62,11 @@ pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) ->
     if session.global_args.json {
         return print_json(&json!(rows));
     }
-    let (utc, now) = (session.global_args.utc, SystemTime::now());
-    let relative_to = if utc { None } else { Some(now) };
-    let size = Term::stdout().size_checked();
-    let width = size.map(|(_height, width)| width);
+    let mut relative_to = None;
+    if !session.global_args.utc {
+        relative_to = Some(SystemTime::now());
+    }
+    let width = Term::stdout().size_checked().map(|(_height, width)| width);
     print(&text_table(rows, columns, relative_to, width).trim_fmt())
 }
 

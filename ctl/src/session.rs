@@ -53,7 +53,7 @@ impl Session {
     }
 
     /// The deployment to work on, and a new run with the identity of the operator.
-    pub(crate) async fn begin_run(&self) -> Result<(&Deployment, Run)> {
+    pub(crate) async fn deployment_and_run(&self) -> Result<(&Deployment, Run)> {
         let deployment = self.deployment().await?;
         Ok((deployment, Run::begin(deployment).await?))
     }
@@ -110,19 +110,22 @@ impl Run {
     async fn begin(deployment: &Deployment) -> Result<Self> {
         let operator = match &deployment.sts {
             Some(client) => {
-                let identity = client.get_caller_identity().send().await;
-                let identity = identity.request_context("cannot determine your AWS identity")?;
+                let result = client.get_caller_identity().send().await;
+                let identity = result.request_context("cannot determine your AWS identity")?;
                 identity.arn.context("your AWS identity has no ARN")?
             }
             None => {
-                let mut variables = ["USER", "USERNAME", "LOGNAME"].into_iter();
-                let user = variables.find_map(read_variable);
-                let user = user.as_deref().unwrap_or("unknown");
+                let user = ["USER", "USERNAME", "LOGNAME"]
+                    .into_iter()
+                    .find_map(read_variable)
+                    .unwrap_or_else(|| "unknown".to_owned());
                 format!("{user}@{}", gethostname().to_string_lossy())
             }
         };
-        let id = random_id()?;
-        Ok(Self { id, operator })
+        Ok(Self {
+            id: random_id()?,
+            operator,
+        })
     }
 }
 

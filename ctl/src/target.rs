@@ -1,4 +1,4 @@
-//! The record that `edit` or `remove` works on and the arguments that name it.
+//! The record to edit or remove, and the arguments that identify it.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -85,8 +85,8 @@ impl Target {
         }
     }
 
-    /// The sort key: the id that the operator types to confirm, and that commands print.
-    pub(crate) fn id(&self) -> &str {
+    /// The sort key. The operator types it to confirm, and commands print it.
+    pub(crate) fn sort_key(&self) -> &str {
         &self.primary_key[1]
     }
 
@@ -95,7 +95,7 @@ impl Target {
         read::find(deployment, self.table, &self.primary_key).await
     }
 
-    /// Reads, exports, deletes and returns the record. `None` if there is no such record.
+    /// Removes the record, after exporting it, and returns it. `None` if there is no such record.
     /// Fails if the record is written between the read and the delete.
     pub(crate) async fn remove(
         &self,
@@ -114,13 +114,13 @@ impl Target {
         Ok(Some(record))
     }
 
-    /// Guards the record so that it is written only if it has not changed since `record` was read.
+    /// The record, guarded: a write fails if the record has changed since `record` was read.
     pub(crate) fn if_unchanged(&self, record: &Value) -> GuardedRecord {
         self.if_exists()
             .and_unchanged(record, &LAST_WRITE_ATTRIBUTES)
     }
 
-    /// Guards the record so that it is written only if it exists.
+    /// The record, guarded: a write fails if the record does not exist.
     pub(crate) fn if_exists(&self) -> GuardedRecord {
         GuardedRecord::if_exists(self.table, &self.primary_key)
     }

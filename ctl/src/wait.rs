@@ -1,5 +1,5 @@
-//! After a record has been marked or disabled, waits until the function has finished its last write
-//! that is based on an older copy of the record from its cache.
+//! After a record has been marked or disabled, waits until the function can no longer write on the
+//! basis of an older copy of this record.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub const SAFE_WAIT: Duration = Duration::from_secs(
 
 const WAIT_REASON: &str = "for the function's caches to expire and its last writes to finish";
 
-/// The option for commands that wait.
+/// The argument of commands that wait.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct WaitArgs {
     /// How long to wait for the function's caches to expire and its last writes to finish. A
@@ -32,9 +32,9 @@ pub struct WaitArgs {
 }
 
 impl WaitArgs {
-    /// Waits, and shows why and for how long, as a progress bar on a terminal and otherwise as a
-    /// line. Every run must wait, even if an earlier run set the mark, because the time in the mark
-    /// may be from a different machine's clock.
+    /// Waits. Shows a progress bar on a terminal, and otherwise a line. Every run must wait, even
+    /// if an earlier run set the mark, because the time in the mark may be from the clock of a
+    /// different machine.
     pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
             eprintln!(

@@ -12,7 +12,9 @@ use aws_sdk_dynamodb::{
     },
 };
 use serde_json::Value;
-use workspace_management::store::{FailedCondition, Item, Table, failed_conditions, timestamp};
+use workspace_management::store::{
+    FailedCondition, Item, Table, failed_conditions, insert_item_if_absent, timestamp,
+};
 use workspace_records::item::to_json;
 
 use crate::{
@@ -27,6 +29,12 @@ const MAX_ACTIONS: usize = 100;
 
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
+
+/// A mark that has been set: the marked record, and this record guarded by its mark.
+pub(crate) struct Mark {
+    pub(crate) record: Value,
+    pub(crate) guarded_record: GuardedRecord,
+}
 
 /// A record, by its primary key, and the condition under which it may be written. A variable of
 /// this type is named after the record and its condition, such as `marked_team`.
@@ -63,7 +71,7 @@ impl GuardedRecord {
     }
 
     /// Also requires that each of these attributes has the same string as in `record`, or is still
-    /// absent. Never holds if a value is not a string, which only a different program stores.
+    /// absent. Fails for values that are not strings, which this project never stores.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
             let placeholder = format!(":{name}");
@@ -134,32 +142,41 @@ impl GuardedRecord {
     }
 
     /// Marks the record, unless it has a mark already. `prefix` is `removing` or `erasing`. Returns
-    /// the record, and the same record guarded by its mark. `None` if the condition fails.
+    /// the new or earlier mark, or `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
         run: &Run,
         prefix: &str,
-    ) -> Result<Option<(Value, Self)>> {
+    ) -> Result<Option<Mark>> {
         let expression = format!(
             "SET {prefix}_id = if_not_exists({prefix}_id, :id), \
             {prefix}_at = if_not_exists({prefix}_at, :at), \
             {prefix}_by = if_not_exists({prefix}_by, :by)"
         );
-        let (mark_id, now) = (random_id()?, timestamp(SystemTime::now()));
-        let values = [(":id", &*mark_id), (":at", &*now), (":by", &*run.operator)];
+        let new_id = random_id()?;
+        let now = timestamp(SystemTime::now());
+        let values = [
+            (":id", new_id.as_str()),
+            (":at", &now),
+            (":by", &run.operator),
+        ];
         let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };
         let attribute = format!("{prefix}_id");
-        let id = record[&attribute].as_str();
-        let id = id.with_context(|| format!("another program has changed {attribute}"))?;
-        let marked_record = Self {
+        let id = record[&attribute]
+            .as_str()
+            .with_context(|| format!("another program has changed {attribute}"))?;
+        let guarded_record = Self {
             condition: format!("{attribute} = :id"),
             condition_values: expression_values(&[(":id", id)]),
             ..self
         };
-        Ok(Some((record, marked_record)))
+        Ok(Some(Mark {
+            record,
+            guarded_record,
+        }))
     }
 
     /// Deletes the record. Returns false if the record no longer meets the condition. Returns true
@@ -209,6 +226,22 @@ fn expression_values(values: ExpressionValues<'_>) -> Item {
 /// Whether an attribute with this name belongs to a mark.
 pub(crate) fn is_mark_attribute(name: &str) -> bool {
     name.starts_with("removing_") || name.starts_with("erasing_")
+}
+
+/// Inserts a record unless its primary key exists. Returns the existing record, if there is one.
+/// `message` describes a failure.
+pub(crate) async fn insert_if_absent(
+    deployment: &Deployment,
+    table: Table,
+    record: &Value,
+    message: String,
+) -> Result<Option<Value>> {
+    let item = serde_dynamo::to_item(record)?;
+    let existing =
+        insert_item_if_absent(&deployment.dynamodb, &deployment.table_names, table, item)
+            .await
+            .request_context(message)?;
+    Ok(existing.map(to_json))
 }
 
 /// Sends a transaction. Returns the failed conditions, or an empty list if the transaction

@@ -140,8 +140,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         );
     }
     let expiry = check_key_expiry(deployment).await;
-    let expiry = expiry.unwrap_or_else(Status::Skipped);
-    checks.push(Check::new("API keys", expiry));
+    let expiry_status = expiry.unwrap_or_else(Status::Skipped);
+    checks.push(Check::new("API keys", expiry_status));
     report(checks, args.strict, session)
 }
 
@@ -183,17 +183,19 @@ fn read_api_key(file: Option<PathBuf>) -> Result<Option<String>> {
     let Some(file) = file else {
         return Ok(read_variable(KEY_VARIABLE));
     };
-    let text = fs::read_to_string(&file);
-    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Some(text.trim().to_owned()))
 }
 
 /// Checks that each operation writes to the organization of an API key.
 async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
-    let id = ApiKey::parse(key).map(|key| key.id);
-    let id = id.context("the API key is malformed: use the one that `keys create` printed")?;
-    let record = read::find(deployment, Table::API_KEYS, &[id]).await?;
-    let record = record.with_context(|| format!("there is no key {id}"))?;
+    let id = ApiKey::parse(key)
+        .context("the API key is malformed: use the one that `keys create` printed")?
+        .id;
+    let record = read::find(deployment, Table::API_KEYS, &[id])
+        .await?
+        .with_context(|| format!("there is no key {id}"))?;
     let org = string_attribute(&record, "org_id");
     let mut checks = Vec::new();
     for operation in Operation::ALL {

@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 use workspace_management::{
     store::timestamp,
@@ -119,10 +119,11 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
 impl Edit {
     async fn apply(mut self, session: &Session) -> Result<()> {
         session.check_can_confirm()?;
-        let (deployment, run) = session.begin_run().await?;
+        let (deployment, run) = session.deployment_and_run().await?;
         let display_name = &self.target.display_name;
-        let record = self.target.find(deployment).await?;
-        let record = record.with_context(|| format!("{display_name} does not exist"))?;
+        let Some(record) = self.target.find(deployment).await? else {
+            bail!("{display_name} does not exist");
+        };
         ensure!(
             record.get("removing_id").is_none(),
             "{display_name} is being removed"
@@ -133,12 +134,12 @@ impl Edit {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
-            session.confirm(&self.summary(&record), self.target.id())?;
+            session.confirm(&self.summary(&record), self.target.sort_key())?;
             let edited = self.update(deployment, run, &record).await?;
             (edited, "was changed")
         };
         session.report(&format!("{display_name} {outcome}"));
-        print_json_or_text(&edited, &escape(self.target.id()), session)
+        print_json_or_text(&edited, &escape(self.target.sort_key()), session)
     }
 
     /// Fails if a different record has the new name, or the id that is derived from the new name.
@@ -153,7 +154,7 @@ impl Edit {
         for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, target.table.primary_key_attributes[1]);
             let has_name = string_attribute(record, attribute) == name.text;
-            if id != target.id() && (has_name || Some(id) == name.derived_id.as_deref()) {
+            if id != target.sort_key() && (has_name || Some(id) == name.derived_id.as_deref()) {
                 bail!(
                     "the record {id} already has this name, or the id derived from this name: choose a different name"
                 );
@@ -167,19 +168,23 @@ impl Edit {
         let mut changes = Vec::new();
         let mut new_id_warning = String::new();
         for (attribute, new) in &self.changes {
-            let (old, text) = (string_attribute(record, attribute), &new.text);
-            changes.push(format!("{attribute} changes from \"{old}\" to \"{text}\""));
+            let old_text = string_attribute(record, attribute);
+            let new_text = &new.text;
+            changes.push(format!(
+                "{attribute} changes from \"{old_text}\" to \"{new_text}\""
+            ));
             if let Some(id) = &new.derived_id
-                && id != self.target.id()
+                && id != self.target.sort_key()
             {
                 new_id_warning = format!(
                     " A create request with the new name will create a different record, with the id {id}."
                 );
             }
         }
-        let (target, changes) = (&self.target.display_name, changes.join(", and "));
+        let display_name = &self.target.display_name;
+        let changes = changes.join(", and ");
         format!(
-            "{target}: {changes}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
+            "{display_name}: {changes}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
         )
     }
 
@@ -202,7 +207,7 @@ impl Edit {
         if let Some(record) = updated {
             return Ok(record);
         }
-        // An earlier attempt of this run may have succeeded even though its response was lost.
+        // An earlier attempt by this run may have succeeded even though its response was lost.
         match self.target.find(deployment).await? {
             Some(current) if current["updated_request_id"] == run.id => Ok(current),
             _ => bail!(self.target.changed_message()),

@@ -5,7 +5,7 @@ pub mod team;
 
 use std::{path::PathBuf, time::SystemTime};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
@@ -146,11 +146,12 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         Command::LoggingInstance(project_args) => project_args.logging_instance_target(),
     };
     // No confirmation, because the arguments name the one record to remove.
-    let (deployment, run) = session.begin_run().await?;
-    let removed = target.remove(deployment, export.as_mut()).await?;
-    let removed = removed.with_context(|| format!("{} does not exist", target.display_name))?;
+    let (deployment, run) = session.deployment_and_run().await?;
+    let Some(removed) = target.remove(deployment, export.as_mut()).await? else {
+        bail!("{} does not exist", target.display_name);
+    };
     session.report(&format!("{} was removed", target.display_name));
-    print_removed(removed, target.id(), &run, session)
+    print_removed(removed, target.sort_key(), &run, session)
 }
 
 /// With `--json`, prints what was removed, by whom and when. Otherwise prints the id.

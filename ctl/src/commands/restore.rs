@@ -77,7 +77,7 @@ impl RestoreFilter {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { from, filter, .. } = &args;
     let file = source::open_if_file(from, filter)?;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let source = match file {
         Some(file) => Source::read_file(from, file, filter),
         None => Source::scan_table(from, filter, deployment).await,

@@ -119,13 +119,16 @@ impl Api {
         let headers = request.headers_mut();
         headers.insert("content-type", "application/json");
         headers.insert("authorization", format!("Bearer {key}"));
-        let response = self.connector.call(request).await;
-        // A `RequestError` would add a hint about DynamoDB.
-        let response = response.map_err(|connector_error| {
-            let error = anyhow!(connector_error);
-            let cause = error.root_cause();
-            anyhow!("cannot connect: {cause}: start the service, or pass its URL with --url")
-        })?;
+        // Not a `RequestError`, whose hints are about DynamoDB.
+        let response = self
+            .connector
+            .call(request)
+            .await
+            .map_err(|connector_error| {
+                let error = anyhow!(connector_error);
+                let cause = error.root_cause();
+                anyhow!("cannot connect: {cause}: start the service, or pass its URL with --url")
+            })?;
         let status = response.status().as_u16();
         let request_id = response.headers().get("x-request-id").map(str::to_owned);
         let body = ByteStream::new(response.into_body()).collect().await?;
@@ -140,8 +143,9 @@ impl Api {
 impl Response {
     /// The code of the problem, if the response is from the function.
     fn problem_code(&self) -> Option<&str> {
-        self.request_id.as_ref()?; // Only the function sends an id.
-        self.problem["code"].as_str()
+        // Only the function sends an id.
+        let code = self.problem["code"].as_str();
+        self.request_id.as_ref().and(code)
     }
 
     fn detail(&self) -> &str {
@@ -150,8 +154,8 @@ impl Response {
 
     /// What the API did wrong, worded to follow the check's name. The request uses `used_tables`.
     fn error(&self, used_tables: &str) -> anyhow::Error {
-        let (status, id) = (self.status, self.request_id.as_deref());
-        let id = id.unwrap_or_default();
+        let status = self.status;
+        let id = self.request_id.as_deref().unwrap_or_default();
         match self.problem_code() {
             Some("unavailable") => anyhow!(
                 "responds with 503, because the function cannot reach DynamoDB or is throttled by it: \

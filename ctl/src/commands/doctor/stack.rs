@@ -1,4 +1,4 @@
-//! The checks of a stack: its function, its termination protection and its alarms.
+//! The checks of a stack: its function, its termination protection and its alarm recipients.
 
 use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
@@ -22,8 +22,8 @@ pub(super) async fn check(stack: &Stack, table_names: &TableNames) -> (Vec<Check
     checks.push(Check::new("Termination protection", protection));
     let topic_arn = output_value(&description, "AlarmTopicArn");
     let recipients = check_recipients(stack, topic_arn).await;
-    let recipients = recipients.unwrap_or_else(Status::Skipped);
-    checks.push(Check::new("Alarm recipients", recipients));
+    let recipients_status = recipients.unwrap_or_else(Status::Skipped);
+    checks.push(Check::new("Alarm recipients", recipients_status));
     (checks, output_value(&description, "ApiUrl"))
 }
 
@@ -42,12 +42,14 @@ async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<Stri
         .send()
         .await
         .request_context("cannot read the configuration of the function")?;
-    let environment = configuration.environment;
-    let variables = environment.and_then(|environment| environment.variables);
-    let variables = variables.unwrap_or_default();
+    let variables = configuration
+        .environment
+        .and_then(|environment| environment.variables)
+        .unwrap_or_default();
     let mut problems = Vec::new();
     for table in Table::ALL {
-        let (variable, expected) = (table.env_variable, table_names.get(*table));
+        let variable = table.env_variable;
+        let expected = table_names.get(*table);
         match variables.get(variable) {
             Some(name) if name == expected => {}
             Some(name) => problems.push(format!("{variable} is {name} instead of {expected}")),
@@ -83,7 +85,8 @@ async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<St
         .into_paginator()
         .items()
         .send();
-    let (mut confirmed, mut unconfirmed) = (0, 0);
+    let mut confirmed = 0;
+    let mut unconfirmed = 0;
     while let Some(subscription) = subscriptions.next().await {
         let subscription = subscription.request_context("cannot list the topic's subscriptions")?;
         // An unconfirmed subscription has `PendingConfirmation` or `Deleted` instead of an ARN.

@@ -22,7 +22,7 @@ use crate::{
     deployment::Deployment,
     key_record::{self, FullKeyRecord},
     organization::{OrgState, Organization},
-    output::write_line,
+    output::try_print,
     session::{Run, Session},
     text::{escape, escape_json, humanize},
 };
@@ -33,7 +33,7 @@ Examples:
   workspacectl keys create --org globex --expires 2027-01-31
   KEY=$(workspacectl keys create --org globex)";
 
-/// The options of `keys create`. `keys rotate` also uses them.
+/// The arguments of `keys create`. `keys rotate` also builds them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The id of the organization, which must be enabled
@@ -53,7 +53,7 @@ pub struct Args {
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     check_can_print()?;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let new = NewKey::issue(deployment, &run, args, None).await?;
     new.print_or_revoke(deployment, &run, session.global_args.json)
         .await
@@ -101,18 +101,17 @@ impl NewKey {
         if state != OrgState::Enabled {
             bail!("no key can be created, because {org} is {}", state.as_str());
         }
-        let registration_id = organization.registration_id();
-        let registration_id = registration_id.with_context(|| {
-            format!(
+        let Some(registration_id) = organization.registration_id() else {
+            bail!(
                 "the record of {org} has no request_id, which keys need: set it to a random value"
-            )
-        })?;
+            );
+        };
         let key = key_record::random_key()?;
-        let parsed = ApiKey::parse(&key).context("the new key is malformed")?;
+        let parsed_key = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
         let expires_at = args.expires.resolve(now).map_err(Error::msg)?;
         let label = &args.label;
-        let mut core = new_key_record(parsed, org, registration_id, label, &timestamp(now));
+        let mut core = new_key_record(parsed_key, org, registration_id, label, &timestamp(now));
         core.operations = args.allow;
         core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|at| at.duration_since(now).ok());
@@ -145,7 +144,7 @@ impl NewKey {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = write_line(&text) {
+        if let Err(error) = try_print(&text) {
             let id = &self.record.core.key_id;
             let result = key_record::revoke(deployment, id, run).await;
             result.with_context(|| {

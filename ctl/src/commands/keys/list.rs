@@ -76,11 +76,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 pub(crate) async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
     let ids = read_key_ids(&args.keys_or_ids)?;
     let deployment = session.deployment().await?;
-    let records = key_record::require_all(deployment, &ids).await?;
-    let records: Vec<_> = records.into_iter().map(into_output).collect();
-    print_rows(&records, &COLUMNS, session)?;
+    let records = key_record::require_records(deployment, &ids).await?;
+    let outputs: Vec<_> = records.into_iter().map(into_output).collect();
+    print_rows(&outputs, &COLUMNS, session)?;
     let org_of = |record| string_attribute(record, "org_id");
-    for org in BTreeSet::from_iter(records.iter().map(org_of)) {
+    for org in BTreeSet::from_iter(outputs.iter().map(org_of)) {
         let state = match Organization::find(deployment, org).await? {
             Some(organization) if organization.state() == OrgState::Enabled => continue,
             Some(organization) => organization.state().as_str(),

@@ -43,14 +43,14 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     match &args.org {
         Some(org) => revoke_all(org, session).await,
-        None => revoke_some(&args.keys_or_ids, session).await,
+        None => revoke_given(&args.keys_or_ids, session).await,
     }
 }
 
-async fn revoke_some(keys_or_ids: &[String], session: &Session) -> Result<()> {
+async fn revoke_given(keys_or_ids: &[String], session: &Session) -> Result<()> {
     let ids = read_key_ids(keys_or_ids)?;
-    let (deployment, run) = session.begin_run().await?;
-    let records = key_record::require_all(deployment, &ids).await?;
+    let (deployment, run) = session.deployment_and_run().await?;
+    let records = key_record::require_records(deployment, &ids).await?;
     for record in revoke_keys(deployment, &run, records, session).await? {
         if session.global_args.json {
             print(&escape_json(&record.to_string()))?;
@@ -65,7 +65,7 @@ async fn revoke_some(keys_or_ids: &[String], session: &Session) -> Result<()> {
 /// created at the same time, unless the organization is disabled.
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == OrgState::Enabled {
         eprintln!(
@@ -94,9 +94,10 @@ async fn revoke_keys(
     let mut revoked = Vec::new();
     for record in records {
         let id = string_attribute(&record, "key_id");
-        let result = key_record::revoke(deployment, id, run).await;
-        let record = result.context("not all keys were revoked: run the command again")?;
-        revoked.push(key_record::into_output(record));
+        let revoked_record = key_record::revoke(deployment, id, run)
+            .await
+            .context("not all keys were revoked: run the command again")?;
+        revoked.push(key_record::into_output(revoked_record));
     }
     session.report(&format!(
         "revoked {}. For up to {}, the function can still accept a key that it has cached",

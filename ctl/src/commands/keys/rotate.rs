@@ -44,9 +44,10 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
-    let (deployment, run) = session.begin_run().await?;
-    let (mut old_keys, mut refusals) = (Vec::new(), Vec::new());
-    for record in key_record::require_all(deployment, &ids).await? {
+    let (deployment, run) = session.deployment_and_run().await?;
+    let mut old_keys = Vec::new();
+    let mut refusals = Vec::new();
+    for record in key_record::require_records(deployment, &ids).await? {
         let key: FullKeyRecord = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
         let id = &key.core.key_id;
@@ -55,8 +56,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
         // Skips keys that an earlier run has replaced, so that the command can be repeated.
-        match refusal_reason(deployment, &key).await? {
-            Some(reason) => refusals.push(reason),
+        match already_replaced_message(deployment, &key).await? {
+            Some(message) => refusals.push(message),
             None => old_keys.push(key),
         }
     }
@@ -67,8 +68,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Why a key cannot be replaced. `None` unless it already has a replacement that is not revoked.
-async fn refusal_reason(deployment: &Deployment, key: &FullKeyRecord) -> Result<Option<String>> {
+/// The message if a key already has a replacement that is not revoked. Otherwise `None`.
+async fn already_replaced_message(
+    deployment: &Deployment,
+    key: &FullKeyRecord,
+) -> Result<Option<String>> {
     let Some(replacement_id) = &key.replacement_id else {
         return Ok(None);
     };
@@ -100,11 +104,13 @@ async fn rotate(
         expires: expiry,
         allow: old.core.operations.clone(),
     };
-    let result = NewKey::issue(deployment, run, new_args, Some(old)).await;
-    let new = result.with_context(|| format!("cannot replace the key {id}"))?;
+    let new = NewKey::issue(deployment, run, new_args, Some(old))
+        .await
+        .with_context(|| format!("cannot replace the key {id}"))?;
     new.print_or_revoke(deployment, run, json).await?;
-    let result = schedule_expiry(deployment, run, old, &new, args.overlap).await;
-    result.with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
+    let scheduled = schedule_expiry(deployment, run, old, &new, args.overlap).await;
+    scheduled
+        .with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
 
 /// Lets a replaced key expire at the end of the overlap, unless it expires earlier.
@@ -115,7 +121,8 @@ async fn schedule_expiry(
     new: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let (id, now) = (&old.core.key_id, SystemTime::now());
+    let id = &old.core.key_id;
+    let now = SystemTime::now();
     let mut expires_at = now + overlap;
     if let Some(current) = &old.core.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);

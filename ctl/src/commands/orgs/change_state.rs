@@ -36,7 +36,7 @@ pub(super) async fn execute(
     wait_args: Option<WaitArgs>,
     session: &Session,
 ) -> Result<()> {
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let now = SystemTime::now();
     let organization = change_state(deployment, &run, org, change, now).await?;
     let state = organization.state().as_str();
@@ -90,7 +90,7 @@ pub async fn change_state(
     if let Some(record) = updated {
         return Ok(Organization { record });
     }
-    // An earlier attempt of this run may have succeeded even though its response was lost.
+    // An earlier attempt by this run may have succeeded even though its response was lost.
     let organization = Organization::require(deployment, org).await?;
     ensure!(
         organization.state() == wanted,

@@ -15,8 +15,7 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_types::{DateTime, date_time::Format};
 use serde_json::json;
-use workspace_management::store::{Table, insert_item_if_absent, timestamp};
-use workspace_records::item::to_json;
+use workspace_management::store::{Table, timestamp};
 
 use crate::{
     arguments::parse_identifier,
@@ -26,6 +25,7 @@ use crate::{
     output::print_json_or_text,
     session::Session,
     text::humanize,
+    write::insert_if_absent,
 };
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { org, if_absent } = args;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     check_clock(deployment, &org).await?;
     let new_record = json!({
         "org_id": org,
@@ -50,13 +50,12 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         "request_id": run.id,
     });
     // Never overwrites, so that two customers who choose the same id do not share an organization.
-    let (client, table_names) = (&deployment.dynamodb, &deployment.table_names);
-    let item = serde_dynamo::to_item(&new_record)?;
-    let result = insert_item_if_absent(client, table_names, Table::ORGANIZATIONS, item).await;
-    let existing = result.request_context(format!("cannot register {org}"))?;
-    let record = existing.map_or(new_record, to_json);
-    let organization = Organization { record };
-    // Also true if a retry finds the record that an earlier attempt of this run has stored.
+    let message = format!("cannot register {org}");
+    let existing = insert_if_absent(deployment, Table::ORGANIZATIONS, &new_record, message).await?;
+    let organization = Organization {
+        record: existing.unwrap_or(new_record),
+    };
+    // Also true if a retry finds the record that was stored by an earlier attempt.
     let is_new = organization.registration_id() == Some(&run.id);
     ensure!(
         is_new || if_absent,

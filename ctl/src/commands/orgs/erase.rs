@@ -52,7 +52,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let path = args.export.as_deref();
     let export = path.map(ExportWriter::create).transpose()?;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == OrgState::Enabled {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
@@ -63,8 +63,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     };
     let text = format!("all records of the organization {org} will be deleted. {undo_sentence}");
     session.confirm(&text, org)?;
-    let count = erase(deployment, &run, org, &organization, *wait_args, export).await;
-    let count = count.with_context(|| format!("cannot finish erasing the organization {org}"))?;
+    let count = erase(deployment, &run, org, &organization, *wait_args, export)
+        .await
+        .with_context(|| format!("cannot finish erasing the organization {org}"))?;
     let export_name = path.map_or("any exports".into(), |path| path.to_string_lossy());
     session.report(&format!(
         "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
@@ -91,7 +92,7 @@ pub async fn erase(
     let disabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
-    let Some((record, marked_org)) = disabled_org.mark(deployment, run, "erasing").await? else {
+    let Some(mark) = disabled_org.mark(deployment, run, "erasing").await? else {
         bail!("{org} has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait_args.wait(deployment).await;
@@ -100,7 +101,8 @@ pub async fn erase(
         let count = export.write_from(deployment, readers).await?;
         let current = Organization::find(deployment, org).await?;
         ensure!(
-            current.is_some_and(|current| current.record["erasing_id"] == record["erasing_id"]),
+            current
+                .is_some_and(|current| current.record["erasing_id"] == mark.record["erasing_id"]),
             "another run has erased {org}, and may have deleted records before this run could export them: keep the export of that run"
         );
         export.persist()?;
@@ -112,6 +114,6 @@ pub async fn erase(
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_with_children(deployment, &marked_org, make_readers).await?;
+    let deleted = delete_with_children(deployment, &mark.guarded_record, make_readers).await?;
     Ok(deleted + 1)
 }

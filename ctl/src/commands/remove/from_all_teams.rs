@@ -34,7 +34,7 @@ pub(super) async fn execute(
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     Organization::require(deployment, org).await?;
     let partitions = membership_partitions(deployment, org, user).await?;
     let list = partitions.join(", ");

@@ -25,7 +25,7 @@ use crate::{
     target::{ProjectArgs, Target},
     text::pluralize,
     wait::WaitArgs,
-    write::delete_with_children,
+    write::{Mark, delete_with_children},
 };
 
 pub(super) async fn execute(
@@ -36,7 +36,7 @@ pub(super) async fn execute(
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
-    let (deployment, run) = session.begin_run().await?;
+    let (deployment, run) = session.deployment_and_run().await?;
     let teams_partition = project_args.teams_partition();
     let mut teams = Vec::new();
     let mut team_summaries = Vec::new();
@@ -63,7 +63,7 @@ pub(super) async fn execute(
     );
     // To confirm the removal of several teams, the operator types the id of their project.
     let answer = match &teams[..] {
-        [(team, _)] => team.id(),
+        [(team, _)] => team.sort_key(),
         _ => project,
     };
     session.confirm(&text, answer)?;
@@ -73,9 +73,9 @@ pub(super) async fn execute(
             errors.push(team.changed_message());
             continue;
         };
-        let (display_name, id) = (&team.display_name, team.id());
+        let id = team.sort_key();
         let members = pluralize(member_count, "member");
-        session.report(&format!("{display_name} was removed with {members}"));
+        session.report(&format!("{} was removed with {members}", team.display_name));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
@@ -83,9 +83,9 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Removes teams, given with their records. Returns how many members of each were deleted, or
-/// `None` if the team has been removed or created again since it was read. An edited team is
-/// removed too. If this fails, a later run can continue.
+/// Removes teams whose records were read before. Returns how many members of each were deleted, or
+/// `None` if the team was removed or created again in between. Edits in between do not matter. If
+/// this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
@@ -93,22 +93,22 @@ pub async fn remove_teams(
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut marks = Vec::new();
+    let mut teams_and_marks = Vec::new();
     for (team, record) in teams {
         let same_team = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
         let mark = same_team.mark(deployment, run, "removing").await?;
-        marks.push((team, mark));
+        teams_and_marks.push((team, mark));
     }
-    if marks.iter().all(|(_, mark)| mark.is_none()) {
-        return Ok(vec![None; marks.len()]);
+    if teams_and_marks.iter().all(|(_, mark)| mark.is_none()) {
+        return Ok(vec![None; teams.len()]);
     }
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, mark) in &marks {
-            if let Some((record, _)) = mark {
-                export.write(Table::TEAMS, record.clone())?;
+        for (team, mark) in &teams_and_marks {
+            if let Some(mark) = mark {
+                export.write(Table::TEAMS, mark.record.clone())?;
                 let readers = vec![member_reader(team)];
                 export.write_from(deployment, readers).await?;
             }
@@ -116,14 +116,14 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, mark) in marks {
-        member_counts.push(match mark {
-            Some((_, marked_team)) => Some(
-                delete_with_children(deployment, &marked_team, || vec![member_reader(team)])
-                    .await?,
-            ),
-            None => None,
-        });
+    for (team, mark) in teams_and_marks {
+        let mut member_count = None;
+        if let Some(Mark { guarded_record, .. }) = &mark {
+            let make_readers = || vec![member_reader(team)];
+            let count = delete_with_children(deployment, guarded_record, make_readers).await?;
+            member_count = Some(count);
+        }
+        member_counts.push(member_count);
     }
     Ok(member_counts)
 }

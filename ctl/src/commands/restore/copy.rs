@@ -9,18 +9,18 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
-use workspace_management::store::{Table, insert_item_if_absent, timestamp};
-use workspace_records::item::{primary_key_values, string_attribute, to_json};
+use workspace_management::store::{Table, timestamp};
+use workspace_records::item::{primary_key_values, string_attribute};
 
 use super::source::Source;
 use crate::{
     deployment::Deployment,
-    errors::RequestResultExt as _,
     organization::MAX_CLOCK_DIFFERENCE,
     output::print,
     read,
     session::Run,
     text::{escape, escape_json, pluralize},
+    write::insert_if_absent,
 };
 
 /// The maximum number of records that are copied at the same time.
@@ -66,15 +66,17 @@ impl Restore<'_> {
         let mut counts = Counts::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
-        let (copied, existing) = (counts.copied, counts.existing);
-        let (different, skipped) = (counts.different, counts.skipped);
         if self.is_dry_run {
             eprint!("dry run, nothing was written. The result would be: ");
         }
-        eprintln!("{copied} copied, {existing} exist, {different} differ, {skipped} skipped");
+        eprintln!(
+            "{} copied, {} exist, {} differ, {} skipped",
+            counts.copied, counts.existing, counts.different, counts.skipped
+        );
         result?;
-        if different + skipped > 0 {
-            let records = pluralize(different + skipped, "record");
+        let not_restored = counts.different + counts.skipped;
+        if not_restored > 0 {
+            let records = pluralize(not_restored, "record");
             bail!(
                 "the restore is not complete: {records} skipped or different (see standard output)"
             );
@@ -86,8 +88,8 @@ impl Restore<'_> {
     async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
-            let records = self.source.records.iter();
-            let records = records.filter(|((record_table, _), _)| record_table == table);
+            let all_records = self.source.records.iter();
+            let records = all_records.filter(|((record_table, _), _)| record_table == table);
             let copies = stream::iter(records).map(async |((_, primary_key), record)| {
                 let copy = timeout(COPY_TIMEOUT, self.copy(*table, primary_key, record)).await;
                 let outcome =
@@ -117,7 +119,7 @@ impl Restore<'_> {
         let existing = if self.is_dry_run {
             read::find(self.deployment, table, primary_key).await?
         } else {
-            self.insert_if_absent(table, record.clone()).await?
+            self.insert(table, record.clone()).await?
         };
         Ok(match existing {
             Some(existing) => compare(record, &existing),
@@ -125,24 +127,22 @@ impl Restore<'_> {
         })
     }
 
-    /// Inserts a record unless its primary key exists. Returns the existing record, if any.
-    async fn insert_if_absent(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
+    /// Inserts a record and its `restored_*` attributes, unless its primary key exists. Returns the
+    /// existing record, if there is one.
+    async fn insert(&self, table: Table, mut record: Value) -> Result<Option<Value>> {
         record["restored_at"] = json!(timestamp(SystemTime::now()));
         record["restored_by"] = json!(self.run.operator);
         record["restored_request_id"] = json!(self.run.id);
-        let item = serde_dynamo::to_item(record)?;
-        let (client, table_names) = (&self.deployment.dynamodb, &self.deployment.table_names);
-        let result = insert_item_if_absent(client, table_names, table, item).await;
-        let existing = result.request_context("cannot copy the record")?;
-        match existing.map(to_json) {
-            // A retry finds the record that an earlier attempt of this run has stored.
+        let message = "cannot copy the record".to_owned();
+        match insert_if_absent(self.deployment, table, &record, message).await? {
+            // A retry finds the record that was stored by an earlier attempt.
             Some(existing) if existing["restored_request_id"] == self.run.id => Ok(None),
             existing => Ok(existing),
         }
     }
 
     /// Why a record must not be stored, or `None`. Its organization and team must exist, must not
-    /// be marked, and must be those that it belonged to rather than later ones with the same ids:
+    /// be marked, and must be the original ones, not later ones with the same ids:
     ///
     /// - A parent that is in the source must have the same `request_id` in the table.
     /// - A parent that is not in the source must not be newer than the record.

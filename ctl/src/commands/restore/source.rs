@@ -146,10 +146,10 @@ impl Source {
         if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());
         }
-        let orgs: Vec<_> = orgs.into_iter().take(2).collect();
+        let examples: Vec<_> = orgs.into_iter().take(2).collect();
         let message = format!(
             "{from} has records of several organizations, such as {}: choose one with --org, or use --all-orgs",
-            orgs.join(" and ")
+            examples.join(" and ")
         );
         Err(UsageError(message).into())
     }

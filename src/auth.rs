@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::Credential,
+    api_key::{ApiKeyRecord, Credential},
     error::{Error, KeyRejection, Result},
     event::Request,
     log::RequestLog,
@@ -145,7 +145,7 @@ pub(crate) async fn authorize<'a>(
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::WrongOrganization);
     }
-    // Only accepted keys are cached, so a cached key has passed these checks already.
+    // Only accepted keys are cached, so a cached key has passed this check already.
     if let FoundApiKey::Read {
         path_organization, ..
     } = &found
@@ -155,12 +155,7 @@ pub(crate) async fn authorize<'a>(
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
-        let Some(organization) = organization.filter(Organization::is_enabled) else {
-            return Err(Error::OrganizationNotEnabled);
-        };
-        if !record.is_for_registration(organization.registration_id()) {
-            return Err(Error::KeyNotAccepted(KeyRejection::OtherRegistration));
-        }
+        check_registration(record, organization)?;
         store.cache_api_key(record, received_at);
     }
     if !record.allows(operation) {
@@ -171,6 +166,18 @@ pub(crate) async fn authorize<'a>(
     let org_id = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
     Ok(Caller::new(org_id, Identity::KeyId(key.id), request))
+}
+
+/// Checks that the organization of an API key is enabled, and that the key was issued for the
+/// current registration.
+fn check_registration(key: &ApiKeyRecord, organization: Option<Organization>) -> Result<()> {
+    let Some(organization) = organization.filter(Organization::is_enabled) else {
+        return Err(Error::OrganizationNotEnabled);
+    };
+    if !key.is_for_registration(organization.registration_id()) {
+        return Err(Error::KeyNotAccepted(KeyRejection::OtherRegistration));
+    }
+    Ok(())
 }
 
 /// Authorizes a caller without an API key, for the organization in the path.

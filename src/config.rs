@@ -118,7 +118,7 @@ pub fn endpoint_url(get_variable: VariableGetter) -> Result<Option<String>, BoxE
     Ok(None)
 }
 
-/// Reads an environment variable. `None` if it is empty or not set.
+/// Reads an environment variable. `None` if it is empty, not set or not Unicode.
 pub fn read_variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }

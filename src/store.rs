@@ -9,8 +9,7 @@
 //! | team | per API key, if it exists and is not being removed |
 //! | organization | never: it is read for anonymous callers, and with each key that is not cached |
 //!
-//! A cached value is used for `KEY_CACHE_SECONDS` (at most 60) from the start of the request that
-//! read it.
+//! A value stays cached for `KEY_CACHE_SECONDS` (at most 60), from the start of its request.
 //!
 //! # Other programs
 //!
@@ -53,6 +52,7 @@ mod write;
 
 use cache::Cache;
 pub use retry::AdditionalRetries;
+pub(crate) use tables::teams_partition_key;
 pub use tables::{Table, TableNames};
 pub(crate) use write::UpdateSpec;
 pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
@@ -67,12 +67,6 @@ const UNPROCESSED_BACKOFF: Duration = Duration::from_millis(50);
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
-}
-
-/// The partition key of a project's teams. It contains the organization, because project ids are
-/// unique only within their organization.
-pub(crate) fn teams_partition_key(org_id: &Identifier, project_id: &Identifier) -> String {
-    format!("{}#{}", org_id.as_str(), project_id.as_str())
 }
 
 /// A DynamoDB item: the values of its attributes, by name.
@@ -93,7 +87,7 @@ impl Organization {
     }
 
     /// The id of the request that registered the organization. If the organization is erased and
-    /// registered again, it gets a new id, and its earlier API keys are not accepted.
+    /// registered again, this id changes, and earlier API keys are not accepted.
     pub(crate) fn registration_id(&self) -> Option<&str> {
         self.0.get("request_id")?.as_s().ok().map(String::as_str)
     }

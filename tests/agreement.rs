@@ -234,7 +234,7 @@ fn look_for_alarm(table: Table, missing: &mut Missing) {
 /// Also checks reasons without an example in the contract.
 #[test]
 fn the_contract_and_the_documentation_have_every_reason_for_a_409() {
-    let code = fs::read_to_string("src/error.rs").unwrap();
+    let code = fs::read_to_string("src/error/report.rs").unwrap();
     let calls = code.split("conflict_reason = Some(\"").skip(1);
     let reasons: Vec<_> = calls.map(|call| call.split('"').next().unwrap()).collect();
     assert!(reasons.len() >= 5, "{reasons:?}");

@@ -36,10 +36,10 @@ pub struct FullKeyRecord {
     pub(crate) lifetime_seconds: Option<u64>,
     /// The id of the key that this key has replaced.
     #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) replaced_id: Option<String>,
+    pub(crate) predecessor_id: Option<String>,
     /// The id of the key that has replaced this key.
     #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) replacement_id: Option<String>,
+    pub(crate) successor_id: Option<String>,
 }
 
 /// The state of a key, regardless of the state of its organization.

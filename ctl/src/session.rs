@@ -44,7 +44,7 @@ pub(crate) struct Session {
 impl Session {
     /// The deployment to work on. Resolves it on the first call.
     pub(crate) async fn deployment(&self) -> Result<&Deployment> {
-        // clap's `env` would take an empty variable as the name of a stack.
+        // Not clap's `env`, which would take an empty variable as the name of a stack.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.global_args.stack.clone().or_else(from_environment);
         self.deployment
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints an outcome to standard error, escaped, after the name of the deployment.
+    /// Prints a message to standard error, escaped, after the name of the deployment.
     pub(crate) fn report(&self, text: &str) {
         eprintln!("{}", self.escaped_with_deployment_name(text));
     }

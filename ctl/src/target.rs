@@ -95,7 +95,7 @@ impl Target {
         read::find(deployment, self.table, &self.primary_key).await
     }
 
-    /// Removes the record, after exporting it, and returns it. `None` if there is no such record.
+    /// Removes and returns the record, after writing it to `export` if given. `None` if absent.
     /// Fails if the record is written between the read and the delete.
     pub(crate) async fn remove(
         &self,

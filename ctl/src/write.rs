@@ -30,14 +30,14 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A mark that has been set: the marked record, and this record guarded by its mark.
+/// A mark that has been set: the record with its mark, and a guard that requires this mark.
 pub(crate) struct Mark {
     pub(crate) record: Value,
     pub(crate) guarded_record: GuardedRecord,
 }
 
-/// A record, by its primary key, and the condition under which it may be written. A variable of
-/// this type is named after the record and its condition, such as `marked_team`.
+/// A record, by its primary key, and the condition under which it may be written. Most variables of
+/// this type are named after the record and its condition, such as `enabled_org`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
@@ -71,7 +71,7 @@ impl GuardedRecord {
     }
 
     /// Also requires that each of these attributes has the same string as in `record`, or is still
-    /// absent. Fails for values that are not strings, which this project never stores.
+    /// absent. The condition never holds for an attribute that is not a string.
     pub(crate) fn and_unchanged(mut self, record: &Value, names: &[&str]) -> Self {
         for name in names {
             let placeholder = format!(":{name}");

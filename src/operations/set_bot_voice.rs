@@ -62,7 +62,7 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // In a new record, the `updated_*` values equal `audit`. An update overwrites only them.
+        // In a new record, the `updated_*` values equal `audit`. An update does not change `audit`.
         updated_at: &audit.created_at,
         updated_by: &audit.created_by,
         updated_request_id: &audit.request_id,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::Item;
+use crate::values::Identifier;
 
 /// A table that `template.yaml` declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +75,12 @@ impl Table {
         }
         item
     }
+}
+
+/// The partition key of a project's teams. It contains the organization, because project ids are
+/// unique only within their organization.
+pub(crate) fn teams_partition_key(org_id: &Identifier, project_id: &Identifier) -> String {
+    format!("{}#{}", org_id.as_str(), project_id.as_str())
 }
 
 /// The names of the tables in a deployment.

@@ -121,8 +121,8 @@ impl NewKey {
             created_by: Some(run.operator.clone()),
             request_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|lifetime| lifetime.as_secs()),
-            replaced_id: old.map(|old| old.core.key_id.clone()),
-            replacement_id: None,
+            predecessor_id: old.map(|old| old.core.key_id.clone()),
+            successor_id: None,
         };
         key_record::insert(deployment, &record, registration_id, old).await?;
         Ok(Self { key, record })

@@ -56,7 +56,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
         // Skips keys that an earlier run has replaced, so that the command can be repeated.
-        match already_replaced_message(deployment, &key).await? {
+        match replaced_message(deployment, &key).await? {
             Some(message) => refusals.push(message),
             None => old_keys.push(key),
         }
@@ -69,20 +69,17 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 }
 
 /// The message if a key already has a replacement that is not revoked. Otherwise `None`.
-async fn already_replaced_message(
-    deployment: &Deployment,
-    key: &FullKeyRecord,
-) -> Result<Option<String>> {
-    let Some(replacement_id) = &key.replacement_id else {
+async fn replaced_message(deployment: &Deployment, key: &FullKeyRecord) -> Result<Option<String>> {
+    let Some(successor_id) = &key.successor_id else {
         return Ok(None);
     };
-    let replacement = read::find(deployment, Table::API_KEYS, &[replacement_id]).await?;
-    if replacement.is_none_or(|record| record.get("revoked_at").is_some()) {
+    let successor = read::find(deployment, Table::API_KEYS, &[successor_id]).await?;
+    if successor.is_none_or(|record| record.get("revoked_at").is_some()) {
         return Ok(None);
     }
     let id = &key.core.key_id;
     Ok(Some(format!(
-        "the key {id} was already replaced by {replacement_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
+        "the key {id} was already replaced by {successor_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
     )))
 }
 
@@ -157,7 +154,7 @@ fn default_expiry(old: &FullKeyRecord) -> Result<Expiry> {
     match &old.core.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
-        Some(at) if old.replacement_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        Some(at) if old.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
         // `workspacectl` issued the key (it has `last_four`) without an expiry. A rotation set one.
         Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
         // Either a different program or a rotation has set the expiry.

@@ -12,12 +12,12 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkErro
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// A request to AWS or to a local DynamoDB that failed.
+/// A failed request to AWS or to a local DynamoDB.
 #[derive(Debug, thiserror::Error)]
 #[error("{failure}")]
 pub(crate) struct RequestError {
     failure: Failure,
-    /// All causes from the SDK. Only `--verbose` shows them, because they can contain requests.
+    /// All causes from the SDK. Only `--verbose` shows them, because they can quote requests.
     causes: String,
 }
 

@@ -31,8 +31,8 @@ pub struct ExportWriter {
 }
 
 impl ExportWriter {
-    /// Creates `FILE.partial`, where `FILE` is `path`. `persist` renames it to `FILE`. Without a
-    /// call of `persist`, it is deleted. Fails if it cannot be created, or if `FILE` or
+    /// Creates `FILE.partial`, where `FILE` is `path`. `persist` renames it to `FILE`. Unless
+    /// `persist` is called, it is deleted. Fails if it cannot be created, or if `FILE` or
     /// `FILE.partial` exists, because two commands must not share a file.
     pub fn create(path: &Path) -> Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
@@ -67,7 +67,7 @@ impl ExportWriter {
         }
     }
 
-    /// Writes a record without its mark and, if it is an API key's, without the hash of the secret.
+    /// Writes a record without its mark and, for an API key, without the hash of its secret.
     pub(crate) fn write(&mut self, table: Table, mut record: Value) -> Result<()> {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));

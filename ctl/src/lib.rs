@@ -169,16 +169,17 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
 /// Prints the help that the operator asked for, or what is wrong with the arguments. Suppresses
 /// clap's message if an argument may be an API key, because the message would repeat it.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
+    let is_error = error.use_stderr();
     let may_contain_key =
         env::args_os().any(|argument| argument.to_string_lossy().contains(API_KEY_PREFIX));
-    if error.use_stderr() && may_contain_key {
+    if is_error && may_contain_key {
         eprintln!(
             "error: invalid arguments. They are not shown, because one may be an API key. See --help"
         );
         return ExitCode::from(2);
     }
     let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    ExitCode::from(if is_error { 2 } else { 0 })
 }
 
 /// Logs warnings from libraries to standard error. Called only with `--verbose`, because the SDK

@@ -141,7 +141,7 @@ impl Reader {
         }
     }
 
-    /// Reads from an index whose partition key has this name.
+    /// Reads from the index `name`, whose partition key is called `partition_key_name`.
     pub(crate) fn with_index(
         mut self,
         name: &'static str,

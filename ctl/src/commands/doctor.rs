@@ -1,4 +1,4 @@
-//! `doctor`: checks a deployment. With an API key, every run also writes the same test records.
+//! `doctor`: checks a deployment. With an API key, also writes a fixed set of test records.
 
 mod api;
 mod stack;

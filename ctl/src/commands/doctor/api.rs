@@ -36,7 +36,7 @@ struct Response {
 }
 
 impl Api {
-    /// An API whose requests are retried only until `retry_time` from now.
+    /// An API whose requests are retried for at most `retry_time` from now.
     pub(super) fn new(url: &str, retry_time: Duration) -> Self {
         // All requests share the connector, because creating one parses the root certificates.
         let connector = if url.starts_with("https:") {

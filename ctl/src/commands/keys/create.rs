@@ -9,11 +9,7 @@ use std::{
 use anyhow::{Context as _, Error, Result, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use workspace_management::{
-    api_key::{ApiKey, ApiKeyRecord},
-    operations::Operation,
-    store::timestamp,
-};
+use workspace_management::{api_key::ApiKey, operations::Operation, store::timestamp};
 use workspace_records::item::new_key_record;
 
 use super::key_arguments::{Expiry, parse_expiry, parse_label};
@@ -157,20 +153,21 @@ impl NewKey {
 
     /// Describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let ApiKeyRecord { key_id, org_id, .. } = &self.record.core;
-        let validity = match (&self.record.core.expires_at, self.record.lifetime_seconds) {
+        let core = &self.record.core;
+        let validity = match (&core.expires_at, self.record.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let lifetime = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {lifetime})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &self.record.core.operations {
+        let operations = match &core.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };
         format!(
-            "the key {key_id} of {org_id} {validity} and may call {operations}. Store it now: it cannot be printed again"
+            "the key {} of {} {validity} and may call {operations}. Store it now: it cannot be printed again",
+            core.key_id, core.org_id
         )
     }
 }

@@ -136,7 +136,8 @@ fn parse_key_id(text: &str) -> Result<String, UsageError> {
     if let Some(key) = ApiKey::parse(text) {
         return Ok(key.id.to_owned());
     }
-    if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    const KEY_ID_LENGTH: usize = 12;
+    if text.len() == KEY_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(text.to_owned());
     }
     let message = if text.starts_with(API_KEY_PREFIX) {

@@ -105,8 +105,8 @@ async fn rotate(
         .await
         .with_context(|| format!("cannot replace the key {id}"))?;
     new.print_or_revoke(deployment, run, json).await?;
-    let scheduled = schedule_expiry(deployment, run, old, &new, args.overlap).await;
-    scheduled
+    schedule_expiry(deployment, run, old, &new, args.overlap)
+        .await
         .with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
 

@@ -83,7 +83,8 @@ pub async fn change_state(
     let unchanged_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
-    let values = [(":at", &*timestamp(now)), (":by", &*run.operator)];
+    let changed_at = timestamp(now);
+    let values = [(":at", changed_at.as_str()), (":by", &run.operator)];
     let updated = unchanged_org
         .update(deployment, expression, &values)
         .await?;

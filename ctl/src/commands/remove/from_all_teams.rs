@@ -4,8 +4,8 @@
 //! read with strong consistency and deleted only if it has not been written since. After the
 //! confirmation, the index is read at least twice, until a read finds nothing to remove.
 //!
-//! Every membership that exists at the start is removed, provided that the index lags no longer
-//! than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
+//! Every membership that exists at the start is removed, provided that the index lags by no
+//! more than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
 
 use std::{collections::BTreeSet, time::Duration};
 

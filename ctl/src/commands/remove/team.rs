@@ -83,9 +83,9 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Removes teams whose records were read before. Returns how many members of each were deleted, or
-/// `None` if the team was removed or created again in between. Edits in between do not matter. If
-/// this fails, a later run can continue.
+/// Removes teams, given their records as read earlier. Returns how many members of each this run
+/// deleted, or `None` if the team was removed or created again in between. Edits in between do not
+/// matter. If this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,

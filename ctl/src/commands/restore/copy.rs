@@ -235,7 +235,7 @@ fn compare(record: &Value, existing: &Value) -> Outcome {
     Outcome::Differs(Vec::from_iter(names).join(", "))
 }
 
-/// Whether a record is older than its organization or team by over [`MAX_CLOCK_DIFFERENCE`].
+/// Whether a record is older than its parent by more than [`MAX_CLOCK_DIFFERENCE`].
 fn is_older(record: &Value, parent: &Value) -> bool {
     let times = [record, parent].map(|record| string_attribute(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {

@@ -50,8 +50,7 @@ impl<'a> ApiKey<'a> {
         let [first, second] =
             secret.map(|half| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(half)));
         let without_checksum = format!("{API_KEY_PREFIX}{id}_{first}{second}");
-        let checksum = checksum(&without_checksum);
-        without_checksum + &checksum
+        format!("{without_checksum}{}", checksum(&without_checksum))
     }
 
     /// The SHA-256 hash of the secret in lower-case hexadecimal, as stored in the record. A slow
@@ -79,12 +78,12 @@ impl<'a> Credential<'a> {
         let value = match values {
             [] => "",
             [value] => value.trim(),
-            _ => return Self::Invalid(KeyRejection::TwoHeaders),
+            _ => return Self::Invalid(KeyRejection::SeveralHeaders),
         };
         let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
         let key_text = match value.split_once(' ') {
             Some((scheme, text)) if is_bearer(scheme) => text.trim_start(),
-            Some(_) => return Self::Invalid(KeyRejection::OtherScheme),
+            Some(_) => return Self::Invalid(KeyRejection::UnsupportedScheme),
             None if is_bearer(value) => "",
             None => value,
         };
@@ -256,8 +255,8 @@ mod tests {
         for (headers, rejection) in [
             (&["Basic"][..], KeyRejection::Malformed),
             (&["Bearer Bearer"], KeyRejection::Malformed),
-            (&["Basic YTpi"], KeyRejection::OtherScheme),
-            (&["", ""], KeyRejection::TwoHeaders),
+            (&["Basic YTpi"], KeyRejection::UnsupportedScheme),
+            (&["", ""], KeyRejection::SeveralHeaders),
         ] {
             let credential = Credential::parse(headers);
             let is_expected = matches!(credential, Credential::Invalid(it) if it == rejection);

@@ -75,7 +75,7 @@ impl<'a> Caller<'a> {
     }
 
     /// Escapes a name from a stored record. `None` if the caller may not see the name.
-    pub(crate) fn visible_name(&self, name: &str) -> Option<String> {
+    pub(crate) fn name_for_response(&self, name: &str) -> Option<String> {
         if self.may_see_stored_values() {
             return Some(escape(name));
         }
@@ -155,7 +155,7 @@ pub(crate) async fn authorize<'a>(
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
-        check_registration(record, organization)?;
+        check_organization(record, organization)?;
         store.cache_api_key(record, received_at);
     }
     if !record.allows(operation) {
@@ -170,12 +170,12 @@ pub(crate) async fn authorize<'a>(
 
 /// Checks that the organization of an API key is enabled, and that the key was issued for the
 /// current registration.
-fn check_registration(key: &ApiKeyRecord, organization: Option<Organization>) -> Result<()> {
+fn check_organization(key: &ApiKeyRecord, organization: Option<Organization>) -> Result<()> {
     let Some(organization) = organization.filter(Organization::is_enabled) else {
         return Err(Error::OrganizationNotEnabled);
     };
     if !key.is_for_registration(organization.registration_id()) {
-        return Err(Error::KeyNotAccepted(KeyRejection::OtherRegistration));
+        return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Looks up an environment variable, like [`read_variable`]. Tests pass a different function.
-pub type VariableGetter<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The configuration of the function. Empty variables count as not set.
 pub struct Config {
@@ -37,7 +37,7 @@ impl Config {
         Self::read(&read_variable)
     }
 
-    fn read(get_variable: VariableGetter) -> Result<Self, BoxError> {
+    fn read(get_variable: EnvLookup) -> Result<Self, BoxError> {
         const MAX_SECONDS: u64 = MAX_CACHE_TTL.as_secs();
         let anonymous_access = match get_variable("ANONYMOUS_OPERATIONS").as_deref() {
             Some("allowed") => AnonymousAccess::Allowed,
@@ -49,12 +49,12 @@ impl Config {
                 .into());
             }
         };
-        let seconds = get_variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
-        let cache_ttl = match seconds.parse() {
+        let text = get_variable("KEY_CACHE_SECONDS").unwrap_or_else(|| "60".to_owned());
+        let cache_ttl = match text.parse() {
             Ok(seconds @ 0..=MAX_SECONDS) => Duration::from_secs(seconds),
             _ => {
                 return Err(format!(
-                    "KEY_CACHE_SECONDS must be a whole number from 0 to {MAX_SECONDS}, not {seconds:?}."
+                    "KEY_CACHE_SECONDS must be a whole number from 0 to {MAX_SECONDS}, not {text:?}."
                 )
                 .into());
             }
@@ -74,7 +74,7 @@ impl Config {
 
 /// Reads the settings for the connection to DynamoDB. The SDK's own loader takes too long: see
 /// `store/connection.rs`.
-fn dynamodb_config(get_variable: VariableGetter) -> Result<DynamoDbConfig, BoxError> {
+fn dynamodb_config(get_variable: EnvLookup) -> Result<DynamoDbConfig, BoxError> {
     let is_true = |name| get_variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let access_key_id = get_variable("AWS_ACCESS_KEY_ID");
     let credentials = match (access_key_id, get_variable("AWS_SECRET_ACCESS_KEY")) {
@@ -105,7 +105,7 @@ fn dynamodb_config(get_variable: VariableGetter) -> Result<DynamoDbConfig, BoxEr
 ///
 /// # Errors
 /// If the endpoint is not an http or https URL. The message names the variable.
-pub fn endpoint_url(get_variable: VariableGetter) -> Result<Option<String>, BoxError> {
+pub fn endpoint_url(get_variable: EnvLookup) -> Result<Option<String>, BoxError> {
     for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
         let Some(url) = get_variable(name) else {
             continue;

@@ -1,4 +1,4 @@
-//! Request errors, each with the detail that the caller reads.
+//! Request errors. `Display` is the `detail` of the problem document.
 
 use std::error::Error as StdError;
 
@@ -30,7 +30,7 @@ fn name_in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
 
-fn existing_models(count: usize) -> String {
+fn models_already_exist(count: usize) -> String {
     match count {
         1 => "1 model already exists".to_owned(),
         _ => format!("{count} models already exist"),
@@ -106,7 +106,7 @@ pub(crate) enum Error {
     DifferentProjectName { existing_name: String },
     /// Models with the same model id (`modelid`) and a different number (`id`) exist. There is one
     /// violation per model.
-    #[error("{} with a different `id`. Nothing was added.", existing_models(.0.len()))]
+    #[error("{} with a different `id`. Nothing was added.", models_already_exist(.0.len()))]
     DifferentModelNumbers(Vec<Violation>),
     #[error("The request body is larger than {max_bytes} bytes.")]
     BodyTooLarge { max_bytes: usize },
@@ -126,9 +126,9 @@ pub(crate) enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyRejection {
     /// The request has several `Authorization` headers.
-    TwoHeaders,
+    SeveralHeaders,
     /// The scheme is not `Bearer`.
-    OtherScheme,
+    UnsupportedScheme,
     /// A part of the key is malformed, or the checksum is wrong.
     Malformed,
     /// There is no record with the id of the key.
@@ -137,21 +137,21 @@ pub(crate) enum KeyRejection {
     Revoked,
     Expired,
     /// The key was not issued for the current registration of its organization.
-    OtherRegistration,
+    WrongRegistration,
 }
 
 impl KeyRejection {
     /// The name in the log.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::TwoHeaders => "two_headers",
-            Self::OtherScheme => "other_scheme",
+            Self::SeveralHeaders => "two_headers",
+            Self::UnsupportedScheme => "other_scheme",
             Self::Malformed => "malformed",
             Self::Unknown => "unknown",
             Self::WrongSecret => "wrong_secret",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
-            Self::OtherRegistration => "other_registration",
+            Self::WrongRegistration => "other_registration",
         }
     }
 }

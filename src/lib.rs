@@ -24,7 +24,7 @@
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
 //!
-//! # One request
+//! # The life of a request
 //!
 //! `POST /api/v1/project/acme/apollo/createNewTeamOnProject` with the body
 //! `{"teamName": "Research Team", "teamDescription": "Reads papers"}` takes these steps:
@@ -35,7 +35,7 @@
 //!    `apollo`.
 //! 3. `auth` finds the record of the API key in the cache or in DynamoDB, and creates a `Caller` if
 //!    all of these hold:
-//!    - The secret is right, and the key is neither revoked nor expired.
+//!    - The secret matches, and the key is neither revoked nor expired.
 //!    - The key is for `acme`, and `acme` is enabled.
 //!    - The key was issued for the current registration of `acme`.
 //!    - The key may call `create_team`.
@@ -62,7 +62,8 @@
 //! | `ModelNumber` | `id` in the contract and in the record |
 //! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
 //! | `partition_key`, such as `acme#apollo` | `project` of a team, `team` of a member |
-//! | `Error::Different…`, `WrongOrganization` | `other_…` in codes and reasons |
+//! | `Different…`, `Wrong…` | `other_…` in codes, reasons and rejections |
+//! | `removal_id` | `removing_id` of a team |
 //! | `caller_org_id` | `organization` in the log |
 //! | `key_rejection` | `credential` in the log |
 //! | `violations` | `errors` in the response and the log |

@@ -48,8 +48,8 @@ impl RequestLog<'_> {
     /// `org_id` is the one in the path, and `credential` says why the API key is not accepted.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
-        let report = error.map(Error::report);
-        let report = report.as_ref();
+        let owned_report = error.map(Error::report);
+        let report = owned_report.as_ref();
         let status = report.map_or(204, |report| report.status);
         // `tracing` requires a constant level.
         macro_rules! log_line {

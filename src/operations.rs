@@ -64,7 +64,7 @@ pub(crate) mod parameter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
     /// The operation succeeded. The response has no headers about a record.
-    Done,
+    WithoutRecord,
     /// A create operation created its record, or found an existing one with the same content.
     Record {
         /// The id that is derived from the record's name. `None` if the record has no such id.

@@ -88,7 +88,11 @@ mod tests {
 
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = build(&Event::default(), &Ok(Success::Done), "line\nbreak");
+        let response = build(
+            &Event::default(),
+            &Ok(Success::WithoutRecord),
+            "line\nbreak",
+        );
         let response = serde_json::to_value(response).unwrap();
         assert_eq!(response["statusCode"], 204);
         assert_eq!(response["headers"], json!({}));

@@ -1,5 +1,5 @@
-//! Handles an event: runs its request within a time limit, writes the line in the log and returns
-//! the response. A request that panics gets a 500.
+//! Handles an event: runs its request within a time limit, logs one line and returns the response.
+//! A request that panics gets a 500.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -50,12 +50,12 @@ impl Service {
     /// which pass a later time instead of waiting until a cached value or an API key expires.
     pub async fn handle(
         &self,
-        event: LambdaEvent<Box<RawValue>>,
+        lambda_event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
     ) -> ApiGatewayProxyResponse {
         // The duration in the log needs a monotonic clock.
         let started_at = Instant::now();
-        let LambdaEvent { payload, context } = event;
+        let LambdaEvent { payload, context } = lambda_event;
         let event = Event::parse(payload.get());
         // API Gateway's id, or Lambda's if the event has none.
         let request_id = event.request_id().unwrap_or(&context.request_id);

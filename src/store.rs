@@ -51,11 +51,11 @@ mod tables;
 mod write;
 
 use cache::Cache;
-pub use retry::AdditionalRetries;
+pub use retry::AdditionalRetryClassifier;
 pub(crate) use tables::teams_partition_key;
 pub use tables::{Table, TableNames};
 pub(crate) use write::UpdateSpec;
-pub use write::{FailedCondition, failed_conditions, insert_item_if_absent};
+pub use write::{FailedCondition, failed_conditions, put_item_if_absent};
 
 /// The maximum time to cache API keys and teams. During this time, the function can still accept a
 /// revoked key, a key of a disabled organization, or users for a team that is being removed.

@@ -24,6 +24,8 @@ pub(crate) fn table_parser(
 
 /// The table that stores this kind of record.
 pub(crate) fn table_of_kind(kind: &str) -> Option<Table> {
-    let mut tables = Table::ALL.iter().copied();
-    tables.find(|table| table.record_kind == kind)
+    Table::ALL
+        .iter()
+        .copied()
+        .find(|table| table.record_kind == kind)
 }

@@ -17,7 +17,7 @@ use rustls_native_certs::load_native_certs;
 use workspace_management::{
     config::{self, read_variable},
     store::{
-        AdditionalRetries, Table, TableNames,
+        AdditionalRetryClassifier, Table, TableNames,
         connection::{AMAZON_ROOTS, https_connector},
     },
 };
@@ -31,7 +31,7 @@ const MAX_ATTEMPTS: u32 = 10;
 /// The upper bound of the random wait before the second attempt. The bound doubles each time.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
-/// What a command works on: a stack, the tables named in the environment, or the local service.
+/// What a command operates on: a stack, the tables named in the environment, or the local service.
 pub struct Deployment {
     /// The DynamoDB client.
     pub dynamodb: Client,
@@ -63,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL points to AWS. Otherwise, it points to a local DynamoDB.
+        // With a stack, an endpoint URL is assumed to be AWS's, otherwise a local DynamoDB's.
         let is_on_aws = stack.is_some() || endpoint_url.is_none();
         let table_names = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -85,7 +85,7 @@ impl Deployment {
         let config = ConfigBuilder::from(&sdk_config)
             .retry_config(retries)
             // Also retries what the function retries, such as transaction conflicts.
-            .retry_classifier(AdditionalRetries);
+            .retry_classifier(AdditionalRetryClassifier);
         Ok(Self {
             dynamodb: Client::from_conf(config.build()),
             table_names,

@@ -3,12 +3,12 @@
 //! Terms in comments:
 //!
 //! - "The function" is the Lambda function that serves the API.
-//! - `remove team` and `orgs erase` "mark" a record before they delete anything. The mark of a team
-//!   is `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
-//!   `erasing_at` and `erasing_by`. Once its caches have expired, the function adds no members to a
-//!   marked team and no records to a marked organization.
-//! - A "run" is one execution of a command. The records that it creates, edits or restores contain
-//!   its id as `request_id`, `updated_request_id` or `restored_request_id`.
+//! - `remove team` and `orgs erase` "mark" a record before they delete anything. A team's mark is
+//!   `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
+//!   `erasing_at` and `erasing_by`. After its caches have expired, the function adds no members to
+//!   a marked team and no records to a marked organization.
+//! - A "run" is one execution of a command. Created records contain the id of the run as
+//!   `request_id`, edited ones as `updated_request_id`, and restored ones as `restored_request_id`.
 //! - A "registration" of an organization begins when `orgs create` stores the organization, and
 //!   ends with `orgs erase`. The function rejects the API keys of earlier registrations.
 //!
@@ -19,7 +19,7 @@
 //! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
 //! | `lifetime_seconds` | `issued_for` of an API key |
 //! | `predecessor_id`, `successor_id` | `replaces` and `replaced_by` of an API key |
-//! | a partition of teams or of members | `project` of a team, `team` of a member |
+//! | `teams_partition`, such as `acme#apollo` | `project` of a team |
 
 mod arguments;
 pub mod commands;

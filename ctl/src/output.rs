@@ -81,8 +81,10 @@ fn text_table(
     table.load_style(NOTHING);
     table.set_header(columns.iter().map(|column| header(column)));
     for row in rows {
-        let names = columns.iter();
-        let mut text_row = Row::from(names.map(|name| cell(name, &row[*name], relative_to)));
+        let cells = columns
+            .iter()
+            .map(|column| cell(column, &row[*column], relative_to));
+        let mut text_row = Row::from(cells);
         if width.is_some() {
             // On a terminal, each row has one line.
             text_row.max_height(1);

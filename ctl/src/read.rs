@@ -111,8 +111,8 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// Fails if the cursor is from a list with different options. `attribute` is the partition key,
-    /// whose value in the cursor must be `prefix` or begin with `prefix#`.
+    /// Fails if the cursor is from a list with different options: the partition that it names in
+    /// `attribute` must be `prefix` or begin with `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -162,7 +162,7 @@ impl Reader {
     pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
         self.remaining = args.limit;
         self.start_key = args.after;
-        // Skips the partitions before that of the cursor. If it is gone, starts with the next one.
+        // Skips the partitions before the cursor's. If that one is gone, starts with the next.
         if let Scope::Partitions(partitions) = &mut self.scope
             && let Some(start_key) = &self.start_key
             && let Some(AttributeValue::S(cursor_partition)) =

@@ -68,8 +68,8 @@ impl Session {
         Err(UsageError(message.to_owned()))
     }
 
-    /// Prints the name of the deployment and what will happen (`text`), both escaped. Without
-    /// `--yes`, fails unless the operator then types `answer`.
+    /// Prints `text`, which says what will happen, and asks the operator to type `answer`. Fails
+    /// unless the operator does. With `--yes`, only prints the text.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
         if self.global_args.yes {
             self.report(text);
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Prints a message to standard error, escaped, after the name of the deployment.
+    /// Prints `<deployment>: <text>`, escaped, to standard error.
     pub(crate) fn report(&self, text: &str) {
         eprintln!("{}", self.escaped_with_deployment_name(text));
     }

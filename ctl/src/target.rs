@@ -95,7 +95,7 @@ impl Target {
         read::find(deployment, self.table, &self.primary_key).await
     }
 
-    /// Removes and returns the record, after writing it to `export` if given. `None` if absent.
+    /// Removes and returns the record, or `None` if there is none. Exports it first if requested.
     /// Fails if the record is written between the read and the delete.
     pub(crate) async fn remove(
         &self,
@@ -110,7 +110,7 @@ impl Target {
             export.persist()?;
         }
         let is_deleted = self.if_unchanged(&record).delete(deployment).await?;
-        ensure!(is_deleted, self.changed_message());
+        ensure!(is_deleted, self.conflict_message());
         Ok(Some(record))
     }
 
@@ -126,7 +126,7 @@ impl Target {
     }
 
     /// The message for a record that has been written since it was read.
-    pub(crate) fn changed_message(&self) -> String {
+    pub(crate) fn conflict_message(&self) -> String {
         format!(
             "{} has changed since it was read: run the command again",
             self.display_name

@@ -1,5 +1,5 @@
-//! After a record has been marked or disabled, waits until the function can no longer write on the
-//! basis of an older copy of this record.
+//! After a record has been marked or disabled, waits until the function can no longer act on an
+//! older copy of the record.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
 };
 use serde_json::Value;
 use workspace_management::store::{
-    FailedCondition, Item, Table, failed_conditions, insert_item_if_absent, timestamp,
+    FailedCondition, Item, Table, failed_conditions, put_item_if_absent, timestamp,
 };
 use workspace_records::item::to_json;
 
@@ -30,10 +30,10 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
-/// A mark that has been set: the record with its mark, and a guard that requires this mark.
-pub(crate) struct Mark {
+/// A marked record, and the guard that requires its mark.
+pub(crate) struct MarkedRecord {
     pub(crate) record: Value,
-    pub(crate) guarded_record: GuardedRecord,
+    pub(crate) guard: GuardedRecord,
 }
 
 /// A record, by its primary key, and the condition under which it may be written. Most variables of
@@ -142,13 +142,13 @@ impl GuardedRecord {
     }
 
     /// Marks the record, unless it has a mark already. `prefix` is `removing` or `erasing`. Returns
-    /// the new or earlier mark, or `None` if the condition fails.
+    /// the record with its new or earlier mark, or `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
         run: &Run,
         prefix: &str,
-    ) -> Result<Option<Mark>> {
+    ) -> Result<Option<MarkedRecord>> {
         let expression = format!(
             "SET {prefix}_id = if_not_exists({prefix}_id, :id), \
             {prefix}_at = if_not_exists({prefix}_at, :at), \
@@ -168,15 +168,12 @@ impl GuardedRecord {
         let id = record[&attribute]
             .as_str()
             .with_context(|| format!("another program has changed {attribute}"))?;
-        let guarded_record = Self {
+        let guard = Self {
             condition: format!("{attribute} = :id"),
             condition_values: expression_values(&[(":id", id)]),
             ..self
         };
-        Ok(Some(Mark {
-            record,
-            guarded_record,
-        }))
+        Ok(Some(MarkedRecord { record, guard }))
     }
 
     /// Deletes the record. Returns false if the record no longer meets the condition. Returns true
@@ -237,10 +234,9 @@ pub(crate) async fn insert_if_absent(
     message: String,
 ) -> Result<Option<Value>> {
     let item = serde_dynamo::to_item(record)?;
-    let existing =
-        insert_item_if_absent(&deployment.dynamodb, &deployment.table_names, table, item)
-            .await
-            .request_context(message)?;
+    let existing = put_item_if_absent(&deployment.dynamodb, &deployment.table_names, table, item)
+        .await
+        .request_context(message)?;
     Ok(existing.map(to_json))
 }
 
@@ -261,9 +257,9 @@ pub(crate) async fn transact(
     }
 }
 
-/// Reads and deletes the children of a marked parent, until new readers find none. Then deletes the
-/// parent. Returns how many children this run deleted. A concurrent run may count the same
-/// children.
+/// Reads and deletes the children of a marked parent, repeatedly, until fresh readers find none.
+/// Then deletes the parent. Returns how many children this run deleted. A concurrent run may count
+/// the same children.
 ///
 /// Every transaction checks that the parent still has its mark. If it does not, another run has
 /// finished, and nothing is left to delete.

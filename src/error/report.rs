@@ -46,7 +46,7 @@ pub(crate) struct ErrorReport<'a> {
 impl Error {
     /// Everything about an error except the detail and the cause.
     pub(crate) fn report(&self) -> ErrorReport<'_> {
-        let (status, code, title) = self.status_code_and_title();
+        let (status, code, title) = self.classification();
         let mut report = ErrorReport {
             status,
             code,
@@ -102,7 +102,7 @@ impl Error {
     /// The status, the code and the title. The contract fixes the codes, which do not always match
     /// the names of the variants.
     #[rustfmt::skip] // keeps each error on one line
-    fn status_code_and_title(&self) -> (u16, &'static str, &'static str) {
+    fn classification(&self) -> (u16, &'static str, &'static str) {
         match self {
             Self::MalformedEvent => (400, "malformed_event", "Malformed event"),
             Self::MalformedPath { .. } => (400, "malformed_path", "Malformed path"),

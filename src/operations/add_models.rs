@@ -88,12 +88,12 @@ pub(crate) async fn add_models(
         {
             detail += &format!(" {number}");
         }
-        let index = input.models.index_in_array(failed.index);
-        let pointer = format!("#/aIModelsSelectedToAddToOrg/{index}/id");
+        let original_index = input.models.index_in_array(failed.index);
+        let pointer = format!("#/aIModelsSelectedToAddToOrg/{original_index}/id");
         violations.push(Violation::new(Rule::Conflict, detail).at(pointer));
     }
     if violations.is_empty() {
-        return Ok(Success::Done);
+        return Ok(Success::WithoutRecord);
     }
     Err(Error::DifferentModelNumbers(violations))
 }

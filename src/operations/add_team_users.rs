@@ -65,17 +65,17 @@ pub(crate) async fn add_team_users(
     team_id: &Identifier,
     input: AddTeamUsersInput,
 ) -> Result<Success> {
-    let teams_partition = teams_partition_key(&caller.org_id, project_id);
+    let teams_key = teams_partition_key(&caller.org_id, project_id);
     // The cache of teams has separate entries for each caller: see `Store::known_teams`.
     let caller_id = caller.identity.id();
     store
-        .require_team(&teams_partition, team_id, caller_id, caller.received_at)
+        .require_team(&teams_key, team_id, caller_id, caller.received_at)
         .await?;
-    let members_partition = format!("{teams_partition}#{}", team_id.as_str());
+    let members_key = format!("{teams_key}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
-            partition_key: &members_partition,
+            partition_key: &members_key,
             user_id: &user.user_id,
             org_id: &caller.org_id,
             project_id,
@@ -85,5 +85,5 @@ pub(crate) async fn add_team_users(
     }
     // No condition can fail, because there is none.
     store.upsert(&ADD_MEMBER, &records).await?;
-    Ok(Success::Done)
+    Ok(Success::WithoutRecord)
 }

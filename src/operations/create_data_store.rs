@@ -59,7 +59,7 @@ pub(crate) async fn create_data_store(
             return Err(Error::DifferentName {
                 resource,
                 id,
-                existing_name: caller.visible_name(&existing.data_store_name),
+                existing_name: caller.name_for_response(&existing.data_store_name),
             });
         }
         if existing.data_store_description != data_store.data_store_description {
@@ -67,6 +67,8 @@ pub(crate) async fn create_data_store(
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }
-    let id = Some(id);
-    Ok(Success::Record { id, is_new })
+    Ok(Success::Record {
+        id: Some(id),
+        is_new,
+    })
 }

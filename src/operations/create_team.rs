@@ -74,7 +74,7 @@ pub(crate) async fn create_team(
             return Err(Error::DifferentName {
                 resource,
                 id,
-                existing_name: caller.visible_name(&existing.team_name),
+                existing_name: caller.name_for_response(&existing.team_name),
             });
         }
         if existing.team_description != team.team_description {
@@ -82,6 +82,8 @@ pub(crate) async fn create_team(
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }
-    let id = Some(id);
-    Ok(Success::Record { id, is_new })
+    Ok(Success::Record {
+        id: Some(id),
+        is_new,
+    })
 }

@@ -47,7 +47,7 @@ pub struct DynamoDbConfig {
 }
 
 impl DynamoDbConfig {
-    /// Connects to DynamoDB and returns the SDK's configuration that uses this connection.
+    /// Builds the configuration of a DynamoDB client, and opens the connection that it will use.
     ///
     /// Lambda gives a function more CPU while it initializes than while it serves requests, so it
     /// is faster to connect now. If DynamoDB does not respond within a second, the first request
@@ -55,7 +55,7 @@ impl DynamoDbConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn connect(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn into_client_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared_connector = connector.clone();
         // The SDK asks for a connector several times. It always gets this one, because each new

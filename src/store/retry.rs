@@ -73,16 +73,16 @@ pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder 
         // earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_config(retries)
-        .retry_classifier(AdditionalRetries)
+        .retry_classifier(AdditionalRetryClassifier)
 }
 
 /// Retries more than the SDK does: writes that lost to a concurrent transaction, transactions that
 /// were cancelled for a transient reason, and every failure of the connector (such as a response
 /// that is not HTTP) except for malformed requests.
 #[derive(Debug)]
-pub struct AdditionalRetries;
+pub struct AdditionalRetryClassifier;
 
-impl ClassifyRetry for AdditionalRetries {
+impl ClassifyRetry for AdditionalRetryClassifier {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = context.output_or_error().and_then(Result::err);
         let connector_error = error.and_then(OrchestratorError::as_connector_error);

@@ -54,7 +54,7 @@ pub fn failed_conditions(error: &TransactWriteItemsError) -> Vec<FailedCondition
 ///
 /// # Errors
 /// If DynamoDB rejects the item or cannot be reached.
-pub async fn insert_item_if_absent(
+pub async fn put_item_if_absent(
     client: &Client,
     table_names: &TableNames,
     table: Table,
@@ -81,7 +81,7 @@ pub async fn insert_item_if_absent(
 }
 
 impl Store {
-    /// Inserts a record with [`insert_item_if_absent`]. Returns the existing record, or `None` if
+    /// Inserts a record with [`put_item_if_absent`]. Returns the existing record, or `None` if
     /// the record was inserted. If the response to an earlier attempt was lost, the existing record
     /// can be from that attempt. Sends one DynamoDB request, apart from retries.
     pub(crate) async fn insert_if_absent<R: Serialize + DeserializeOwned>(
@@ -90,7 +90,7 @@ impl Store {
         record: &R,
     ) -> Result<Option<R>> {
         let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let existing = insert_item_if_absent(&self.client, &self.table_names, table, item).await?;
+        let existing = put_item_if_absent(&self.client, &self.table_names, table, item).await?;
         existing.map(from_item).transpose()
     }
 

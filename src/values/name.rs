@@ -39,10 +39,10 @@ pub(crate) struct NameWithId {
 impl NameWithId {
     pub(super) fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = DisplayName::parse(text)?;
-        let text = name.0.as_str();
+        let trimmed = name.0.as_str();
         // Some letters are invisible, such as the Hangul filler U+3164.
-        if text.contains(|c: char| c.is_alphanumeric() && is_visible(c)) {
-            let id = derive_id(text);
+        if trimmed.contains(|c: char| c.is_alphanumeric() && is_visible(c)) {
+            let id = derive_id(trimmed);
             return Ok(Self { name, id });
         }
         let detail = "must contain a letter or a digit";

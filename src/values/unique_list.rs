@@ -71,8 +71,8 @@ impl<T: Deserr<Violations> + Keyed> Deserr<Violations> for UniqueList<T> {
                 }
             };
             let mut earlier_entries = entries.iter();
-            let same_key = earlier_entries.find(|(_, earlier)| earlier.key() == entry.key());
-            match same_key {
+            let duplicate = earlier_entries.find(|(_, earlier)| earlier.key() == entry.key());
+            match duplicate {
                 None => entries.push((index, entry)),
                 Some((_, earlier)) if *earlier == entry => {}
                 Some((earlier_index, _)) => {

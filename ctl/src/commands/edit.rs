@@ -75,11 +75,15 @@ pub(crate) struct NewValueArgs {
 type Changes = Vec<(&'static str, ParsedAttribute)>;
 
 impl NewValueArgs {
-    /// The changes to a record that has its name and its description in these attributes.
-    fn into_changes(self, name: &'static str, description: &'static str) -> Changes {
-        let name = self.name.map(|value| (name, value));
-        let description = self.description.map(|value| (description, value));
-        name.into_iter().chain(description).collect()
+    /// The changes to a record, given the names of its attributes for the name and the description.
+    fn into_changes(
+        self,
+        name_attribute: &'static str,
+        description_attribute: &'static str,
+    ) -> Changes {
+        let new_name = self.name.map(|value| (name_attribute, value));
+        let new_description = self.description.map(|value| (description_attribute, value));
+        new_name.into_iter().chain(new_description).collect()
     }
 }
 
@@ -193,7 +197,11 @@ impl Edit {
         let now = timestamp(SystemTime::now());
         let mut expression =
             "SET updated_at = :at, updated_by = :by, updated_request_id = :run".to_owned();
-        let mut values = vec![(":at", &*now), (":by", &*run.operator), (":run", &*run.id)];
+        let mut values = vec![
+            (":at", now.as_str()),
+            (":by", &run.operator),
+            (":run", &run.id),
+        ];
         // There are at most two changes: to the name and to the description.
         for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
             expression += &format!(", {attribute} = {placeholder}");
@@ -210,7 +218,7 @@ impl Edit {
         // An earlier attempt by this run may have succeeded even though its response was lost.
         match self.target.find(deployment).await? {
             Some(current) if current["updated_request_id"] == run.id => Ok(current),
-            _ => bail!(self.target.changed_message()),
+            _ => bail!(self.target.conflict_message()),
         }
     }
 }

@@ -107,8 +107,9 @@ async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<
         _ if ids.len() == table.partition_key_parts.len() => Scope::partition(&ids.join("#")),
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
-            let partitions = read::partitions_from_teams_index(deployment, table, org, project);
-            Scope::Partitions(partitions.await?)
+            let partitions =
+                read::partitions_from_teams_index(deployment, table, org, project).await?;
+            Scope::Partitions(partitions)
         }
     })
 }

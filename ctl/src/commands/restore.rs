@@ -85,16 +85,19 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     .context("nothing was restored")?;
     source.check_single_org(from, filter)?;
     if source.keys_without_hash > 0 {
-        let keys = pluralize(source.keys_without_hash, "key");
+        let keys_text = pluralize(source.keys_without_hash, "key");
         eprintln!(
-            "note: leaving out {keys}, because exports lack the hashes of keys: create new keys"
+            "note: leaving out {keys_text}, because exports lack the hashes of keys: create new keys"
         );
     }
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no records that match the options");
     }
-    let mut primary_keys = source.records.keys();
-    if primary_keys.any(|(table, _)| *table == Table::API_KEYS) {
+    if source
+        .records
+        .keys()
+        .any(|(table, _)| *table == Table::API_KEYS)
+    {
         eprintln!(
             "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again"
         );

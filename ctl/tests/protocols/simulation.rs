@@ -37,7 +37,7 @@ use workspace_local::gateway::http_event;
 use workspace_management::{
     auth::AnonymousAccess,
     service::{FUNCTION_TIMEOUT, Service},
-    store::{AdditionalRetries, MAX_CACHE_TTL, Store, Table},
+    store::{AdditionalRetryClassifier, MAX_CACHE_TTL, Store, Table},
 };
 use workspace_records::local::table_names;
 use workspacectl::{
@@ -195,7 +195,7 @@ impl World {
             // So many that a command never fails, unless it should.
             .retry_config(RetryConfig::standard().with_max_attempts(30))
             .timeout_config(timeouts.build())
-            .retry_classifier(AdditionalRetries);
+            .retry_classifier(AdditionalRetryClassifier);
         let mut deployment = Deployment::local_service("http://dynamodb");
         deployment.dynamodb = Client::from_conf(config.build());
         (deployment, index_reads)

@@ -43,11 +43,11 @@ pub(crate) struct Args {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     match &args.org {
         Some(org) => revoke_all(org, session).await,
-        None => revoke_given(&args.keys_or_ids, session).await,
+        None => revoke_listed(&args.keys_or_ids, session).await,
     }
 }
 
-async fn revoke_given(keys_or_ids: &[String], session: &Session) -> Result<()> {
+async fn revoke_listed(keys_or_ids: &[String], session: &Session) -> Result<()> {
     let ids = read_key_ids(keys_or_ids)?;
     let (deployment, run) = session.deployment_and_run().await?;
     let records = key_record::require_records(deployment, &ids).await?;
@@ -76,8 +76,8 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     let mut records = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     records.retain(|record| record.get("revoked_at").is_none());
-    let keys = pluralize(records.len(), "key");
-    let text = format!("{keys} of {org} will be revoked, which cannot be undone.");
+    let keys_text = pluralize(records.len(), "key");
+    let text = format!("{keys_text} of {org} will be revoked, which cannot be undone.");
     session.confirm(&text, org)?;
     let revoked = revoke_keys(deployment, &run, records, session).await?;
     let columns = ["key_id", "label", "state", "revoked_at"];

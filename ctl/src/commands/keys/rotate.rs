@@ -46,7 +46,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.deployment_and_run().await?;
     let mut old_keys = Vec::new();
-    let mut refusals = Vec::new();
+    let mut already_replaced = Vec::new();
     for record in key_record::require_records(deployment, &ids).await? {
         let key: FullKeyRecord = serde_json::from_value(record.clone())
             .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
@@ -57,14 +57,14 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         );
         // Skips keys that an earlier run has replaced, so that the command can be repeated.
         match replaced_message(deployment, &key).await? {
-            Some(message) => refusals.push(message),
+            Some(message) => already_replaced.push(message),
             None => old_keys.push(key),
         }
     }
     for old in &old_keys {
         rotate(deployment, &run, old, &args, session.global_args.json).await?;
     }
-    ensure!(refusals.is_empty(), refusals.join("; "));
+    ensure!(already_replaced.is_empty(), already_replaced.join("; "));
     Ok(())
 }
 
@@ -131,9 +131,9 @@ async fn schedule_expiry(
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
     let replaced_at = timestamp(now);
     let values = [
-        (":at", &*expires_at),
-        (":now", &*replaced_at),
-        (":by", &*run.operator),
+        (":at", expires_at.as_str()),
+        (":now", &replaced_at),
+        (":by", &run.operator),
     ];
     let updated = replaced_key.update(deployment, expression, &values).await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;

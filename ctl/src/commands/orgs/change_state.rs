@@ -58,7 +58,7 @@ pub(super) async fn execute(
 }
 
 /// Enables or disables an organization and returns it. Fails if there is no such organization, if
-/// it is to be enabled but is being erased, or if operators make different changes at the same
+/// it is being erased and `change` is `Enable`, or if operators make different changes at the same
 /// time.
 pub async fn change_state(
     deployment: &Deployment,

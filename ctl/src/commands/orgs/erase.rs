@@ -92,7 +92,7 @@ pub async fn erase(
     let disabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
-    let Some(mark) = disabled_org.mark(deployment, run, "erasing").await? else {
+    let Some(marked_org) = disabled_org.mark(deployment, run, "erasing").await? else {
         bail!("{org} has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait_args.wait(deployment).await;
@@ -101,8 +101,9 @@ pub async fn erase(
         let count = export.write_from(deployment, readers).await?;
         let current = Organization::find(deployment, org).await?;
         ensure!(
-            current
-                .is_some_and(|current| current.record["erasing_id"] == mark.record["erasing_id"]),
+            current.is_some_and(
+                |current| current.record["erasing_id"] == marked_org.record["erasing_id"]
+            ),
             "another run has erased {org}, and may have deleted records before this run could export them: keep the export of that run"
         );
         export.persist()?;
@@ -114,6 +115,6 @@ pub async fn erase(
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_with_children(deployment, &mark.guarded_record, make_readers).await?;
+    let deleted = delete_with_children(deployment, &marked_org.guard, make_readers).await?;
     Ok(deleted + 1)
 }

@@ -46,8 +46,8 @@ pub(super) async fn execute(
     session.confirm(&text, user)?;
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is not in any team of {org}");
-    let teams = pluralize(removed.len(), "team");
-    session.report(&format!("{user} was removed from {teams} of {org}"));
+    let teams_text = pluralize(removed.len(), "team");
+    session.report(&format!("{user} was removed from {teams_text} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
     print_removed(result, user, &run, session)
 }

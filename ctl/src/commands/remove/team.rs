@@ -25,7 +25,7 @@ use crate::{
     target::{ProjectArgs, Target},
     text::pluralize,
     wait::WaitArgs,
-    write::{Mark, delete_with_children},
+    write::{MarkedRecord, delete_with_children},
 };
 
 pub(super) async fn execute(
@@ -70,12 +70,15 @@ pub(super) async fn execute(
     let member_counts = remove_teams(deployment, &run, &teams, wait_args, export).await?;
     for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
-            errors.push(team.changed_message());
+            errors.push(team.conflict_message());
             continue;
         };
         let id = team.sort_key();
-        let members = pluralize(member_count, "member");
-        session.report(&format!("{} was removed with {members}", team.display_name));
+        let members_text = pluralize(member_count, "member");
+        session.report(&format!(
+            "{} was removed with {members_text}",
+            team.display_name
+        ));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
         print_removed(removed, id, &run, session)?;
     }
@@ -83,9 +86,9 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Removes teams, given their records as read earlier. Returns how many members of each this run
-/// deleted, or `None` if the team was removed or created again in between. Edits in between do not
-/// matter. If this fails, a later run can continue.
+/// Removes `teams`, each of which is paired with its record as the operator saw it. Returns how
+/// many members of each this run deleted, or `None` if the team has been removed or created again.
+/// An edited team is removed too. If this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
@@ -93,22 +96,22 @@ pub async fn remove_teams(
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut teams_and_marks = Vec::new();
+    let mut teams_if_marked = Vec::new();
     for (team, record) in teams {
         let same_team = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let mark = same_team.mark(deployment, run, "removing").await?;
-        teams_and_marks.push((team, mark));
+        let marked_team = same_team.mark(deployment, run, "removing").await?;
+        teams_if_marked.push((team, marked_team));
     }
-    if teams_and_marks.iter().all(|(_, mark)| mark.is_none()) {
+    if teams_if_marked.iter().all(|(_, marked)| marked.is_none()) {
         return Ok(vec![None; teams.len()]);
     }
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, mark) in &teams_and_marks {
-            if let Some(mark) = mark {
-                export.write(Table::TEAMS, mark.record.clone())?;
+        for (team, marked_team) in &teams_if_marked {
+            if let Some(marked_team) = marked_team {
+                export.write(Table::TEAMS, marked_team.record.clone())?;
                 let readers = vec![member_reader(team)];
                 export.write_from(deployment, readers).await?;
             }
@@ -116,11 +119,11 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, mark) in teams_and_marks {
+    for (team, marked_team) in teams_if_marked {
         let mut member_count = None;
-        if let Some(Mark { guarded_record, .. }) = &mark {
+        if let Some(MarkedRecord { guard, .. }) = &marked_team {
             let make_readers = || vec![member_reader(team)];
-            let count = delete_with_children(deployment, guarded_record, make_readers).await?;
+            let count = delete_with_children(deployment, guard, make_readers).await?;
             member_count = Some(count);
         }
         member_counts.push(member_count);

@@ -26,8 +26,8 @@ use crate::{
 /// The maximum number of records that are copied at the same time.
 const CONCURRENCY: usize = 16;
 
-/// The maximum time to check and copy a record. It is less than [`crate::wait::SAFE_WAIT`], so the
-/// copy of a record that was checked before a mark was set ends before anything is deleted.
+/// The maximum time to check and copy a record. It is less than [`crate::wait::SAFE_WAIT`]: if a
+/// record was checked before a mark was set, its copy ends before the deletion begins.
 const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A restore from a source that has been validated.
@@ -76,9 +76,9 @@ impl Restore<'_> {
         result?;
         let not_restored = counts.different + counts.skipped;
         if not_restored > 0 {
-            let records = pluralize(not_restored, "record");
+            let records_text = pluralize(not_restored, "record");
             bail!(
-                "the restore is not complete: {records} skipped or different (see standard output)"
+                "the restore is not complete: {records_text} skipped or different (see standard output)"
             );
         }
         Ok(())

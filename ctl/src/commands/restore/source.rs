@@ -23,7 +23,7 @@ use crate::{
     write::is_mark_attribute,
 };
 
-/// What a restore needs from a source.
+/// The records to restore, read and validated.
 #[derive(Default)]
 pub(super) struct Source {
     /// The valid records that match the filter, without their marks, by table and primary key.
@@ -36,7 +36,7 @@ pub(super) struct Source {
 }
 
 /// Opens the file `from`. `None` if there is no such file, in which case `from` must be a table.
-/// Fails if the file cannot be opened, or if `filter` lacks what a table needs.
+/// Fails if the file cannot be opened, or if a table is named without the options that it requires.
 pub(super) fn open_if_file(from: &str, filter: &RestoreFilter) -> Result<Option<File>> {
     if Path::new(from).is_file() {
         let file = File::open(from).with_context(|| format!("cannot open {from}"))?;

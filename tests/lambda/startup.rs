@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use test_support::TestApp;
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    time::timeout,
+};
 use workspace_management::store::Table;
 
 use crate::function::{Function, command, create_papers};
@@ -62,9 +65,10 @@ async fn while_dynamodb_is_unreachable_the_function_starts_and_responds_with_503
     // The system accepts connections to this listener, but no task reads from them.
     let silent_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = silent_listener.local_addr().unwrap();
-    let closed_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let closed = closed_listener.local_addr().unwrap();
-    drop(closed_listener);
+    // A bound socket that does not listen refuses connections, and no other test can get its port.
+    let closed_socket = TcpSocket::new_v4().unwrap();
+    closed_socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = closed_socket.local_addr().unwrap();
 
     for address in [silent, closed] {
         let endpoint = format!("http://{address}");

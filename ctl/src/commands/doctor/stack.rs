@@ -22,7 +22,7 @@ pub(super) async fn check(stack: &Stack, table_names: &TableNames) -> (Vec<Check
     checks.push(Check::new("Termination protection", protection));
     let topic_arn = output_value(&description, "AlarmTopicArn");
     let recipients = check_recipients(stack, topic_arn).await;
-    // A read that fails is no failure of the stack.
+    // Being unable to list the recipients does not fail the check.
     let recipients_status = recipients.unwrap_or_else(Status::Skipped);
     checks.push(Check::new("Alarm recipients", recipients_status));
     (checks, output_value(&description, "ApiUrl"))

@@ -55,7 +55,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             key.core.is_valid_at(SystemTime::now()),
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
-        // Skips keys that an earlier run has replaced, so that the command can be repeated.
+        // Rotates the other keys first, and then fails for those that were already replaced.
         match replaced_message(deployment, &key).await? {
             Some(message) => already_replaced.push(message),
             None => old_keys.push(key),

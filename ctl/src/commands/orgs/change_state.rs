@@ -91,7 +91,8 @@ pub async fn change_state(
     if let Some(record) = updated {
         return Ok(Organization { record });
     }
-    // An earlier attempt by this run may have succeeded even though its response was lost.
+    // An earlier attempt by this run may have succeeded even though its response was lost, or a
+    // different operator made the same change.
     let organization = Organization::require(deployment, org).await?;
     ensure!(
         organization.state() == wanted,

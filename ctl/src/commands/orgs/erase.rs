@@ -80,7 +80,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 
 /// Erases an organization. Returns how many records this run deleted. The organization's own record
 /// always counts, even if another run deleted it. Fails if the organization has changed since it
-/// was read, or the export cannot be written.
+/// was read, if another run erases it before the export is complete, or if the export cannot be
+/// written.
 pub async fn erase(
     deployment: &Deployment,
     run: &Run,

@@ -154,7 +154,7 @@ impl Store {
             if spec.table.primary_key_attributes.contains(&name.as_str()) {
                 primary_key.insert(name, value);
             } else {
-                values.insert(format!(":{name}"), value);
+                values.insert([":", &name].concat(), value);
             }
         }
         let mut update = Update::builder()

@@ -15,9 +15,9 @@ use crate::{error::KeyRejection, operations::Operation, strict_null::null_as_str
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
-// Lengths in base-62 digits. The 64 bits of an id need at most 11 digits, but the format has 12, so
-// `encode` pads the id with zeros.
-const ID_LENGTH: usize = 12;
+/// The number of base-62 digits of an id. Its 64 bits need at most 11, so `encode` pads it with
+/// zeros.
+pub const API_KEY_ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 44;
 const CHECKSUM_LENGTH: usize = 6;
 
@@ -36,7 +36,7 @@ impl<'a> ApiKey<'a> {
         let (secret, sent_checksum) = rest.split_at_checked(SECRET_LENGTH)?;
         let without_checksum = &text[..text.len() - sent_checksum.len()];
         let is_base62 = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let is_well_formed = id.len() == ID_LENGTH && is_base62(id) && is_base62(secret);
+        let is_well_formed = id.len() == API_KEY_ID_LENGTH && is_base62(id) && is_base62(secret);
         if is_well_formed && sent_checksum == checksum(without_checksum) {
             return Some(Self { id, secret });
         }
@@ -46,7 +46,7 @@ impl<'a> ApiKey<'a> {
     /// Encodes random bytes as a new key. The secret has two halves of 22 digits, because its 256
     /// bits do not fit into a `u128`.
     pub fn encode(id: [u8; 8], secret: [[u8; 16]; 2]) -> String {
-        let id = base62::<ID_LENGTH>(u64::from_be_bytes(id).into());
+        let id = base62::<API_KEY_ID_LENGTH>(u64::from_be_bytes(id).into());
         let [first, second] =
             secret.map(|half| base62::<{ SECRET_LENGTH / 2 }>(u128::from_be_bytes(half)));
         let without_checksum = format!("{API_KEY_PREFIX}{id}_{first}{second}");
@@ -210,7 +210,10 @@ mod tests {
             let text = ApiKey::encode(id, secret);
             let key = ApiKey::parse(&text).unwrap();
             assert_eq!(text.len(), DEMO_KEY.len());
-            assert_eq!((key.id.len(), key.secret.len()), (ID_LENGTH, SECRET_LENGTH));
+            assert_eq!(
+                (key.id.len(), key.secret.len()),
+                (API_KEY_ID_LENGTH, SECRET_LENGTH)
+            );
         }
         let [one, two] = [1, 2].map(|byte| ApiKey::encode([1; 8], [[7; 16], [byte; 16]]));
         let hash = |text| ApiKey::parse(text).unwrap().secret_sha256();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use workspace_management::api_key::{API_KEY_PREFIX, ApiKey};
+use workspace_management::api_key::{API_KEY_ID_LENGTH, API_KEY_PREFIX, ApiKey};
 
 use crate::errors::UsageError;
 
@@ -136,8 +136,7 @@ fn parse_key_id(text: &str) -> Result<String, UsageError> {
     if let Some(key) = ApiKey::parse(text) {
         return Ok(key.id.to_owned());
     }
-    const KEY_ID_LENGTH: usize = 12;
-    if text.len() == KEY_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if text.len() == API_KEY_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(text.to_owned());
     }
     let message = if text.starts_with(API_KEY_PREFIX) {

@@ -94,7 +94,14 @@ impl Error {
             }
             Self::InvalidBody(violations) => report.violations = violations,
             Self::Unavailable(_) => report.header = Some((RETRY_AFTER, "1")),
-            _ => {}
+            // These have nothing more to report.
+            Self::MalformedEvent
+            | Self::WrongOrganization
+            | Self::OrganizationNotEnabled
+            | Self::OperationNotAllowed { .. }
+            | Self::NoSuchPath
+            | Self::BodyTooLarge { .. }
+            | Self::Internal(_) => {}
         }
         report
     }

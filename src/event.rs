@@ -111,7 +111,8 @@ impl Event {
         Some(segments)
     }
 
-    /// Every value of a header, in payload 1.0 and 2.0. The case of `name` does not matter.
+    /// The values of a header. Payload 2.0 joins repeated headers into one value with commas. The
+    /// case of `name` does not matter.
     fn header_values(&self, name: &str) -> Vec<&str> {
         let mut found = Vec::new();
         for (header, values) in self.multi_value_headers.iter().flatten() {

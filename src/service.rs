@@ -73,9 +73,13 @@ impl Service {
                 if let Credential::Key(key) = request.credential {
                     log.key_id = Some(key.id);
                 }
-                let (store, access) = (&self.store, self.anonymous_access);
                 // On the heap, because the SDK's futures are large.
-                let request_future = Box::pin(router::dispatch(store, access, request, &mut log));
+                let request_future = Box::pin(router::dispatch(
+                    &self.store,
+                    self.anonymous_access,
+                    request,
+                    &mut log,
+                ));
                 run_within(remaining_time(&context, received_at), request_future).await
             }
         };

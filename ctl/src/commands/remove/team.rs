@@ -96,20 +96,20 @@ pub async fn remove_teams(
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut teams_if_marked = Vec::new();
+    let mut teams_and_marks = Vec::new();
     for (team, record) in teams {
         let same_team = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
         let marked_team = same_team.mark(deployment, run, "removing").await?;
-        teams_if_marked.push((team, marked_team));
+        teams_and_marks.push((team, marked_team));
     }
-    if teams_if_marked.iter().all(|(_, marked)| marked.is_none()) {
+    if teams_and_marks.iter().all(|(_, marked)| marked.is_none()) {
         return Ok(vec![None; teams.len()]);
     }
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, marked_team) in &teams_if_marked {
+        for (team, marked_team) in &teams_and_marks {
             if let Some(marked_team) = marked_team {
                 export.write(Table::TEAMS, marked_team.record.clone())?;
                 let readers = vec![member_reader(team)];
@@ -119,7 +119,7 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, marked_team) in teams_if_marked {
+    for (team, marked_team) in teams_and_marks {
         let mut member_count = None;
         if let Some(MarkedRecord { guard, .. }) = &marked_team {
             let make_readers = || vec![member_reader(team)];

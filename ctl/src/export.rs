@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, BufWriter, ErrorKind, Write},
+    io::{self, BufWriter, ErrorKind, Stdout, Write},
     path::{Path, PathBuf},
 };
 
@@ -21,13 +21,18 @@ use crate::{
 /// An export that is being written. On Unix, only the owner of the file can read it, because it may
 /// hold personal data.
 pub struct ExportWriter {
-    /// The path of the complete file. `None` for standard output.
-    path: Option<PathBuf>,
-    out: BufWriter<Box<dyn Write + Send>>,
-    /// The file behind `out`, to sync it. `None` for standard output.
-    file: Option<File>,
-    /// The path of the incomplete file, which is deleted if the command fails.
-    partial_path: Option<TempPath>,
+    output: Output,
+}
+
+enum Output {
+    Stdout(BufWriter<Stdout>),
+    File {
+        writer: BufWriter<File>,
+        /// The path of the incomplete file, which is deleted if the command fails. `None` once the
+        /// file has been renamed to `path`.
+        partial_path: Option<TempPath>,
+        path: PathBuf,
+    },
 }
 
 impl ExportWriter {
@@ -50,21 +55,17 @@ impl ExportWriter {
             }
             result => result.with_context(|| format!("cannot write {}", partial_path.display()))?,
         };
-        Ok(Self {
-            path: Some(path.to_owned()),
-            out: BufWriter::new(Box::new(file.try_clone()?)),
-            file: Some(file),
+        let output = Output::File {
+            writer: BufWriter::new(file),
             partial_path: Some(TempPath::try_from_path(partial_path)?),
-        })
+            path: path.to_owned(),
+        };
+        Ok(Self { output })
     }
 
     pub(crate) fn stdout() -> Self {
-        Self {
-            path: None,
-            out: BufWriter::new(Box::new(io::stdout())),
-            file: None,
-            partial_path: None,
-        }
+        let output = Output::Stdout(BufWriter::new(io::stdout()));
+        Self { output }
     }
 
     /// Writes a record without its mark and, for an API key, without the hash of its secret.
@@ -73,7 +74,11 @@ impl ExportWriter {
             attributes.retain(|name, _| name != "secret_sha256" && !is_mark_attribute(name));
         }
         let line = json!({ "table": table.record_kind, "record": record }).to_string();
-        writeln!(self.out, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
+        let writer: &mut dyn Write = match &mut self.output {
+            Output::Stdout(writer) => writer,
+            Output::File { writer, .. } => writer,
+        };
+        writeln!(writer, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
     }
 
     /// Writes the records that `readers` find and returns how many there were. Writes each batch
@@ -98,21 +103,32 @@ impl ExportWriter {
     /// Syncs the file and, on the first call, renames it to `FILE`. Never replaces an existing
     /// file. May be called again after further writes.
     pub(crate) fn persist(&mut self) -> Result<()> {
-        self.out.flush().map_err(|error| self.write_error(&error))?;
-        if let Some(file) = &self.file {
-            file.sync_all().map_err(|error| self.write_error(&error))?;
+        self.try_persist().map_err(|error| self.write_error(&error))
+    }
+
+    fn try_persist(&mut self) -> io::Result<()> {
+        match &mut self.output {
+            Output::Stdout(writer) => writer.flush(),
+            Output::File {
+                writer,
+                partial_path,
+                path,
+            } => {
+                writer.flush()?;
+                writer.get_ref().sync_all()?;
+                if let Some(partial_path) = partial_path.take() {
+                    partial_path.persist_noclobber(path)?;
+                }
+                Ok(())
+            }
         }
-        if let (Some(partial_path), Some(path)) = (self.partial_path.take(), &self.path) {
-            let result = partial_path.persist_noclobber(path);
-            result.map_err(|failed| self.write_error(&failed.error))?;
-        }
-        Ok(())
     }
 
     fn write_error(&self, error: &io::Error) -> anyhow::Error {
-        let path = self.path.as_deref();
-        let name = path.unwrap_or(Path::new("standard output")).display();
-        anyhow!("cannot write {name}: {error}")
+        match &self.output {
+            Output::Stdout(_) => anyhow!("cannot write standard output: {error}"),
+            Output::File { path, .. } => anyhow!("cannot write {}: {error}", path.display()),
+        }
     }
 }
 

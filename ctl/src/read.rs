@@ -4,7 +4,7 @@
 //! consistent: an index can lack a record that was just created and still have a record that was
 //! just deleted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -40,30 +40,15 @@ pub(crate) async fn find(
     Ok(response.item.map(to_json))
 }
 
-/// Which records to read.
-pub(crate) enum Scope {
-    All,
-    /// The records whose partition key has one of these values. The values must be sorted, so that
-    /// a read can continue at the partition of a cursor.
-    Partitions(Vec<String>),
-    /// The API keys, teams or members of an organization, found by a scan of the whole table.
-    ScanForOrganization(String),
-}
-
-impl Scope {
-    /// The records whose partition key has this value.
-    pub(crate) fn partition(value: &str) -> Self {
-        Self::Partitions(vec![value.to_owned()])
-    }
-
-    /// The records of an organization. API keys, teams and members need a scan of the whole table,
-    /// because an index can lack a record that was just created.
-    pub(crate) fn organization(table: Table, org: &str) -> Self {
-        match table.partition_key_parts {
-            ["org"] => Self::partition(org),
-            _ => Self::ScanForOrganization(org.to_owned()),
-        }
-    }
+/// What a [`Reader`] reads with one or more requests of the same kind.
+enum Part {
+    /// All records of the table.
+    WholeTable,
+    /// The records that have this partition key.
+    Partition(String),
+    /// The API keys, teams or members of an organization. Needs a scan of the whole table, because
+    /// an index can lack a record that was just created.
+    Organization(String),
 }
 
 /// Reads many records, with strong consistency unless it reads from an index.
@@ -72,8 +57,8 @@ pub(crate) struct Reader {
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
     partition_key_name: &'static str,
-    /// What to read. A partition that has been read is removed from the list.
-    scope: Scope,
+    /// What has not been read to its end, in the order of the requests.
+    unread_parts: VecDeque<Part>,
     /// The name of the sort key and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
     /// How many more records may be read. `None` if there is no limit.
@@ -81,8 +66,6 @@ pub(crate) struct Reader {
     /// The primary key after which the next request continues. In an index, it also contains the
     /// attributes of the index's key.
     start_key: Option<Item>,
-    /// Whether a scan has read the whole table.
-    is_scan_finished: bool,
 }
 
 /// What a request returns: items and, if there may be more, the start key of the next request.
@@ -128,16 +111,40 @@ impl PageArgs {
 }
 
 impl Reader {
-    pub(crate) fn new(table: Table, scope: Scope) -> Self {
+    fn new(table: Table, parts: impl IntoIterator<Item = Part>) -> Self {
         Self {
             table,
             index: None,
             partition_key_name: table.primary_key_attributes[0],
-            scope,
+            unread_parts: parts.into_iter().collect(),
             sort_key_prefix: None,
             remaining: None,
             start_key: None,
-            is_scan_finished: false,
+        }
+    }
+
+    /// Reads all records of a table.
+    pub(crate) fn all(table: Table) -> Self {
+        Self::new(table, [Part::WholeTable])
+    }
+
+    /// Reads the records with this partition key.
+    pub(crate) fn partition(table: Table, partition: &str) -> Self {
+        Self::new(table, [Part::Partition(partition.to_owned())])
+    }
+
+    /// Reads the records with one of these partition keys. They must be sorted, so that a page can
+    /// continue at the partition of a cursor.
+    pub(crate) fn partitions(table: Table, partitions: Vec<String>) -> Self {
+        Self::new(table, partitions.into_iter().map(Part::Partition))
+    }
+
+    /// Reads the records of an organization and misses none, but scans the whole table of API keys,
+    /// teams or members.
+    pub(crate) fn organization(table: Table, org: &str) -> Self {
+        match table.partition_key_parts {
+            ["org"] => Self::partition(table, org),
+            _ => Self::new(table, [Part::Organization(org.to_owned())]),
         }
     }
 
@@ -158,18 +165,21 @@ impl Reader {
         self
     }
 
-    /// Reads only a page. Must not be used with [`Scope::ScanForOrganization`], which has no limit.
+    /// Reads only a page. Must not be used with [`Reader::organization`], which has no limit.
     pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
         self.remaining = args.limit;
         self.start_key = args.after;
-        // Skips the partitions before the cursor's. If that one is gone, starts with the next.
-        if let Scope::Partitions(partitions) = &mut self.scope
-            && let Some(start_key) = &self.start_key
-            && let Some(AttributeValue::S(cursor_partition)) =
-                start_key.get(self.partition_key_name)
-        {
-            partitions.retain(|partition| partition >= cursor_partition);
-            if partitions.first() != Some(cursor_partition) {
+        let start_key = self.start_key.as_ref();
+        let start_partition = start_key.and_then(|key| key.get(self.partition_key_name));
+        if let Some(AttributeValue::S(start)) = start_partition {
+            // Skips the partitions before the cursor's. If that one is gone, starts with the next.
+            let parts = &mut self.unread_parts;
+            parts.retain(|part| !matches!(part, Part::Partition(name) if name < start));
+            let continues_first_part = match parts.front() {
+                Some(Part::Partition(name)) => name == start,
+                first => first.is_some(),
+            };
+            if !continues_first_part {
                 self.start_key = None;
             }
         }
@@ -216,27 +226,29 @@ impl Reader {
         &mut self,
         deployment: &Deployment,
     ) -> Result<Option<Vec<Item>>> {
-        let result = match &self.scope {
-            Scope::Partitions(partitions) => match partitions.first() {
-                Some(partition) => self.send_query(deployment, partition).await,
-                None => return Ok(None),
-            },
-            _ if self.is_scan_finished => return Ok(None),
-            _ => self.send_scan(deployment).await,
+        let Some(part) = self.unread_parts.front() else {
+            return Ok(None);
+        };
+        let result = match part {
+            Part::WholeTable => self.send_scan(deployment, None).await,
+            Part::Organization(org) => self.send_scan(deployment, Some(org)).await,
+            Part::Partition(partition) => self.send_query(deployment, partition).await,
         };
         let table_name = deployment.table_name(self.table);
         let (items, start_key) = result.context(format!("cannot read {table_name}"))?;
-        self.start_key = start_key;
-        if self.start_key.is_none() {
-            match &mut self.scope {
-                Scope::Partitions(partitions) => _ = partitions.remove(0),
-                _ => self.is_scan_finished = true,
-            }
+        if start_key.is_none() {
+            self.unread_parts.pop_front();
         }
+        self.start_key = start_key;
         Ok(Some(items))
     }
 
-    async fn send_scan(&self, deployment: &Deployment) -> Result<BatchAndStartKey, RequestError> {
+    /// Scans the table for all records or, if `org` is given, for those of an organization.
+    async fn send_scan(
+        &self,
+        deployment: &Deployment,
+        org: Option<&str>,
+    ) -> Result<BatchAndStartKey, RequestError> {
         let mut scan = deployment
             .dynamodb
             .scan()
@@ -244,16 +256,16 @@ impl Reader {
             .consistent_read(true)
             .set_exclusive_start_key(self.start_key.clone());
         // A scan with a filter has no limit, because DynamoDB would count items before filtering.
-        scan = match &self.scope {
-            Scope::ScanForOrganization(org) if self.table == Table::API_KEYS => scan
-                .filter_expression("org_id = :value")
-                .expression_attribute_values(":value", AttributeValue::S(org.clone())),
-            Scope::ScanForOrganization(org) => scan
-                .filter_expression("begins_with(#partition_key, :value)")
+        scan = match org {
+            None => scan.set_limit(self.remaining),
+            Some(org) if self.table == Table::API_KEYS => scan
+                .filter_expression("org_id = :org")
+                .expression_attribute_values(":org", AttributeValue::S(org.to_owned())),
+            Some(org) => scan
+                .filter_expression("begins_with(#partition_key, :prefix)")
                 .expression_attribute_names("#partition_key", self.partition_key_name)
                 // The `#` excludes organizations whose ids only begin with this id.
-                .expression_attribute_values(":value", AttributeValue::S(format!("{org}#"))),
-            _ => scan.set_limit(self.remaining),
+                .expression_attribute_values(":prefix", AttributeValue::S(format!("{org}#"))),
         };
         let response = scan.send().await?;
         Ok((
@@ -300,8 +312,7 @@ pub(crate) async fn partitions_from_teams_index(
     org: &str,
     project: Option<&str>,
 ) -> Result<Vec<String>> {
-    let reader =
-        Reader::new(Table::TEAMS, Scope::partition(org)).with_index("by_organization", "org_id");
+    let reader = Reader::partition(Table::TEAMS, org).with_index("by_organization", "org_id");
     let mut partitions = BTreeSet::new();
     for team in reader.read(deployment).await?.records {
         // The attribute `project` is the partition key: `<org>#<project>`.
@@ -322,7 +333,7 @@ pub(crate) async fn partitions_from_teams_index(
 /// scan the whole tables of API keys, teams and members.
 pub(crate) fn org_readers(org: &str) -> Vec<Reader> {
     let tables = Table::ALL.iter().copied();
-    let readers = tables.map(|table| Reader::new(table, Scope::organization(table, org)));
+    let readers = tables.map(|table| Reader::organization(table, org));
     readers.collect()
 }
 
@@ -337,7 +348,7 @@ pub(crate) async fn org_readers_via_teams_index(
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
             let partitions = partitions_from_teams_index(deployment, table, org, None).await?;
-            *reader = Reader::new(table, Scope::Partitions(partitions));
+            *reader = Reader::partitions(table, partitions);
         }
     }
     Ok(readers)
@@ -350,7 +361,7 @@ pub(crate) async fn membership_partitions(
     user: &str,
 ) -> Result<Vec<String>> {
     // The prefix excludes users of different organizations who have the same id.
-    let reader = Reader::new(Table::TEAM_MEMBERS, Scope::partition(user))
+    let reader = Reader::partition(Table::TEAM_MEMBERS, user)
         .with_index("by_user", "user_id")
         .with_sort_key_prefix("team", format!("{org}#"));
     let mut partitions = Vec::new();

@@ -20,7 +20,7 @@ use crate::{
     key_record,
     organization::{OrgState, Organization},
     output::print_rows,
-    read::{self, Reader, Scope},
+    read::{self, Reader},
     session::Session,
     text::{humanize, pluralize},
 };
@@ -220,8 +220,7 @@ fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
 /// organization. Ignores keys that were issued for at most [`EXPIRY_NOTICE`], because they are
 /// meant to expire. Fails if the keys or their organizations cannot be read.
 async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
-    let reader = Reader::new(Table::API_KEYS, Scope::All);
-    let mut records = reader.read(deployment).await?.records;
+    let mut records = Reader::all(Table::API_KEYS).read(deployment).await?.records;
     records.retain(|record| {
         // `issued_for` is absent if the key has no expiry or a different program issued it.
         let lifetime_seconds = record["issued_for"].as_u64().unwrap_or(u64::MAX);

@@ -15,7 +15,7 @@ use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
     output::print_json_or_text,
-    read::{Reader, Scope},
+    read::Reader,
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
     text::escape,
@@ -154,7 +154,7 @@ impl Edit {
         let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
             return Ok(());
         };
-        let reader = Reader::new(target.table, Scope::partition(&target.primary_key[0]));
+        let reader = Reader::partition(target.table, &target.primary_key[0]);
         for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, target.table.primary_key_attributes[1]);
             let has_name = string_attribute(record, attribute) == name.text;

@@ -11,7 +11,7 @@ use crate::{
     errors::UsageError,
     organization::Organization,
     output::print_listing,
-    read::{self, Listing, PageArgs, Reader, Scope},
+    read::{self, Listing, PageArgs, Reader},
     session::Session,
 };
 
@@ -60,7 +60,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         // `--user` requires `--org`.
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
-            let reader = Reader::new(table, scope(deployment, table, &ids).await?);
+            let reader = reader(deployment, table, &ids).await?;
             reader.with_page(args.page).read(deployment).await?
         }
     };
@@ -100,16 +100,19 @@ fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<Strin
     Ok(ids)
 }
 
-/// The scope for these ids. If the partition key is incomplete, finds the partitions in an index.
-async fn scope(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Scope> {
+/// Reads the records with these ids. If the partition key is incomplete, finds the partitions in an
+/// index.
+async fn reader(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Reader> {
     Ok(match ids {
-        [] => Scope::All,
-        _ if ids.len() == table.partition_key_parts.len() => Scope::partition(&ids.join("#")),
+        [] => Reader::all(table),
+        _ if ids.len() == table.partition_key_parts.len() => {
+            Reader::partition(table, &ids.join("#"))
+        }
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             let partitions =
                 read::partitions_from_teams_index(deployment, table, org, project).await?;
-            Scope::Partitions(partitions)
+            Reader::partitions(table, partitions)
         }
     })
 }

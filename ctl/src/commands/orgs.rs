@@ -17,7 +17,7 @@ use crate::{
     export::ExportWriter,
     organization::Organization,
     output::{print_listing, print_rows},
-    read::{PageArgs, Reader, Scope, org_readers_via_teams_index},
+    read::{PageArgs, Reader, org_readers_via_teams_index},
     session::Session,
     text::pluralize,
     wait::WaitArgs,
@@ -96,7 +96,7 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(args) => create::execute(args, session).await,
         Command::List(args) => {
-            let reader = Reader::new(Table::ORGANIZATIONS, Scope::All).with_page(args);
+            let reader = Reader::all(Table::ORGANIZATIONS).with_page(args);
             let mut listing = reader.read(session.deployment().await?).await?;
             let records = listing.records.into_iter();
             let outputs = records.map(|record| Organization { record }.into_output());

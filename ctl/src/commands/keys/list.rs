@@ -12,7 +12,7 @@ use crate::{
     key_record::{self, KeyState, into_output, is_active_and_expires_within},
     organization::{OrgState, Organization},
     output::{print_listing, print_rows},
-    read::{PageArgs, Reader, Scope},
+    read::{PageArgs, Reader},
     session::Session,
 };
 
@@ -50,9 +50,10 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     }
     let deployment = session.deployment().await?;
     let reader = match &args.org {
-        Some(org) => Reader::new(Table::API_KEYS, Scope::partition(org))
-            .with_index("by_organization", "org_id"),
-        None => Reader::new(Table::API_KEYS, Scope::All),
+        Some(org) => {
+            Reader::partition(Table::API_KEYS, org).with_index("by_organization", "org_id")
+        }
+        None => Reader::all(Table::API_KEYS),
     };
     let mut listing = reader.with_page(args.page).read(deployment).await?;
     // An empty list can mean a mistyped id, so check that the organization exists.

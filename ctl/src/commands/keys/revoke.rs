@@ -12,7 +12,7 @@ use crate::{
     key_record,
     organization::{OrgState, Organization},
     output::{print, print_rows},
-    read::{Reader, Scope},
+    read::Reader,
     session::{Run, Session},
     text::{escape_json, humanize, pluralize},
 };
@@ -72,7 +72,7 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
             "note: {org} is enabled, so this command can miss a key that is created at the same time. To prevent this, run `workspacectl orgs disable {org}` first"
         );
     }
-    let reader = Reader::new(Table::API_KEYS, Scope::organization(Table::API_KEYS, org));
+    let reader = Reader::organization(Table::API_KEYS, org);
     let mut records = reader.read(deployment).await?.records;
     // Also revokes keys that seem to be expired, because the local clock may be wrong.
     records.retain(|record| record.get("revoked_at").is_none());

@@ -20,7 +20,7 @@ use super::{print_removed, undo_sentence};
 use crate::{
     deployment::Deployment,
     export::ExportWriter,
-    read::{Reader, Scope},
+    read::Reader,
     session::{Run, Session},
     target::{ProjectArgs, Target},
     text::pluralize,
@@ -133,5 +133,5 @@ pub async fn remove_teams(
 
 fn member_reader(team: &Target) -> Reader {
     let partition = team.primary_key.join("#");
-    Reader::new(Table::TEAM_MEMBERS, Scope::partition(&partition))
+    Reader::partition(Table::TEAM_MEMBERS, &partition)
 }

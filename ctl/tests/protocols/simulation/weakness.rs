@@ -86,7 +86,7 @@ impl Weakness {
                 remove_values(body, &[":disabled_at", ":enabled_at"]);
             }
             (Self::PrefixWithoutSeparator, "Scan") => {
-                let value = body.pointer_mut("/ExpressionAttributeValues/:value/S");
+                let value = body.pointer_mut("/ExpressionAttributeValues/:prefix/S");
                 if let Some(Value::String(value)) = value {
                     *value = value.trim_end_matches('#').to_owned();
                 }

@@ -30,6 +30,31 @@ const MAX_ACTIONS: usize = 100;
 /// The values of an expression: pairs of a placeholder, such as `:id`, and a string.
 type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
+/// The names of the attributes of a mark.
+pub(crate) struct MarkAttributes {
+    id: &'static str,
+    at: &'static str,
+    by: &'static str,
+}
+
+pub(crate) const TEAM_MARK: MarkAttributes = MarkAttributes {
+    id: "removing_id",
+    at: "removing_at",
+    by: "removing_by",
+};
+
+pub(crate) const ORG_MARK: MarkAttributes = MarkAttributes {
+    id: "erasing_id",
+    at: "erasing_at",
+    by: "erasing_by",
+};
+
+/// Whether an attribute with this name belongs to a mark.
+pub(crate) fn is_mark_attribute(name: &str) -> bool {
+    let mut marks = [TEAM_MARK, ORG_MARK].into_iter();
+    marks.any(|MarkAttributes { id, at, by }| [id, at, by].contains(&name))
+}
+
 /// A marked record, and the guard that requires its mark.
 pub(crate) struct MarkedRecord {
     pub(crate) record: Value,
@@ -141,18 +166,18 @@ impl GuardedRecord {
         Ok(response.attributes.map(to_json))
     }
 
-    /// Marks the record, unless it has a mark already. `prefix` is `removing` or `erasing`. Returns
-    /// the record with its new or earlier mark, or `None` if the condition fails.
+    /// Marks the record, unless it has a mark already. Returns the record with its new or earlier
+    /// mark, or `None` if the condition fails.
     pub(crate) async fn mark(
         self,
         deployment: &Deployment,
         run: &Run,
-        prefix: &str,
+        mark: MarkAttributes,
     ) -> Result<Option<MarkedRecord>> {
+        let MarkAttributes { id, at, by } = mark;
         let expression = format!(
-            "SET {prefix}_id = if_not_exists({prefix}_id, :id), \
-            {prefix}_at = if_not_exists({prefix}_at, :at), \
-            {prefix}_by = if_not_exists({prefix}_by, :by)"
+            "SET {id} = if_not_exists({id}, :id), {at} = if_not_exists({at}, :at), \
+            {by} = if_not_exists({by}, :by)"
         );
         let new_id = random_id()?;
         let now = timestamp(SystemTime::now());
@@ -164,13 +189,12 @@ impl GuardedRecord {
         let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };
-        let attribute = format!("{prefix}_id");
-        let id = record[&attribute]
+        let stored_id = record[id]
             .as_str()
-            .with_context(|| format!("another program has changed {attribute}"))?;
+            .with_context(|| format!("another program has changed {id}"))?;
         let guard = Self {
-            condition: format!("{attribute} = :id"),
-            condition_values: expression_values(&[(":id", id)]),
+            condition: format!("{id} = :id"),
+            condition_values: expression_values(&[(":id", stored_id)]),
             ..self
         };
         Ok(Some(MarkedRecord { record, guard }))
@@ -218,11 +242,6 @@ fn expression_values(values: ExpressionValues<'_>) -> Item {
         ((*placeholder).to_owned(), value)
     });
     attributes.collect()
-}
-
-/// Whether an attribute with this name belongs to a mark.
-pub(crate) fn is_mark_attribute(name: &str) -> bool {
-    name.starts_with("removing_") || name.starts_with("erasing_")
 }
 
 /// Inserts a record unless its primary key exists. Returns the existing record, if there is one.

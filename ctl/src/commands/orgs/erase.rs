@@ -24,7 +24,7 @@ use crate::{
     session::{Run, Session},
     text::pluralize,
     wait::WaitArgs,
-    write::{GuardedRecord, delete_with_children},
+    write::{GuardedRecord, ORG_MARK, delete_with_children},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -93,7 +93,7 @@ pub async fn erase(
     let disabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
-    let Some(marked_org) = disabled_org.mark(deployment, run, "erasing").await? else {
+    let Some(marked_org) = disabled_org.mark(deployment, run, ORG_MARK).await? else {
         bail!("{org} has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait_args.wait(deployment).await;

@@ -25,7 +25,7 @@ use crate::{
     target::{ProjectArgs, Target},
     text::pluralize,
     wait::WaitArgs,
-    write::{MarkedRecord, delete_with_children},
+    write::{MarkedRecord, TEAM_MARK, delete_with_children},
 };
 
 pub(super) async fn execute(
@@ -101,7 +101,7 @@ pub async fn remove_teams(
         let same_team = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let marked_team = same_team.mark(deployment, run, "removing").await?;
+        let marked_team = same_team.mark(deployment, run, TEAM_MARK).await?;
         teams_and_marks.push((team, marked_team));
     }
     if teams_and_marks.iter().all(|(_, marked)| marked.is_none()) {

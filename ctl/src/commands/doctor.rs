@@ -69,25 +69,25 @@ struct Check {
 
 /// The status of a check: what to show, or an error.
 enum Status {
-    Ok(String),
+    Passed(String),
     Warning(String),
     /// The check was not possible, for example because the operator lacks a permission.
     Skipped(Error),
     Failed(Error),
 }
 
-impl From<Result<String>> for Status {
-    fn from(result: Result<String>) -> Self {
-        result.map_or_else(Self::Failed, Self::Ok)
-    }
-}
-
 impl Check {
-    fn new(name: impl Into<String>, status: impl Into<Status>) -> Self {
+    /// A check that has failed if the result is an error.
+    fn new(name: impl Into<String>, result: Result<Status>) -> Self {
         Self {
             name: name.into(),
-            status: status.into(),
+            status: result.unwrap_or_else(Status::Failed),
         }
+    }
+
+    /// A check that was skipped if the result is an error.
+    fn optional(name: &str, result: Result<Status>) -> Self {
+        Self::new(name, Ok(result.unwrap_or_else(Status::Skipped)))
     }
 }
 
@@ -95,10 +95,10 @@ impl Check {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let key = read_api_key(args.key_file)?;
     let deployment = session.deployment().await?;
-    let mut url = args.url;
-    if let (None, Some(dynamodb_url)) = (&url, &deployment.local_service_dynamodb_url) {
-        url = Some(local_api_url(dynamodb_url)?);
-    }
+    let mut url = match (args.url, &deployment.local_service_dynamodb_url) {
+        (None, Some(dynamodb_url)) => Some(local_api_url(dynamodb_url)?),
+        (url, _) => url,
+    };
     eprintln!("checking {}", deployment.display_name);
     let mut checks = Vec::new();
     for table in Table::ALL {
@@ -114,34 +114,24 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         checks.extend(stack_checks);
         url = url.or(stack_url);
     }
-    if let Some(url) = url {
-        let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
-        let retry_time = Duration::from_secs(args.retry.unwrap_or(default_seconds));
-        let api = Api::new(&url, retry_time);
-        checks.push(Check::new(format!("API {url}"), api.check_reads().await));
-        if let Some(key) = &key {
-            match check_writes(&api, key, deployment).await {
-                Ok(writes) => checks.extend(writes),
-                Err(error) => checks.push(Check::new("API writes", Status::Failed(error))),
-            }
+    checks.extend(match url {
+        Some(url) => check_api(&url, key.as_deref(), args.retry, deployment).await,
+        None => {
+            let error = anyhow!("the URL of the API is unknown: pass it with --url");
+            vec![match deployment.stack {
+                // Every stack has the output ApiUrl.
+                Some(_) => Check::new("API", Err(error)),
+                None => Check::optional("API", Err(error)),
+            }]
         }
-    } else {
-        let error = anyhow!("the URL of the API is unknown: pass it with --url");
-        let status = match deployment.stack {
-            // Every stack has the output ApiUrl.
-            Some(_) => Status::Failed(error),
-            None => Status::Skipped(error),
-        };
-        checks.push(Check::new("API", status));
-    }
+    });
     if key.is_none() {
         eprintln!(
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
     let expiry = check_key_expiry(deployment).await;
-    let expiry_status = expiry.unwrap_or_else(Status::Skipped);
-    checks.push(Check::new("API keys", expiry_status));
+    checks.push(Check::optional("API keys", expiry));
     report(checks, args.strict, session)
 }
 
@@ -153,7 +143,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
     let mut has_warnings = false;
     for Check { name, status } in checks {
         let (status_name, detail) = match &status {
-            Status::Ok(detail) => ("ok", detail.clone()),
+            Status::Passed(detail) => ("ok", detail.clone()),
             Status::Warning(detail) => ("warning", detail.clone()),
             Status::Skipped(error) => ("skipped", format!("{error:#}")),
             Status::Failed(error) => ("failed", format!("{error:#}")),
@@ -165,7 +155,7 @@ fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
                 failures.push(error.context("skipped").context(name));
             }
             Status::Warning(_) => has_warnings = true,
-            Status::Ok(_) | Status::Skipped(_) => {}
+            Status::Passed(_) | Status::Skipped(_) => {}
         }
     }
     // A failed check matters more than a failed print.
@@ -186,6 +176,26 @@ fn read_api_key(file: Option<PathBuf>) -> Result<Option<String>> {
     let text =
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Some(text.trim().to_owned()))
+}
+
+/// Checks that the API reads its tables and, with an API key, that each operation writes.
+async fn check_api(
+    url: &str,
+    key: Option<&str>,
+    retry_seconds: Option<u64>,
+    deployment: &Deployment,
+) -> Vec<Check> {
+    let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
+    let retry_time = Duration::from_secs(retry_seconds.unwrap_or(default_seconds));
+    let api = Api::new(url, retry_time);
+    let mut checks = vec![Check::new(format!("API {url}"), api.check_reads().await)];
+    if let Some(key) = key {
+        match check_writes(&api, key, deployment).await {
+            Ok(writes) => checks.extend(writes),
+            Err(error) => checks.push(Check::new("API writes", Err(error))),
+        }
+    }
+    checks
 }
 
 /// Checks that each operation writes to the organization of an API key.
@@ -241,7 +251,7 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     }
     let days = humanize(EXPIRY_NOTICE);
     Ok(match count {
-        0 => Status::Ok(format!("none expires within {days} without a replacement")),
+        0 => Status::Passed(format!("none expires within {days} without a replacement")),
         _ => Status::Warning(format!(
             "{} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`",
             pluralize(count, "key")
@@ -250,7 +260,7 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
 }
 
 /// Checks that a table matches the template.
-async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
+async fn check_table(table: Table, deployment: &Deployment) -> Result<Status> {
     let table_name = deployment.table_name(table);
     let response = deployment
         .dynamodb
@@ -282,7 +292,8 @@ async fn check_table(table: Table, deployment: &Deployment) -> Result<String> {
     }
     ensure!(problems.is_empty(), problems.join("; "));
     let count = description.item_count.unwrap_or_default();
-    Ok(format!("about {}", pluralize(count, "record")))
+    let detail = format!("about {}", pluralize(count, "record"));
+    Ok(Status::Passed(detail))
 }
 
 /// How a table differs from its declaration.

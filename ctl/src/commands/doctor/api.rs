@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use workspace_management::{operations::Operation, store::Table};
 
+use super::Status;
 use crate::{deployment::build_connector, key_record, text::humanize};
 
 /// How long the API may take to respond, including a cold start.
@@ -55,7 +56,7 @@ impl Api {
     /// random and so not cached. The function therefore reads the tables of keys and organizations,
     /// in one request. `SilenceAlarm` in template.yaml fires if there are no requests for the
     /// organization `doctor`, which means that the scheduled `doctor` has stopped.
-    pub(super) async fn check_reads(&self) -> Result<String> {
+    pub(super) async fn check_reads(&self) -> Result<Status> {
         let key = key_record::random_key()?;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
@@ -69,7 +70,8 @@ impl Api {
             "responds as if no API key was sent: check that every proxy in front of the API forwards the header `authorization`"
         );
         let ms = started.elapsed().as_millis();
-        Ok(format!("reads API keys and organizations, in {ms} ms"))
+        let detail = format!("reads API keys and organizations, in {ms} ms");
+        Ok(Status::Passed(detail))
     }
 
     /// Checks that an operation succeeds. Repeating its request in a later run changes nothing.
@@ -78,7 +80,7 @@ impl Api {
         operation: Operation,
         org: &str,
         key: &str,
-    ) -> Result<String> {
+    ) -> Result<Status> {
         let (table, path, body) = sample_request(operation, org);
         let started = Instant::now();
         let response = self.post_with_retries(&path, key, &body).await?;
@@ -86,7 +88,8 @@ impl Api {
             return Err(response.error(table.logical_id));
         }
         let ms = started.elapsed().as_millis();
-        Ok(format!("writes {}, in {ms} ms", table.logical_id))
+        let detail = format!("writes {}, in {ms} ms", table.logical_id);
+        Ok(Status::Passed(detail))
     }
 
     /// Sends a request and, until `retry_until`, retries it.
@@ -202,8 +205,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (started, minute) = (Instant::now(), Duration::from_secs(60));
-        let error = Api::new(&url, minute).check_reads().await;
-        let error = error.expect_err("a timeout").to_string();
+        let result = Api::new(&url, minute).check_reads().await;
+        let error = result.err().expect("a timeout").to_string();
         let expected = "no response within 15 seconds";
         assert!(error.starts_with(expected), "{error}");
         assert!(started.elapsed() > minute / 2 && started.elapsed() < 2 * minute);

@@ -14,17 +14,15 @@ pub(super) async fn check(stack: &Stack, table_names: &TableNames) -> (Vec<Check
     let description = match stack.describe().await {
         Ok(description) => description,
         Err(error) => {
-            checks.push(Check::new("Stack", Status::Failed(error)));
+            checks.push(Check::new("Stack", Err(error)));
             return (checks, None);
         }
     };
     let protection = check_termination_protection(&description);
-    checks.push(Check::new("Termination protection", protection));
+    checks.push(Check::new("Termination protection", Ok(protection)));
     let topic_arn = output_value(&description, "AlarmTopicArn");
     let recipients = check_recipients(stack, topic_arn).await;
-    // Being unable to list the recipients does not fail the check.
-    let recipients_status = recipients.unwrap_or_else(Status::Skipped);
-    checks.push(Check::new("Alarm recipients", recipients_status));
+    checks.push(Check::optional("Alarm recipients", recipients));
     (checks, output_value(&description, "ApiUrl"))
 }
 
@@ -38,7 +36,7 @@ fn output_value(description: &StackDescription, key: &str) -> Option<String> {
 
 /// Checks that the environment variables of the function name the tables of its stack. Requests
 /// would not reveal a mistake, because they succeed with any existing table.
-async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<String> {
+async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<Status> {
     let configuration = aws_sdk_lambda::Client::new(&stack.sdk_config)
         .get_function_configuration()
         .function_name(stack.physical_id("Function")?)
@@ -61,14 +59,15 @@ async fn check_variables(stack: &Stack, table_names: &TableNames) -> Result<Stri
     }
     let problems = problems.join("; ");
     ensure!(problems.is_empty(), "{problems}. Deploy the stack again");
-    Ok(format!("uses the {} tables of the stack", Table::ALL.len()))
+    let detail = format!("uses the {} tables of the stack", Table::ALL.len());
+    Ok(Status::Passed(detail))
 }
 
 /// Checks that the stack cannot be deleted by mistake.
 fn check_termination_protection(description: &StackDescription) -> Status {
     let name = description.stack_name().unwrap_or_default();
     match description.enable_termination_protection() {
-        Some(true) => Status::Ok("on".to_owned()),
+        Some(true) => Status::Passed("on".to_owned()),
         _ => Status::Warning(format!(
             "off: run `aws cloudformation update-termination-protection \
             --enable-termination-protection --stack-name {name}`"
@@ -102,6 +101,6 @@ async fn check_recipients(stack: &Stack, topic_arn: Option<String>) -> Result<St
         0 => Status::Warning(format!(
             "no subscription is confirmed ({unconfirmed} pending or deleted): open the link in the email from AWS, or subscribe to {topic_arn}"
         )),
-        _ => Status::Ok(format!("{confirmed} confirmed")),
+        _ => Status::Passed(format!("{confirmed} confirmed")),
     })
 }

@@ -85,9 +85,10 @@ Examples:
   workspacectl orgs export globex --out globex.jsonl
   workspacectl orgs export globex | jq -c 'select(.table == \"teams\") | .record'";
 
-/// The columns of `orgs show`. `orgs list` has the first four.
+const LIST_COLUMNS: [&str; 4] = ["org_id", "state", "created_at", "created_by"];
+
 #[rustfmt::skip] // four per line
-const COLUMNS: [&str; 8] = [
+const SHOW_COLUMNS: [&str; 8] = [
     "org_id", "state", "created_at", "created_by",
     "disabled_at", "disabled_by", "enabled_at", "enabled_by",
 ];
@@ -95,27 +96,8 @@ const COLUMNS: [&str; 8] = [
 pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(args) => create::execute(args, session).await,
-        Command::List(args) => {
-            let reader = Reader::all(Table::ORGANIZATIONS).with_page(args);
-            let mut listing = reader.read(session.deployment().await?).await?;
-            let records = listing.records.into_iter();
-            let outputs = records.map(|record| Organization { record }.into_output());
-            listing.records = outputs.collect();
-            print_listing(&listing, &COLUMNS[..4], session)
-        }
-        Command::Show { org } => {
-            let deployment = session.deployment().await?;
-            let mut record = Organization::require(deployment, &org).await?.into_output();
-            let counts = count_records(deployment, &org).await?;
-            record["records"] = counts.clone();
-            print_rows(&[record], &COLUMNS, session)?;
-            if !session.global_args.json {
-                // All but the organizations, which come first.
-                let kinds = Table::ALL[1..].iter().map(|table| table.record_kind);
-                print_rows(&[counts], &Vec::from_iter(kinds), session)?;
-            }
-            Ok(())
-        }
+        Command::List(args) => list(args, session).await,
+        Command::Show { org } => show(&org, session).await,
         Command::Disable {
             org,
             no_wait,
@@ -127,22 +109,47 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
         Command::Enable { org } => {
             change_state::execute(&org, StateChange::Enable, None, session).await
         }
-        Command::Export { org, out } => {
-            let mut export = if out == Path::new("-") {
-                ExportWriter::stdout()
-            } else {
-                ExportWriter::create(&out)?
-            };
-            let deployment = session.deployment().await?;
-            Organization::require(deployment, &org).await?;
-            let readers = org_readers_via_teams_index(deployment, &org).await?;
-            let count = export.write_from(deployment, readers).await?;
-            export.persist()?;
-            session.report(&format!("exported {} of {org}", pluralize(count, "record")));
-            Ok(())
-        }
+        Command::Export { org, out } => export(&org, &out, session).await,
         Command::Erase(args) => erase::execute(args, session).await,
     }
+}
+
+async fn list(args: PageArgs, session: &Session) -> Result<()> {
+    let reader = Reader::all(Table::ORGANIZATIONS).with_page(args);
+    let mut listing = reader.read(session.deployment().await?).await?;
+    let records = listing.records.into_iter();
+    let outputs = records.map(|record| Organization { record }.into_output());
+    listing.records = outputs.collect();
+    print_listing(&listing, &LIST_COLUMNS, session)
+}
+
+async fn show(org: &str, session: &Session) -> Result<()> {
+    let deployment = session.deployment().await?;
+    let mut record = Organization::require(deployment, org).await?.into_output();
+    let counts = count_records(deployment, org).await?;
+    record["records"] = counts.clone();
+    print_rows(&[record], &SHOW_COLUMNS, session)?;
+    if !session.global_args.json {
+        let mut kinds: Vec<&str> = Table::ALL.iter().map(|table| table.record_kind).collect();
+        kinds.retain(|kind| *kind != Table::ORGANIZATIONS.record_kind);
+        print_rows(&[counts], &kinds, session)?;
+    }
+    Ok(())
+}
+
+async fn export(org: &str, path: &Path, session: &Session) -> Result<()> {
+    let mut export = if path == Path::new("-") {
+        ExportWriter::stdout()
+    } else {
+        ExportWriter::create(path)?
+    };
+    let deployment = session.deployment().await?;
+    Organization::require(deployment, org).await?;
+    let readers = org_readers_via_teams_index(deployment, org).await?;
+    let count = export.write_from(deployment, readers).await?;
+    export.persist()?;
+    session.report(&format!("exported {} of {org}", pluralize(count, "record")));
+    Ok(())
 }
 
 /// Counts the records of an organization by kind.

@@ -6,12 +6,21 @@ mod list;
 mod revoke;
 mod rotate;
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
+use workspace_records::item::string_attribute;
 
 pub use self::create::{Args as CreateArgs, NewKey};
 pub use self::key_arguments::Expiry;
 
-use crate::session::Session;
+use self::key_arguments::{KeyArgs, read_key_ids};
+use crate::{
+    key_record,
+    organization::{OrgState, Organization},
+    output::print_rows,
+    session::Session,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +38,7 @@ pub(crate) enum Command {
     List(list::Args),
     /// Show what API keys may do and when they expire. Does not verify their secrets
     #[command(after_help = "Example:\n  workspacectl keys check - < keys.txt")]
-    Check(key_arguments::KeyArgs),
+    Check(KeyArgs),
     /// Replace API keys with new ones for the same operations. The old keys expire after --overlap
     #[command(after_help = rotate::EXAMPLES)]
     Rotate(rotate::Args),
@@ -38,12 +47,40 @@ pub(crate) enum Command {
     Revoke(revoke::Args),
 }
 
+/// The columns of `keys list` and `keys check`.
+#[rustfmt::skip] // five per line
+const KEY_COLUMNS: [&str; 10] = [
+    "key_id", "last_four", "org_id", "label", "state",
+    "created_at", "expires_at", "revoked_at", "replaced_by", "operations",
+];
+
 pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
     match command {
         Command::Create(args) => create::execute(args, session).await,
         Command::List(args) => list::execute(args, session).await,
-        Command::Check(args) => list::check(&args, session).await,
+        Command::Check(args) => check(&args, session).await,
         Command::Rotate(args) => rotate::execute(args, session).await,
         Command::Revoke(args) => revoke::execute(args, session).await,
     }
+}
+
+/// Shows keys and says which of their organizations are not enabled. Does not check the secrets.
+async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
+    let ids = read_key_ids(&args.keys_or_ids)?;
+    let deployment = session.deployment().await?;
+    let records = key_record::require_records(deployment, &ids).await?;
+    let outputs: Vec<_> = records.into_iter().map(key_record::into_output).collect();
+    print_rows(&outputs, &KEY_COLUMNS, session)?;
+    let org_of = |record| string_attribute(record, "org_id");
+    for org in BTreeSet::from_iter(outputs.iter().map(org_of)) {
+        let state = match Organization::find(deployment, org).await? {
+            Some(organization) if organization.state() == OrgState::Enabled => continue,
+            Some(organization) => organization.state().as_str(),
+            None => "not registered",
+        };
+        session.report(&format!(
+            "the organization {org} is {state}: its keys are not accepted"
+        ));
+    }
+    Ok(())
 }

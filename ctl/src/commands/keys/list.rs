@@ -1,17 +1,16 @@
-//! `keys list` and `keys check`: show the records of API keys.
+//! `keys list`: lists the records of API keys.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use anyhow::Result;
 use workspace_management::store::Table;
-use workspace_records::item::string_attribute;
 
-use super::key_arguments::{KeyArgs, parse_duration, read_key_ids};
+use super::{KEY_COLUMNS, key_arguments::parse_duration};
 use crate::{
     arguments::parse_identifier,
-    key_record::{self, KeyState, into_output, is_active_and_expires_within},
-    organization::{OrgState, Organization},
-    output::{print_listing, print_rows},
+    key_record::{KeyState, into_output, is_active_and_expires_within},
+    organization::Organization,
+    output::print_listing,
     read::{PageArgs, Reader},
     session::Session,
 };
@@ -21,12 +20,6 @@ Examples:
   workspacectl keys list --org globex
   workspacectl keys list --expiring 14d
   workspacectl keys list --state revoked --json";
-
-#[rustfmt::skip] // five per line
-const COLUMNS: [&str; 10] = [
-    "key_id", "last_four", "org_id", "label", "state",
-    "created_at", "expires_at", "revoked_at", "replaced_by", "operations",
-];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -70,26 +63,5 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         records.retain(|record| is_active_and_expires_within(record, period));
     }
     listing.records = listing.records.into_iter().map(into_output).collect();
-    print_listing(&listing, &COLUMNS, session)
-}
-
-/// Shows keys and says which of their organizations are not enabled. Does not check the secrets.
-pub(crate) async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
-    let ids = read_key_ids(&args.keys_or_ids)?;
-    let deployment = session.deployment().await?;
-    let records = key_record::require_records(deployment, &ids).await?;
-    let outputs: Vec<_> = records.into_iter().map(into_output).collect();
-    print_rows(&outputs, &COLUMNS, session)?;
-    let org_of = |record| string_attribute(record, "org_id");
-    for org in BTreeSet::from_iter(outputs.iter().map(org_of)) {
-        let state = match Organization::find(deployment, org).await? {
-            Some(organization) if organization.state() == OrgState::Enabled => continue,
-            Some(organization) => organization.state().as_str(),
-            None => "not registered",
-        };
-        session.report(&format!(
-            "the organization {org} is {state}: its keys are not accepted"
-        ));
-    }
-    Ok(())
+    print_listing(&listing, &KEY_COLUMNS, session)
 }

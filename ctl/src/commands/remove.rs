@@ -102,8 +102,8 @@ pub(crate) enum Command {
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let path = args.export.as_deref();
-    let mut export = path.map(ExportWriter::create).transpose()?;
-    let target = match args.command {
+    let export = path.map(ExportWriter::create).transpose()?;
+    match args.command {
         Command::Team {
             project_args,
             mut teams,
@@ -111,7 +111,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         } => {
             teams.sort();
             teams.dedup();
-            return team::execute(&project_args, &teams, wait_args, export, session).await;
+            team::execute(&project_args, &teams, wait_args, export, session).await
         }
         Command::Member {
             org,
@@ -119,33 +119,51 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             team: Some(team),
             user,
             ..
-        } => Target {
-            table: Table::TEAM_MEMBERS,
-            display_name: format!("the member {user} of the team {team}"),
-            primary_key: [format!("{org}#{project}#{team}"), user],
-        },
+        } => {
+            let target = Target {
+                table: Table::TEAM_MEMBERS,
+                display_name: format!("the member {user} of the team {team}"),
+                primary_key: [format!("{org}#{project}#{team}"), user],
+            };
+            remove_record(&target, export, session).await
+        }
         // With --all-teams.
         Command::Member { org, user, .. } => {
-            return from_all_teams::execute(&org, &user, export, session).await;
+            from_all_teams::execute(&org, &user, export, session).await
         }
         Command::Model {
             org,
             model_type,
             model_id,
-        } => Target {
-            table: Table::MODELS,
-            display_name: format!("the model {model_id} of the type {model_type}"),
-            primary_key: [org, format!("{model_type}#{model_id}")],
-        },
-        Command::Voice { org, bot } => Target {
-            table: Table::BOT_VOICES,
-            display_name: format!("the voice of the bot {bot}"),
-            primary_key: [org, bot],
-        },
-        Command::DataStore(data_store_args) => data_store_args.target(),
-        Command::LoggingInstance(project_args) => project_args.logging_instance_target(),
-    };
-    // No confirmation, because the arguments name the one record to remove.
+        } => {
+            let target = Target {
+                table: Table::MODELS,
+                display_name: format!("the model {model_id} of the type {model_type}"),
+                primary_key: [org, format!("{model_type}#{model_id}")],
+            };
+            remove_record(&target, export, session).await
+        }
+        Command::Voice { org, bot } => {
+            let target = Target {
+                table: Table::BOT_VOICES,
+                display_name: format!("the voice of the bot {bot}"),
+                primary_key: [org, bot],
+            };
+            remove_record(&target, export, session).await
+        }
+        Command::DataStore(args) => remove_record(&args.target(), export, session).await,
+        Command::LoggingInstance(args) => {
+            remove_record(&args.logging_instance_target(), export, session).await
+        }
+    }
+}
+
+/// Removes one record. Asks for no confirmation, because the arguments name the record.
+async fn remove_record(
+    target: &Target,
+    mut export: Option<ExportWriter>,
+    session: &Session,
+) -> Result<()> {
     let (deployment, run) = session.deployment_and_run().await?;
     let Some(removed) = target.remove(deployment, export.as_mut()).await? else {
         bail!("{} does not exist", target.display_name);

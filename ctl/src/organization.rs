@@ -1,15 +1,10 @@
 //! The record of an organization and its state.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
 
 use crate::{deployment::Deployment, read};
-
-/// The maximum difference between two clocks that `orgs create` and `restore` tolerate.
-pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 /// A registered organization.
 #[derive(Debug, Clone)]

@@ -7,6 +7,8 @@
 mod copy;
 mod source;
 
+use std::{fs::File, path::Path, time::Duration};
+
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use workspace_management::store::Table;
@@ -15,6 +17,7 @@ use workspace_records::item::string_attribute;
 use self::{copy::Restore, source::Source};
 use crate::{
     arguments::{parse_identifier, table_parser},
+    errors::UsageError,
     session::Session,
     text::pluralize,
 };
@@ -26,6 +29,10 @@ Examples:
   workspacectl restore --from globex.jsonl --org globex --project apollo --team docs
   workspacectl restore --from TeamsTable-restored --to teams --all-orgs
   workspacectl restore --from KeysTable-restored --to keys --org globex";
+
+/// The maximum difference between two clocks. `orgs create` fails above it, so that `restore` can
+/// compare times from different machines.
+pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -63,6 +70,16 @@ struct RestoreFilter {
 }
 
 impl RestoreFilter {
+    /// Fails if the source is a table, but the options that a table needs were not given.
+    fn check_options_for_table(&self, name: &str) -> Result<(), UsageError> {
+        if self.table.is_some() && (self.org.is_some() || self.all_orgs) {
+            return Ok(());
+        }
+        Err(UsageError(format!(
+            "there is no file {name}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
+        )))
+    }
+
     /// Whether to restore a record. An attribute that the record lacks counts as empty.
     fn matches(&self, table: Table, record: &Value) -> bool {
         let [org, project, team] =
@@ -76,13 +93,18 @@ impl RestoreFilter {
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { from, filter, .. } = &args;
-    let file = source::open_if_file(from, filter)?;
+    let mut file = None;
+    if Path::new(from).is_file() {
+        file = Some(File::open(from).with_context(|| format!("cannot open {from}"))?);
+    } else {
+        filter.check_options_for_table(from)?;
+    }
     let (deployment, run) = session.deployment_and_run().await?;
     let source = match file {
         Some(file) => Source::read_file(from, file, filter),
         None => Source::scan_table(from, filter, deployment).await,
-    }
-    .context("nothing was restored")?;
+    };
+    let source = source.context("nothing was restored")?;
     source.check_single_org(from, filter)?;
     if source.keys_without_hash > 0 {
         let keys_text = pluralize(source.keys_without_hash, "key");

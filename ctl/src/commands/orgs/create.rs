@@ -18,14 +18,9 @@ use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
 use crate::{
-    arguments::parse_identifier,
-    deployment::Deployment,
-    errors::RequestResultExt as _,
-    organization::{MAX_CLOCK_DIFFERENCE, Organization},
-    output::print_json_or_text,
-    session::Session,
-    text::humanize,
-    write::insert_if_absent,
+    arguments::parse_identifier, commands::restore::MAX_CLOCK_DIFFERENCE, deployment::Deployment,
+    errors::RequestResultExt as _, organization::Organization, output::print_json_or_text,
+    session::Session, text::humanize, write::insert_if_absent,
 };
 
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,9 @@ use tokio::time::timeout;
 use workspace_management::store::{Table, timestamp};
 use workspace_records::item::{primary_key_values, string_attribute};
 
-use super::source::Source;
+use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
     deployment::Deployment,
-    organization::MAX_CLOCK_DIFFERENCE,
     output::print,
     read,
     session::Run,

@@ -4,7 +4,6 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs::File,
     io::{BufRead as _, BufReader},
-    path::Path,
 };
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
@@ -33,22 +32,6 @@ pub(super) struct Source {
     pub(super) parent_request_ids: HashMap<Vec<String>, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
     pub(super) keys_without_hash: usize,
-}
-
-/// Opens the file `from`. `None` if there is no such file, in which case `from` must be a table.
-/// Fails if the file cannot be opened, or if a table is named without the options that it requires.
-pub(super) fn open_if_file(from: &str, filter: &RestoreFilter) -> Result<Option<File>> {
-    if Path::new(from).is_file() {
-        let file = File::open(from).with_context(|| format!("cannot open {from}"))?;
-        return Ok(Some(file));
-    }
-    if filter.table.is_some() && (filter.org.is_some() || filter.all_orgs) {
-        return Ok(None);
-    }
-    let message = format!(
-        "there is no file {from}: if it is a table, pass --to KIND, and --org ORG or --all-orgs"
-    );
-    Err(UsageError(message).into())
 }
 
 impl Source {

@@ -171,10 +171,10 @@ pub(crate) async fn authorize<'a>(
 /// Checks that the organization of an API key is enabled, and that the key was issued for the
 /// current registration.
 fn check_organization(key: &ApiKeyRecord, organization: Option<Organization>) -> Result<()> {
-    let Some(organization) = organization.filter(Organization::is_enabled) else {
+    let Some(organization) = organization.filter(|organization| organization.is_enabled) else {
         return Err(Error::OrganizationNotEnabled);
     };
-    if !key.is_for_registration(organization.registration_id()) {
+    if !key.is_for_registration(organization.registration_id.as_deref()) {
         return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
     }
     Ok(())
@@ -188,7 +188,7 @@ async fn authorize_anonymous<'a>(
     log: &mut RequestLog<'_>,
 ) -> Result<Caller<'a>> {
     match store.find_organization(org_id.as_str()).await? {
-        Some(organization) if organization.is_enabled() => {}
+        Some(organization) if organization.is_enabled => {}
         Some(_) => return Err(Error::NoSuchOrganization("disabled")),
         None => return Err(Error::NoSuchOrganization("not_registered")),
     }

@@ -76,20 +76,23 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
     serde_dynamo::from_item(item).map_err(Error::internal)
 }
 
-/// The record of an organization.
+/// What the function reads from the record of an organization.
 #[derive(Clone)]
-pub(crate) struct Organization(Item);
-
-impl Organization {
-    pub(crate) fn is_enabled(&self) -> bool {
-        // Any value of this attribute disables the organization, even NULL.
-        !self.0.contains_key("disabled_at")
-    }
-
+pub(crate) struct Organization {
+    pub(crate) is_enabled: bool,
     /// The id of the request that registered the organization. If the organization is erased and
     /// registered again, this id changes, and earlier API keys are not accepted.
-    pub(crate) fn registration_id(&self) -> Option<&str> {
-        self.0.get("request_id")?.as_s().ok().map(String::as_str)
+    pub(crate) registration_id: Option<String>,
+}
+
+impl From<Item> for Organization {
+    fn from(item: Item) -> Self {
+        let request_id = item.get("request_id").and_then(|id| id.as_s().ok());
+        Self {
+            // Any value of this attribute disables the organization, even NULL.
+            is_enabled: !item.contains_key("disabled_at"),
+            registration_id: request_id.cloned(),
+        }
     }
 }
 
@@ -153,7 +156,7 @@ impl Store {
                 let organization_lookup = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
                 let lookups = [api_key_lookup, organization_lookup];
                 let [item, organization] = self.read_items(lookups).await?;
-                (item, organization.map(Organization))
+                (item, organization.map(Organization::from))
             }
             None => {
                 let [item] = self.read_items([api_key_lookup]).await?;
@@ -180,7 +183,7 @@ impl Store {
     /// Reads an organization. `None` if it is not registered.
     pub(crate) async fn find_organization(&self, id: &str) -> Result<Option<Organization>> {
         let [item] = self.read_items([(Table::ORGANIZATIONS, vec![id])]).await?;
-        Ok(item.map(Organization))
+        Ok(item.map(Organization::from))
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for

@@ -63,10 +63,10 @@ pub(crate) mod parameter {
 /// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
-    /// The operation succeeded. The response has no headers about a record.
-    WithoutRecord,
+    /// The records are as requested. The response says nothing else.
+    Written,
     /// A create operation created its record, or found an existing one with the same content.
-    Record {
+    CreatedOrFound {
         /// The id that is derived from the record's name. `None` if the record has no such id.
         id: Option<String>,
         /// Whether this request created the record.

@@ -27,7 +27,7 @@ pub(crate) fn build(
     match outcome {
         Ok(success) => {
             response.status_code = 204;
-            if let Success::Record { id, is_new } = success
+            if let Success::CreatedOrFound { id, is_new } = success
                 && event.prefers_headers_only()
             {
                 let state = if *is_new { "created" } else { "existing" };
@@ -88,11 +88,7 @@ mod tests {
 
     #[test]
     fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = build(
-            &Event::default(),
-            &Ok(Success::WithoutRecord),
-            "line\nbreak",
-        );
+        let response = build(&Event::default(), &Ok(Success::Written), "line\nbreak");
         let response = serde_json::to_value(response).unwrap();
         assert_eq!(response["statusCode"], 204);
         assert_eq!(response["headers"], json!({}));

@@ -93,7 +93,7 @@ pub(crate) async fn add_models(
         violations.push(Violation::new(Rule::Conflict, detail).at(pointer));
     }
     if violations.is_empty() {
-        return Ok(Success::WithoutRecord);
+        return Ok(Success::Written);
     }
     Err(Error::DifferentModelNumbers(violations))
 }

@@ -85,5 +85,5 @@ pub(crate) async fn add_team_users(
     }
     // No condition can fail, because there is none.
     store.upsert(&ADD_MEMBER, &records).await?;
-    Ok(Success::WithoutRecord)
+    Ok(Success::Written)
 }

@@ -67,7 +67,7 @@ pub(crate) async fn create_data_store(
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }
-    Ok(Success::Record {
+    Ok(Success::CreatedOrFound {
         id: Some(id),
         is_new,
     })

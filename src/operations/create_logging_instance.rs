@@ -57,5 +57,5 @@ pub(crate) async fn create_logging_instance(
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }
-    Ok(Success::Record { id: None, is_new })
+    Ok(Success::CreatedOrFound { id: None, is_new })
 }

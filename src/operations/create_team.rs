@@ -82,7 +82,7 @@ pub(crate) async fn create_team(
         }
         is_new = caller.created_in_this_request(&existing.audit);
     }
-    Ok(Success::Record {
+    Ok(Success::CreatedOrFound {
         id: Some(id),
         is_new,
     })

@@ -70,5 +70,5 @@ pub(crate) async fn set_bot_voice(
     };
     // Ignores a failed condition, which means that the voice is already as requested.
     store.upsert(&SET_VOICE, &[voice]).await?;
-    Ok(Success::WithoutRecord)
+    Ok(Success::Written)
 }

@@ -52,7 +52,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) identity: Identity<'a>,
     /// When the function received the request.
     pub(crate) received_at: SystemTime,
-    audit: AuditAttributes,
+    creation: CreationAttributes,
 }
 
 impl<'a> Caller<'a> {
@@ -61,7 +61,7 @@ impl<'a> Caller<'a> {
             org_id,
             identity,
             received_at: request.received_at,
-            audit: AuditAttributes {
+            creation: CreationAttributes {
                 created_at: timestamp(request.received_at),
                 created_by: identity.id().to_owned(),
                 request_id: request.id.to_owned(),
@@ -82,15 +82,15 @@ impl<'a> Caller<'a> {
         None
     }
 
-    /// Whether this request created the existing record, which has these audit attributes. The SDK
+    /// Whether this request created the existing record, which has these attributes. The SDK
     /// retries a write whose response is lost, and then finds the record of the first attempt.
-    pub(crate) fn created_in_this_request(&self, existing: &AuditAttributes) -> bool {
-        existing.request_id == self.audit.request_id
+    pub(crate) fn created_in_this_request(&self, existing: &CreationAttributes) -> bool {
+        existing.request_id == self.creation.request_id
     }
 
     /// The attributes for the records that this request creates.
-    pub(crate) fn audit(&self) -> &AuditAttributes {
-        &self.audit
+    pub(crate) fn creation_attributes(&self) -> &CreationAttributes {
+        &self.creation
     }
 }
 
@@ -98,7 +98,7 @@ impl<'a> Caller<'a> {
 /// is read as an empty string: see "Other programs" in [`crate::store`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct AuditAttributes {
+pub(crate) struct CreationAttributes {
     /// RFC 3339, in UTC, with milliseconds.
     pub(crate) created_at: String,
     /// The id of the API key, or `anonymous`.

@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{AuditAttributes, Caller},
+    auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::Success,
@@ -46,7 +46,7 @@ struct Model<'a> {
     #[serde(rename = "id")]
     number: ModelNumber,
     #[serde(flatten)]
-    audit: &'a AuditAttributes,
+    creation: &'a CreationAttributes,
 }
 
 /// Adds a model. If the model exists with the same number (`id`), nothing changes. If it has a
@@ -76,7 +76,7 @@ pub(crate) async fn add_models(
             model_type,
             model_id: &selected.model_id,
             number: selected.number,
-            audit: caller.audit(),
+            creation: caller.creation_attributes(),
         });
     }
     let failed_conditions = store.upsert(&ADD_MODEL, &records).await?;

@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{AuditAttributes, Caller},
+    auth::{Caller, CreationAttributes},
     body::Violations,
     error::Result,
     operations::Success,
@@ -43,7 +43,7 @@ struct TeamMember<'a> {
     project_id: &'a Identifier,
     team_id: &'a Identifier,
     #[serde(flatten)]
-    audit: &'a AuditAttributes,
+    creation: &'a CreationAttributes,
 }
 
 /// Adds a member. If the user is already a member, nothing changes.
@@ -80,7 +80,7 @@ pub(crate) async fn add_team_users(
             org_id: &caller.org_id,
             project_id,
             team_id,
-            audit: caller.audit(),
+            creation: caller.creation_attributes(),
         });
     }
     // No condition can fail, because there is none.

@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{AuditAttributes, Caller},
+    auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -31,7 +31,7 @@ struct DataStore {
     data_store_name: String,
     data_store_description: String,
     #[serde(flatten)]
-    audit: AuditAttributes,
+    creation: CreationAttributes,
 }
 
 /// Creates a data store. Its id is derived from its name.
@@ -46,7 +46,7 @@ pub(crate) async fn create_data_store(
         data_store_id,
         data_store_name,
         data_store_description: input.description.unwrap_or_default().into_string(),
-        audit: caller.audit().clone(),
+        creation: caller.creation_attributes().clone(),
     };
     let resource = "data store";
     let id = data_store.data_store_id.clone();
@@ -65,7 +65,7 @@ pub(crate) async fn create_data_store(
         if existing.data_store_description != data_store.data_store_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.created_in_this_request(&existing.audit);
+        is_new = caller.created_in_this_request(&existing.creation);
     }
     Ok(Success::CreatedOrFound {
         id: Some(id),

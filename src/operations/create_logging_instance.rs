@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{AuditAttributes, Caller},
+    auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -29,7 +29,7 @@ struct LoggingInstance {
     project_id: String,
     project_name: String,
     #[serde(flatten)]
-    audit: AuditAttributes,
+    creation: CreationAttributes,
 }
 
 /// Creates the logging instance of a project. A project has at most one.
@@ -43,7 +43,7 @@ pub(crate) async fn create_logging_instance(
         org_id: caller.org_id.as_str().to_owned(),
         project_id: project_id.as_str().to_owned(),
         project_name: input.project_name.into_string(),
-        audit: caller.audit().clone(),
+        creation: caller.creation_attributes().clone(),
     };
     let mut is_new = true;
     if let Some(existing) = store
@@ -55,7 +55,7 @@ pub(crate) async fn create_logging_instance(
             let existing_name = escape(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
-        is_new = caller.created_in_this_request(&existing.audit);
+        is_new = caller.created_in_this_request(&existing.creation);
     }
     Ok(Success::CreatedOrFound { id: None, is_new })
 }

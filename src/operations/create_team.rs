@@ -5,7 +5,7 @@ use deserr::Deserr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{AuditAttributes, Caller},
+    auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result},
     operations::Success,
@@ -41,7 +41,7 @@ struct Team {
     #[serde(deserialize_with = "null_as_strictest")]
     removal_id: Option<String>,
     #[serde(flatten)]
-    audit: AuditAttributes,
+    creation: CreationAttributes,
 }
 
 /// Creates a team. Its id is derived from its name. Projects are not registered, so any project id
@@ -61,7 +61,7 @@ pub(crate) async fn create_team(
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
         removal_id: None,
-        audit: caller.audit().clone(),
+        creation: caller.creation_attributes().clone(),
     };
     let resource = "team";
     let id = team.team_id.clone();
@@ -80,7 +80,7 @@ pub(crate) async fn create_team(
         if existing.team_description != team.team_description {
             return Err(Error::DifferentDescription { resource, id });
         }
-        is_new = caller.created_in_this_request(&existing.audit);
+        is_new = caller.created_in_this_request(&existing.creation);
     }
     Ok(Success::CreatedOrFound {
         id: Some(id),

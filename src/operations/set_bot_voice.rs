@@ -4,7 +4,7 @@ use deserr::Deserr;
 use serde::Serialize;
 
 use crate::{
-    auth::{AuditAttributes, Caller},
+    auth::{Caller, CreationAttributes},
     body::Violations,
     error::Result,
     operations::Success,
@@ -27,12 +27,12 @@ struct BotVoice<'a> {
     #[serde(rename = "type")]
     voice_type: VoiceType,
     enabled: bool,
-    /// The `updated_*` attributes describe the last change. `audit` describes the creation.
+    /// The `updated_*` attributes describe the last change.
     updated_at: &'a str,
     updated_by: &'a str,
     updated_request_id: &'a str,
     #[serde(flatten)]
-    audit: &'a AuditAttributes,
+    creation: &'a CreationAttributes,
 }
 
 /// Sets a voice. The condition fails if the existing voice is the same, so that a retry does not
@@ -56,17 +56,17 @@ pub(crate) async fn set_bot_voice(
     bot_id: &Identifier,
     input: SetBotVoiceInput,
 ) -> Result<Success> {
-    let audit = caller.audit();
+    let creation = caller.creation_attributes();
     let voice = BotVoice {
         org_id: &caller.org_id,
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // In a new record, the `updated_*` values equal `audit`. An update does not change `audit`.
-        updated_at: &audit.created_at,
-        updated_by: &audit.created_by,
-        updated_request_id: &audit.request_id,
-        audit,
+        // The last change of a new record is its creation.
+        updated_at: &creation.created_at,
+        updated_by: &creation.created_by,
+        updated_request_id: &creation.request_id,
+        creation,
     };
     // Ignores a failed condition, which means that the voice is already as requested.
     store.upsert(&SET_VOICE, &[voice]).await?;

@@ -155,7 +155,7 @@ pub(crate) async fn authorize<'a>(
             Some(_) => path_organization.clone(),
             None => store.find_organization(&record.org_id).await?,
         };
-        check_organization(record, organization)?;
+        check_organization_and_registration(record, organization)?;
         store.cache_api_key(record, received_at);
     }
     if !record.allows(operation) {
@@ -170,11 +170,14 @@ pub(crate) async fn authorize<'a>(
 
 /// Checks that the organization of an API key is enabled, and that the key was issued for the
 /// current registration.
-fn check_organization(key: &ApiKeyRecord, organization: Option<Organization>) -> Result<()> {
+fn check_organization_and_registration(
+    record: &ApiKeyRecord,
+    organization: Option<Organization>,
+) -> Result<()> {
     let Some(organization) = organization.filter(|organization| organization.is_enabled) else {
         return Err(Error::OrganizationNotEnabled);
     };
-    if !key.is_for_registration(organization.registration_id.as_deref()) {
+    if !record.is_for_registration(organization.registration_id.as_deref()) {
         return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
     }
     Ok(())

@@ -192,8 +192,16 @@ async fn authorize_anonymous<'a>(
 ) -> Result<Caller<'a>> {
     match store.find_organization(org_id.as_str()).await? {
         Some(organization) if organization.is_enabled => {}
-        Some(_) => return Err(Error::NoSuchOrganization("disabled")),
-        None => return Err(Error::NoSuchOrganization("not_registered")),
+        Some(_) => {
+            return Err(Error::NoSuchOrganization {
+                log_only_reason: "disabled",
+            });
+        }
+        None => {
+            return Err(Error::NoSuchOrganization {
+                log_only_reason: "not_registered",
+            });
+        }
     }
     log.caller_org_id = Some(org_id.as_str().to_owned());
     log.key_id = Some(Identity::Anonymous.id());

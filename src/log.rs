@@ -58,7 +58,8 @@ impl RequestLog<'_> {
                     operation = self.operation.map(Operation::name),
                     status,
                     code = report.map(|report| report.code),
-                    reason = report.and_then(|report| report.conflict_reason.or(report.log_reason)),
+                    reason =
+                        report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
                     organization = self.caller_org_id,
                     key_id = self.key_id,

@@ -204,10 +204,14 @@ impl Store {
         }
         let key_values = vec![partition_key, team_id.as_str()];
         let [item] = self.read_items([(Table::TEAMS, key_values)]).await?;
-        let item = item.ok_or(Error::NoSuchTeam("not_found"))?;
+        let item = item.ok_or(Error::NoSuchTeam {
+            log_only_reason: "not_found",
+        })?;
         // A team has this attribute only while it is being removed.
         if item.contains_key("removing_id") {
-            return Err(Error::NoSuchTeam("being_removed"));
+            return Err(Error::NoSuchTeam {
+                log_only_reason: "being_removed",
+            });
         }
         self.known_teams.insert(&cache_key, (), received_at);
         Ok(())

@@ -40,7 +40,7 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) key_rejection: Option<&'static str>,
     /// Why the team or organization was not found, or why the body is not JSON. Logged as `reason`.
     #[serde(skip)]
-    pub(crate) log_reason: Option<&'a str>,
+    pub(crate) log_only_reason: Option<&'a str>,
 }
 
 impl Error {
@@ -57,7 +57,7 @@ impl Error {
             Self::MalformedPath { parameter_name, .. } => {
                 report.parameter_name = Some(parameter_name);
             }
-            Self::NotJson(reason) => report.log_reason = Some(reason),
+            Self::NotJson(reason) => report.log_only_reason = Some(reason),
             Self::NoKey => {
                 report.key_rejection = Some("none");
                 report.header = Some((WWW_AUTHENTICATE, CHALLENGE_NO_KEY));
@@ -66,8 +66,8 @@ impl Error {
                 report.key_rejection = Some(rejection.name());
                 report.header = Some((WWW_AUTHENTICATE, CHALLENGE_KEY_NOT_ACCEPTED));
             }
-            Self::NoSuchOrganization(reason) | Self::NoSuchTeam(reason) => {
-                report.log_reason = Some(reason);
+            Self::NoSuchOrganization { log_only_reason } | Self::NoSuchTeam { log_only_reason } => {
+                report.log_only_reason = Some(log_only_reason);
             }
             Self::MethodNotAllowed => report.header = Some((ALLOW, "POST")),
             Self::TeamBeingRemoved { id } => {
@@ -119,8 +119,8 @@ impl Error {
             Self::OrganizationNotEnabled => (403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed { .. } => (403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => (404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization(_) => (404, "no_such_organization", "No such organization"),
-            Self::NoSuchTeam(_) => (404, "no_such_team", "No such team"),
+            Self::NoSuchOrganization { .. } => (404, "no_such_organization", "No such organization"),
+            Self::NoSuchTeam { .. } => (404, "no_such_team", "No such team"),
             Self::MethodNotAllowed => (405, "method_not_allowed", "Method not allowed"),
             Self::TeamBeingRemoved { .. } => (409, "being_removed", "Team being removed"),
             Self::DifferentName { .. } | Self::DifferentDescription { .. } => (409, "name_taken", "Name taken"),

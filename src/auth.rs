@@ -35,7 +35,7 @@ pub(crate) enum Identity<'a> {
 
 impl<'a> Identity<'a> {
     /// The id of the API key, or `anonymous`.
-    pub(crate) fn id(self) -> &'a str {
+    pub(crate) fn key_id_or_anonymous(self) -> &'a str {
         match self {
             Self::KeyId(id) => id,
             Self::Anonymous => "anonymous",
@@ -63,7 +63,7 @@ impl<'a> Caller<'a> {
             received_at: request.received_at,
             creation: CreationAttributes {
                 created_at: timestamp(request.received_at),
-                created_by: identity.id().to_owned(),
+                created_by: identity.key_id_or_anonymous().to_owned(),
                 request_id: request.id.to_owned(),
             },
         }
@@ -204,6 +204,6 @@ async fn authorize_anonymous<'a>(
         }
     }
     log.caller_org_id = Some(org_id.as_str().to_owned());
-    log.key_id = Some(Identity::Anonymous.id());
+    log.key_id_or_anonymous = Some(Identity::Anonymous.key_id_or_anonymous());
     Ok(Caller::new(org_id.clone(), Identity::Anonymous, request))
 }

@@ -121,8 +121,8 @@ pub struct Store {
     table_names: TableNames,
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
-    /// The teams that exist and are not being removed, as a set of `<caller id>#<primary key of the
-    /// team>`. Each API key has its own entries, so that keys of a new registration of an
+    /// The teams that exist and are not being removed, as a set of
+    /// `<key id or anonymous>#<primary key of the team>`. Each API key has its own entries, so that keys of a new registration of an
     /// organization do not find teams of the earlier one.
     known_teams: Cache<()>,
 }
@@ -187,7 +187,7 @@ impl Store {
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
-    /// the caller `caller_id`. `partition_key` is what [`teams_partition_key`] returns.
+    /// the caller. `partition_key` is what [`teams_partition_key`] returns.
     ///
     /// # Errors
     /// [`Error::NoSuchTeam`]. If the read fails, [`Error::Unavailable`] or [`Error::Internal`].
@@ -195,11 +195,11 @@ impl Store {
         &self,
         partition_key: &str,
         team_id: &Identifier,
-        caller_id: &str,
+        key_id_or_anonymous: &str,
         received_at: SystemTime,
     ) -> Result<()> {
-        let cache_key = format!("{caller_id}#{partition_key}#{}", team_id.as_str());
-        if self.known_teams.get(&cache_key, received_at).is_some() {
+        let team_cache_key = format!("{key_id_or_anonymous}#{partition_key}#{}", team_id.as_str());
+        if self.known_teams.get(&team_cache_key, received_at).is_some() {
             return Ok(());
         }
         let key_values = vec![partition_key, team_id.as_str()];
@@ -213,7 +213,7 @@ impl Store {
                 log_only_reason: "being_removed",
             });
         }
-        self.known_teams.insert(&cache_key, (), received_at);
+        self.known_teams.insert(&team_cache_key, (), received_at);
         Ok(())
     }
 

@@ -67,9 +67,9 @@ pub(crate) async fn add_team_users(
 ) -> Result<Success> {
     let teams_key = teams_partition_key(&caller.org_id, project_id);
     // The cache of teams has separate entries for each caller: see `Store::known_teams`.
-    let caller_id = caller.identity.id();
+    let key_id_or_anonymous = caller.identity.key_id_or_anonymous();
     store
-        .require_team(&teams_key, team_id, caller_id, caller.received_at)
+        .require_team(&teams_key, team_id, key_id_or_anonymous, caller.received_at)
         .await?;
     let members_key = format!("{teams_key}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());

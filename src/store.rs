@@ -202,8 +202,10 @@ impl Store {
         if self.known_teams.get(&team_cache_key, received_at).is_some() {
             return Ok(());
         }
-        let key_values = vec![partition_key, team_id.as_str()];
-        let [item] = self.read_items([(Table::TEAMS, key_values)]).await?;
+        let primary_key_values = vec![partition_key, team_id.as_str()];
+        let [item] = self
+            .read_items([(Table::TEAMS, primary_key_values)])
+            .await?;
         let item = item.ok_or(Error::NoSuchTeam {
             log_only_reason: "not_found",
         })?;
@@ -226,10 +228,10 @@ impl Store {
         lookups: [(Table, Vec<&str>); N],
     ) -> Result<[Option<Item>; N]> {
         let mut pending = HashMap::with_capacity(N);
-        for (table, key_values) in &lookups {
+        for (table, primary_key_values) in &lookups {
             let keys_and_attributes = KeysAndAttributes::builder()
                 .consistent_read(true)
-                .keys(table.primary_key(key_values))
+                .keys(table.primary_key(primary_key_values))
                 .build()
                 .map_err(Error::internal)?;
             pending.insert(self.table_names.get(*table).to_owned(), keys_and_attributes);

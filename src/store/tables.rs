@@ -69,11 +69,11 @@ impl Table {
     /// Builds a primary key from the values of its attributes, in the order of
     /// `primary_key_attributes`.
     pub fn primary_key(self, values: &[&str]) -> Item {
-        let mut item = Item::with_capacity(2);
+        let mut primary_key = Item::with_capacity(2);
         for (name, value) in self.primary_key_attributes.iter().zip(values) {
-            item.insert((*name).to_owned(), AttributeValue::S((*value).to_owned()));
+            primary_key.insert((*name).to_owned(), AttributeValue::S((*value).to_owned()));
         }
-        item
+        primary_key
     }
 }
 

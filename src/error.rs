@@ -17,7 +17,7 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 /// Appended to errors about a team id, which the API derives from the name of the team.
 const TEAM_ID_HINT: &str = " Use the id in `x-resource-id`, which `create_team` returns if the request has `Prefer: return=headers-only`.";
 
-fn team_id_hint(parameter_name: &str) -> &'static str {
+fn hint_for_parameter(parameter_name: &str) -> &'static str {
     if parameter_name == parameter::TEAM_ID {
         TEAM_ID_HINT
     } else {
@@ -47,7 +47,7 @@ pub(crate) enum Error {
     MalformedEvent,
     #[error(
         "The path parameter `{parameter_name}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
-        team_id_hint(.parameter_name)
+        hint_for_parameter(.parameter_name)
     )]
     MalformedPath {
         parameter_name: &'static str,
@@ -86,20 +86,23 @@ pub(crate) enum Error {
     TeamBeingRemoved { id: String },
     /// The id derived from the name belongs to a record with a different name.
     #[error(
-        "An existing {resource} with a different name{name_in_commas} has the id `{id}`. Use this id if that {resource} is yours, or choose a name that gives a different id.",
+        "An existing {resource_kind} with a different name{name_in_commas} has the id `{id}`. Use this id if that {resource_kind} is yours, or choose a name that gives a different id.",
         name_in_commas = name_in_commas(.existing_name.as_deref())
     )]
     DifferentName {
         /// What the record describes: `team` or `data store`.
-        resource: &'static str,
+        resource_kind: &'static str,
         id: String,
         /// The name of the record. `None` for anonymous callers, who must not see stored text.
         existing_name: Option<String>,
     },
     #[error(
-        "A {resource} with this name already exists with a different description. Nothing was changed."
+        "A {resource_kind} with this name already exists with a different description. Nothing was changed."
     )]
-    DifferentDescription { resource: &'static str, id: String },
+    DifferentDescription {
+        resource_kind: &'static str,
+        id: String,
+    },
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."
     )]

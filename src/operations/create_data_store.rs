@@ -48,7 +48,7 @@ pub(crate) async fn create_data_store(
         data_store_description: input.description.unwrap_or_default().into_string(),
         creation: caller.creation_attributes().clone(),
     };
-    let resource = "data store";
+    let resource_kind = "data store";
     let id = data_store.data_store_id.clone();
     let mut is_new = true;
     if let Some(existing) = store
@@ -57,13 +57,13 @@ pub(crate) async fn create_data_store(
     {
         if existing.data_store_name != data_store.data_store_name {
             return Err(Error::DifferentName {
-                resource,
+                resource_kind,
                 id,
                 existing_name: caller.name_for_response(&existing.data_store_name),
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::DifferentDescription { resource, id });
+            return Err(Error::DifferentDescription { resource_kind, id });
         }
         is_new = caller.created_in_this_request(&existing.creation);
     }

@@ -63,7 +63,7 @@ pub(crate) async fn create_team(
         removal_id: None,
         creation: caller.creation_attributes().clone(),
     };
-    let resource = "team";
+    let resource_kind = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
@@ -72,13 +72,13 @@ pub(crate) async fn create_team(
         }
         if existing.team_name != team.team_name {
             return Err(Error::DifferentName {
-                resource,
+                resource_kind,
                 id,
                 existing_name: caller.name_for_response(&existing.team_name),
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::DifferentDescription { resource, id });
+            return Err(Error::DifferentDescription { resource_kind, id });
         }
         is_new = caller.created_in_this_request(&existing.creation);
     }

@@ -44,7 +44,7 @@ impl Route {
     }
 
     /// The id of the organization in the path, if the path has one.
-    fn org_id(&self) -> Option<&Identifier> {
+    fn path_org_id(&self) -> Option<&Identifier> {
         match self {
             Self::AddModels { org_id, .. }
             | Self::AddTeamUsers { org_id, .. }
@@ -116,8 +116,16 @@ pub(crate) async fn dispatch<'a>(
     if request.method != "POST" {
         return Err(Error::MethodNotAllowed);
     }
-    let org_id = route.org_id();
-    let caller = &authorize(store, anonymous_access, request, operation, org_id, log).await?;
+    let path_org_id = route.path_org_id();
+    let caller = &authorize(
+        store,
+        anonymous_access,
+        request,
+        operation,
+        path_org_id,
+        log,
+    )
+    .await?;
     let body = &request.body;
     // Operations use the authorized `caller.org_id` instead of the `org_id` in the path.
     match route {

@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env()?;
-    let client_config = config.dynamodb.into_client_config().await?;
+    let client_config = config.dynamodb.preconnect_and_build_client_config().await?;
     let store = Store::new(client_config, config.table_names, config.cache_ttl);
     // The futures must not borrow from the closure, so each gets a copy of this reference.
     let service = &Service::new(store, config.anonymous_access);

@@ -128,11 +128,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store. `config` must have a region and credentials. The store adds timeouts and
+    /// Creates a store. `client_config` must have a region and credentials. The store adds timeouts and
     /// retries. API keys and teams are cached for `cache_ttl`, which is at most [`MAX_CACHE_TTL`].
-    pub fn new(config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
+    pub fn new(client_config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
         Self {
-            client: Client::from_conf(retry::with_timeouts_and_retries(config).build()),
+            client: Client::from_conf(retry::with_timeouts_and_retries(client_config).build()),
             table_names,
             accepted_keys: Cache::new(cache_ttl),
             known_teams: Cache::new(cache_ttl),

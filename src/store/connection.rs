@@ -55,7 +55,7 @@ impl DynamoDbConfig {
     ///
     /// # Errors
     /// If the file with root certificates cannot be read, or a certificate in it is malformed.
-    pub async fn into_client_config(self) -> Result<ConfigBuilder, BoxError> {
+    pub async fn preconnect_and_build_client_config(self) -> Result<ConfigBuilder, BoxError> {
         let connector = dynamodb_connector(&self.region, self.ca_bundle_path.as_deref())?;
         let shared_connector = connector.clone();
         // The SDK asks for a connector several times. It always gets this one, because each new
@@ -71,22 +71,22 @@ impl DynamoDbConfig {
             let url = format!("https://dynamodb.{}.amazonaws.com", self.region);
             preconnect(&connector, &url).await;
         }
-        let mut config = ConfigBuilder::new()
+        let mut client_config = ConfigBuilder::new()
             .behavior_version(BehaviorVersion::latest())
             .http_client(http_client.clone())
             .region(self.region.clone());
-        config
+        client_config
             .set_endpoint_url(self.endpoint_url)
             .set_use_fips(Some(self.use_fips))
             .set_use_dual_stack(Some(self.use_dual_stack));
         Ok(match self.credentials {
-            Some(credentials) => config.credentials_provider(credentials),
+            Some(credentials) => client_config.credentials_provider(credentials),
             None => {
                 let provider_config = ProviderConfig::without_region()
                     .with_region(Some(self.region))
                     .with_http_client(http_client);
                 let chain = DefaultCredentialsChain::builder().configure(provider_config);
-                config.credentials_provider(chain.build().await)
+                client_config.credentials_provider(chain.build().await)
             }
         })
     }

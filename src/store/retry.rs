@@ -61,13 +61,13 @@ const TRANSIENT_CANCELLATION_CODES: [&str; 3] = [
 pub(super) const CONDITION_FAILED_CODE: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
-pub(super) fn with_timeouts_and_retries(config: ConfigBuilder) -> ConfigBuilder {
+pub(super) fn with_timeouts_and_retries(client_config: ConfigBuilder) -> ConfigBuilder {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT);
     let retries = RetryConfig::standard()
         .with_max_attempts(MAX_ATTEMPTS)
         .with_initial_backoff(INITIAL_BACKOFF)
         .with_max_backoff(MAX_BACKOFF);
-    config
+    client_config
         .timeout_config(timeouts.build())
         // This protection ends a response that stalls for 20 seconds, but `ATTEMPT_TIMEOUT` ends it
         // earlier.

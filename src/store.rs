@@ -21,7 +21,7 @@
 //! # Retries
 //!
 //! The SDK retries a write whose response is lost, so `Store::insert_if_absent` can return the
-//! record that an earlier attempt inserted. For the same reason, the expressions of `UpdateSpec`
+//! record that an earlier attempt inserted. For the same reason, the expressions of `UpsertSpec`
 //! must be idempotent.
 
 use std::{
@@ -54,7 +54,7 @@ use cache::Cache;
 pub use retry::AdditionalRetryClassifier;
 pub(crate) use tables::teams_partition_key;
 pub use tables::{Table, TableNames};
-pub(crate) use write::UpdateSpec;
+pub(crate) use write::UpsertSpec;
 pub use write::{FailedCondition, failed_conditions, put_item_if_absent};
 
 /// The maximum time to cache API keys and teams. During this time, the function can still accept a

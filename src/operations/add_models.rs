@@ -9,7 +9,7 @@ use crate::{
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::Success,
-    store::{Store, Table, UpdateSpec},
+    store::{Store, Table, UpsertSpec},
     values::{Identifier, Keyed, ModelId, ModelNumber, ModelType, UniqueList},
 };
 
@@ -51,7 +51,7 @@ struct Model<'a> {
 
 /// Adds a model. If the model exists with the same number (`id`), nothing changes. If it has a
 /// different number, the condition fails.
-const ADD_MODEL: UpdateSpec = UpdateSpec {
+const ADD_MODEL: UpsertSpec = UpsertSpec {
     table: Table::MODELS,
     expression: "SET id = :id, model_type = :model_type, model_id = :model_id, \
         created_at = if_not_exists(created_at, :created_at), \

@@ -8,7 +8,7 @@ use crate::{
     body::Violations,
     error::Result,
     operations::Success,
-    store::{Store, Table, UpdateSpec, teams_partition_key},
+    store::{Store, Table, UpsertSpec, teams_partition_key},
     values::{Identifier, Keyed, UniqueList, UserId},
 };
 
@@ -47,7 +47,7 @@ struct TeamMember<'a> {
 }
 
 /// Adds a member. If the user is already a member, nothing changes.
-const ADD_MEMBER: UpdateSpec = UpdateSpec {
+const ADD_MEMBER: UpsertSpec = UpsertSpec {
     table: Table::TEAM_MEMBERS,
     expression: "SET org_id = :org_id, project_id = :project_id, team_id = :team_id, \
         created_at = if_not_exists(created_at, :created_at), \

@@ -8,7 +8,7 @@ use crate::{
     body::Violations,
     error::Result,
     operations::Success,
-    store::{Store, Table, UpdateSpec},
+    store::{Store, Table, UpsertSpec},
     values::{Identifier, VoiceType},
 };
 
@@ -37,7 +37,7 @@ struct BotVoice<'a> {
 
 /// Sets a voice. The condition fails if the existing voice is the same, so that a retry does not
 /// change `updated_at`.
-const SET_VOICE: UpdateSpec = UpdateSpec {
+const SET_VOICE: UpsertSpec = UpsertSpec {
     table: Table::BOT_VOICES,
     expression: "SET #type = :type, enabled = :enabled, updated_at = :updated_at, \
         updated_by = :updated_by, updated_request_id = :updated_request_id, \

@@ -15,7 +15,7 @@ use super::{Item, Store, Table, TableNames, from_item, retry};
 use crate::error::{Error, Result};
 
 /// How to update the records of a table. The expressions use DynamoDB's syntax.
-pub(crate) struct UpdateSpec {
+pub(crate) struct UpsertSpec {
     pub(crate) table: Table,
     /// The update expression. `:x` is the value of the record's attribute `x`. The expression must
     /// use every attribute that is not part of the primary key, because DynamoDB rejects unused
@@ -98,7 +98,7 @@ impl Store {
     /// failed conditions. If there are any, nothing was written.
     pub(crate) async fn upsert<R: Serialize>(
         &self,
-        spec: &UpdateSpec,
+        spec: &UpsertSpec,
         records: &[R],
     ) -> Result<Vec<FailedCondition>> {
         if let [record] = records {
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Builds the update that writes a record: splits its attributes into primary key and values.
-    fn build_update<R: Serialize>(&self, spec: &UpdateSpec, record: &R) -> Result<Update> {
+    fn build_update<R: Serialize>(&self, spec: &UpsertSpec, record: &R) -> Result<Update> {
         let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
         let mut primary_key = Item::with_capacity(2);
         let mut values = Item::with_capacity(attributes.len());

@@ -134,7 +134,7 @@ impl Event {
     /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`
     /// (case-insensitive). If so, the response to a create operation has headers that give the id
     /// of the record and say whether it is new.
-    pub(crate) fn prefers_headers_only(&self) -> bool {
+    pub(crate) fn wants_record_headers(&self) -> bool {
         let values = self.header_values("prefer");
         let mut preferences = values.iter().flat_map(|value| value.split(','));
         preferences.any(|preference| {
@@ -192,7 +192,7 @@ mod tests {
             (&["noreturn=headers-only"], false),
         ] {
             let event = event(&json!({ "multiValueHeaders": { "Prefer": values } }));
-            assert_eq!(event.prefers_headers_only(), expected, "{values:?}");
+            assert_eq!(event.wants_record_headers(), expected, "{values:?}");
         }
     }
 }

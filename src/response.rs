@@ -28,7 +28,7 @@ pub(crate) fn build(
         Ok(success) => {
             response.status_code = 204;
             if let Success::CreatedOrFound { id, is_new } = success
-                && event.prefers_headers_only()
+                && event.wants_record_headers()
             {
                 let state = if *is_new { "created" } else { "existing" };
                 let applied = HeaderValue::from_static("return=headers-only");

@@ -17,19 +17,19 @@ use crate::{
 #[deserr(error = Violations)]
 pub(crate) struct AddModelsInput {
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
-    pub(crate) models: UniqueList<SelectedModel>,
+    pub(crate) models: UniqueList<ModelEntry>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct SelectedModel {
+pub(crate) struct ModelEntry {
     #[deserr(rename = "id")]
     number: ModelNumber,
     #[deserr(rename = "modelid")]
     model_id: ModelId,
 }
 
-impl Keyed for SelectedModel {
+impl Keyed for ModelEntry {
     fn key(&self) -> &str {
         self.model_id.as_str()
     }

@@ -16,17 +16,17 @@ use crate::{
 #[deserr(error = Violations)]
 pub(crate) struct AddTeamUsersInput {
     #[deserr(rename = "usersAddingToTeam")]
-    pub(crate) users: UniqueList<User>,
+    pub(crate) users: UniqueList<UserEntry>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
 #[deserr(error = Violations)]
-pub(crate) struct User {
+pub(crate) struct UserEntry {
     #[deserr(rename = "userid")]
     user_id: UserId,
 }
 
-impl Keyed for User {
+impl Keyed for UserEntry {
     fn key(&self) -> &str {
         self.user_id.as_str()
     }

@@ -62,7 +62,7 @@ pub use write::{FailedCondition, failed_conditions, put_item_if_absent};
 pub const MAX_CACHE_TTL: Duration = Duration::from_secs(60);
 
 /// The wait before the first retry of unprocessed reads. The wait doubles each time.
-const UNPROCESSED_BACKOFF: Duration = Duration::from_millis(50);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -237,7 +237,7 @@ impl Store {
             pending.insert(self.table_names.get(*table).to_owned(), keys_and_attributes);
         }
         let mut items_by_table = HashMap::with_capacity(N);
-        let mut backoff = UNPROCESSED_BACKOFF;
+        let mut backoff = INITIAL_BACKOFF;
         loop {
             let batch = self.client.batch_get_item();
             // `?` converts the error with `From<SdkError>` in `retry.rs`.

@@ -30,13 +30,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use aws_sdk_dynamodb::{
-    Client,
-    config::Builder as ConfigBuilder,
-    types::{AttributeValue, KeysAndAttributes},
-};
+use aws_sdk_dynamodb::{Client, config::Builder as ConfigBuilder, types::AttributeValue};
 use serde::de::DeserializeOwned;
-use tokio::time::sleep;
 
 use crate::{
     api_key::ApiKeyRecord,
@@ -46,6 +41,7 @@ use crate::{
 
 mod cache;
 pub mod connection;
+mod read;
 mod retry;
 mod tables;
 mod write;
@@ -60,9 +56,6 @@ pub use write::{FailedCondition, failed_conditions, put_item_if_absent};
 /// The maximum time to cache API keys and teams. During this time, the function can still accept a
 /// revoked key, a key of a disabled organization, or users for a team that is being removed.
 pub const MAX_CACHE_TTL: Duration = Duration::from_secs(60);
-
-/// The wait before the first retry of unprocessed reads. The wait doubles each time.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Formats a time for a record: RFC 3339, in UTC, with milliseconds.
 pub fn timestamp(time: SystemTime) -> String {
@@ -122,8 +115,8 @@ pub struct Store {
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
     /// The teams that exist and are not being removed, as a set of
-    /// `<key id or anonymous>#<primary key of the team>`. Each API key has its own entries, so that keys of a new registration of an
-    /// organization do not find teams of the earlier one.
+    /// `<key id or anonymous>#<primary key of the team>`. Each API key has its own entries, so that
+    /// keys of a new registration of an organization do not find teams of the earlier one.
     known_teams: Cache<()>,
 }
 
@@ -217,42 +210,5 @@ impl Store {
         }
         self.known_teams.insert(&team_cache_key, (), received_at);
         Ok(())
-    }
-
-    /// Reads items with strong consistency, at most one from each table, and returns them in the
-    /// order of `lookups`. Sends `BatchGetItem` even for one item, so that the function needs only
-    /// one permission to read. Repeats the reads that DynamoDB leaves unprocessed, until none are
-    /// left or `service` ends the request.
-    async fn read_items<const N: usize>(
-        &self,
-        lookups: [(Table, Vec<&str>); N],
-    ) -> Result<[Option<Item>; N]> {
-        let mut pending = HashMap::with_capacity(N);
-        for (table, primary_key_values) in &lookups {
-            let keys_and_attributes = KeysAndAttributes::builder()
-                .consistent_read(true)
-                .keys(table.primary_key(primary_key_values))
-                .build()
-                .map_err(Error::internal)?;
-            pending.insert(self.table_names.get(*table).to_owned(), keys_and_attributes);
-        }
-        let mut items_by_table = HashMap::with_capacity(N);
-        let mut backoff = INITIAL_BACKOFF;
-        loop {
-            let batch = self.client.batch_get_item();
-            // `?` converts the error with `From<SdkError>` in `retry.rs`.
-            let response = batch.set_request_items(Some(pending)).send().await?;
-            items_by_table.extend(response.responses.unwrap_or_default());
-            pending = response.unprocessed_keys.unwrap_or_default();
-            if pending.is_empty() {
-                break;
-            }
-            sleep(backoff).await;
-            backoff *= 2;
-        }
-        Ok(lookups.map(|(table, _)| {
-            let items = items_by_table.remove(self.table_names.get(table));
-            items.and_then(|mut items| items.pop())
-        }))
     }
 }

@@ -69,13 +69,13 @@ pub(crate) async fn add_models(
     input: AddModelsInput,
 ) -> Result<Success> {
     let mut records = Vec::with_capacity(input.models.len());
-    for selected in input.models.iter() {
+    for entry in input.models.iter() {
         records.push(Model {
             org_id: &caller.org_id,
-            sort_key: format!("{}#{}", model_type.as_str(), selected.model_id.as_str()),
+            sort_key: format!("{}#{}", model_type.as_str(), entry.model_id.as_str()),
             model_type,
-            model_id: &selected.model_id,
-            number: selected.number,
+            model_id: &entry.model_id,
+            number: entry.number,
             creation: caller.creation_attributes(),
         });
     }

@@ -190,18 +190,13 @@ async fn authorize_anonymous<'a>(
     org_id: &Identifier,
     log: &mut RequestLog<'_>,
 ) -> Result<Caller<'a>> {
-    match store.find_organization(org_id.as_str()).await? {
-        Some(organization) if organization.is_enabled => {}
-        Some(_) => {
-            return Err(Error::NoSuchOrganization {
-                log_only_reason: "disabled",
-            });
-        }
-        None => {
-            return Err(Error::NoSuchOrganization {
-                log_only_reason: "not_registered",
-            });
-        }
+    let Some(organization) = store.find_organization(org_id.as_str()).await? else {
+        let log_only_reason = "not_registered";
+        return Err(Error::NoSuchOrganization { log_only_reason });
+    };
+    if !organization.is_enabled {
+        let log_only_reason = "disabled";
+        return Err(Error::NoSuchOrganization { log_only_reason });
     }
     log.caller_org_id = Some(org_id.as_str().to_owned());
     log.key_id_or_anonymous = Some(Identity::Anonymous.key_id_or_anonymous());

@@ -121,8 +121,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store. `client_config` must have a region and credentials. The store adds timeouts and
-    /// retries. API keys and teams are cached for `cache_ttl`, which is at most [`MAX_CACHE_TTL`].
+    /// Creates a store. `client_config` must have a region and credentials. The store adds timeouts
+    /// and retries. API keys and teams are cached for `cache_ttl`, which is at most
+    /// [`MAX_CACHE_TTL`].
     pub fn new(client_config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
         Self {
             client: Client::from_conf(retry::with_timeouts_and_retries(client_config).build()),

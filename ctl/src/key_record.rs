@@ -116,7 +116,7 @@ pub(crate) async fn insert(
     let org = &new.core.org_id;
     let id = &new.core.key_id;
     let registration = [(":registration", registration_id)];
-    let enabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
+    let org_if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
         &registration,
@@ -127,17 +127,17 @@ pub(crate) async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        enabled_org.check_action(deployment)?,
+        org_if_enabled.check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let replaceable_key = GuardedRecord::if_exists(Table::API_KEYS, &[&old.core.key_id])
+        let key_if_replaceable = GuardedRecord::if_exists(Table::API_KEYS, &[&old.core.key_id])
             .and(condition, &registration)
             // If `old` has no `replaced_by`, the stored record must have none either.
             .and_unchanged(&json!(old), &["replaced_by"]);
         let expression = "SET replaced_by = :new";
-        actions.push(replaceable_key.update_action(deployment, expression, &[(":new", id)])?);
+        actions.push(key_if_replaceable.update_action(deployment, expression, &[(":new", id)])?);
     }
     let message = format!("cannot store the key {id}");
     let failed_conditions = transact(deployment, actions, message).await?;
@@ -161,8 +161,10 @@ pub(crate) async fn revoke(deployment: &Deployment, id: &str, run: &Run) -> Resu
         revoked_by = if_not_exists(revoked_by, :by)";
     let now = timestamp(SystemTime::now());
     let values = [(":at", now.as_str()), (":by", run.operator.as_str())];
-    let existing_key = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
-    let revoked = existing_key.update(deployment, expression, &values).await?;
+    let key_if_exists = GuardedRecord::if_exists(Table::API_KEYS, &[id]);
+    let revoked = key_if_exists
+        .update(deployment, expression, &values)
+        .await?;
     revoked.ok_or_else(|| no_such_key_error(id))
 }
 

@@ -55,14 +55,14 @@ pub(crate) fn is_mark_attribute(name: &str) -> bool {
     marks.any(|MarkAttributes { id, at, by }| [id, at, by].contains(&name))
 }
 
-/// A marked record, and the guard that requires its mark.
+/// A marked record, and the same record guarded by its mark.
 pub(crate) struct MarkedRecord {
     pub(crate) record: Value,
-    pub(crate) guard: GuardedRecord,
+    pub(crate) if_marked: GuardedRecord,
 }
 
 /// A record, by its primary key, and the condition under which it may be written. Most variables of
-/// this type are named after the record and its condition, such as `enabled_org`.
+/// this type are named after the record and its condition, such as `org_if_enabled`.
 pub(crate) struct GuardedRecord {
     table: Table,
     primary_key: Item,
@@ -192,12 +192,12 @@ impl GuardedRecord {
         let stored_id = record[id]
             .as_str()
             .with_context(|| format!("another program has changed {id}"))?;
-        let guard = Self {
+        let if_marked = Self {
             condition: format!("{id} = :id"),
             condition_values: expression_values(&[(":id", stored_id)]),
             ..self
         };
-        Ok(Some(MarkedRecord { record, guard }))
+        Ok(Some(MarkedRecord { record, if_marked }))
     }
 
     /// Deletes the record. Returns false if the record no longer meets the condition. Returns true
@@ -284,7 +284,7 @@ pub(crate) async fn transact(
 /// finished, and nothing is left to delete.
 pub(crate) async fn delete_with_children(
     deployment: &Deployment,
-    parent: &GuardedRecord,
+    parent_if_marked: &GuardedRecord,
     make_readers: impl Fn() -> Vec<Reader>,
 ) -> Result<usize> {
     let mut deleted_count = 0;
@@ -295,7 +295,7 @@ pub(crate) async fn delete_with_children(
                 found_count += batch.len();
                 // One action is the condition check.
                 for children in batch.chunks(MAX_ACTIONS - 1) {
-                    if !delete_children(deployment, parent, &reader, children).await? {
+                    if !delete_children(deployment, parent_if_marked, &reader, children).await? {
                         return Ok(deleted_count);
                     }
                     deleted_count += children.len();
@@ -307,20 +307,20 @@ pub(crate) async fn delete_with_children(
         }
     }
     // If the condition fails, another run deleted the parent, and a new one has its primary key.
-    parent.delete(deployment).await?;
+    parent_if_marked.delete(deployment).await?;
     Ok(deleted_count)
 }
 
 /// Deletes children in a transaction. Returns false if their parent has lost its mark.
 async fn delete_children(
     deployment: &Deployment,
-    parent: &GuardedRecord,
+    parent_if_marked: &GuardedRecord,
     reader: &Reader,
     children: &[Item],
 ) -> Result<bool> {
     let table_name = deployment.table_name(reader.table);
     let key_attributes = reader.table.primary_key_attributes;
-    let mut actions = vec![parent.check_action(deployment)?];
+    let mut actions = vec![parent_if_marked.check_action(deployment)?];
     for child in children {
         let mut primary_key = child.clone();
         primary_key.retain(|name, _| key_attributes.contains(&name.as_str()));

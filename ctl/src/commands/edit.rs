@@ -207,9 +207,9 @@ impl Edit {
             expression += &format!(", {attribute} = {placeholder}");
             values.push((placeholder, &new.text));
         }
-        let unchanged_record = self.target.if_unchanged(record);
-        let editable_record = unchanged_record.and("attribute_not_exists(removing_id)", &[]);
-        let updated = editable_record
+        let record_if_unchanged = self.target.if_unchanged(record);
+        let updated = record_if_unchanged
+            .and("attribute_not_exists(removing_id)", &[])
             .update(deployment, &expression, &values)
             .await?;
         if let Some(record) = updated {

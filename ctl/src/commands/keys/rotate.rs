@@ -126,7 +126,7 @@ async fn schedule_expiry(
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
     let new_id = new.record.core.key_id.as_str();
-    let replaced_key = GuardedRecord::if_exists(Table::API_KEYS, &[id])
+    let key_if_replaced = GuardedRecord::if_exists(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
     let replaced_at = timestamp(now);
@@ -135,7 +135,9 @@ async fn schedule_expiry(
         (":now", &replaced_at),
         (":by", &run.operator),
     ];
-    let updated = replaced_key.update(deployment, expression, &values).await?;
+    let updated = key_if_replaced
+        .update(deployment, expression, &values)
+        .await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
     eprintln!(
         "the old key {id} is valid until {}. For up to {} longer, the function can accept it if it has cached it",

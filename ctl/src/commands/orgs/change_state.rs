@@ -80,12 +80,12 @@ pub async fn change_state(
     if state == OrgState::BeingErased || state == wanted {
         return Ok(organization);
     }
-    let unchanged_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
+    let org_if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
         .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
     let changed_at = timestamp(now);
     let values = [(":at", changed_at.as_str()), (":by", &run.operator)];
-    let updated = unchanged_org
+    let updated = org_if_unchanged
         .update(deployment, expression, &values)
         .await?;
     if let Some(record) = updated {

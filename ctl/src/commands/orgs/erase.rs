@@ -90,10 +90,10 @@ pub async fn erase(
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<usize> {
-    let disabled_org = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
+    let org_if_disabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
         .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
-    let Some(marked_org) = disabled_org.mark(deployment, run, ORG_MARK).await? else {
+    let Some(marked_org) = org_if_disabled.mark(deployment, run, ORG_MARK).await? else {
         bail!("{org} has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
     wait_args.wait(deployment).await;
@@ -116,6 +116,6 @@ pub async fn erase(
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_with_children(deployment, &marked_org.guard, make_readers).await?;
+    let deleted = delete_with_children(deployment, &marked_org.if_marked, make_readers).await?;
     Ok(deleted + 1)
 }

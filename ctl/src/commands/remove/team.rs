@@ -96,20 +96,23 @@ pub async fn remove_teams(
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut teams_and_marks = Vec::new();
+    let mut teams_and_marked_teams = Vec::new();
     for (team, record) in teams {
-        let same_team = team
+        let team_if_same = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
-        let marked_team = same_team.mark(deployment, run, TEAM_MARK).await?;
-        teams_and_marks.push((team, marked_team));
+        let marked_team = team_if_same.mark(deployment, run, TEAM_MARK).await?;
+        teams_and_marked_teams.push((team, marked_team));
     }
-    if teams_and_marks.iter().all(|(_, marked)| marked.is_none()) {
+    if teams_and_marked_teams
+        .iter()
+        .all(|(_, marked)| marked.is_none())
+    {
         return Ok(vec![None; teams.len()]);
     }
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, marked_team) in &teams_and_marks {
+        for (team, marked_team) in &teams_and_marked_teams {
             if let Some(marked_team) = marked_team {
                 export.write(Table::TEAMS, marked_team.record.clone())?;
                 let readers = vec![member_reader(team)];
@@ -119,11 +122,11 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, marked_team) in teams_and_marks {
+    for (team, marked_team) in teams_and_marked_teams {
         let mut member_count = None;
-        if let Some(MarkedRecord { guard, .. }) = &marked_team {
+        if let Some(MarkedRecord { if_marked, .. }) = &marked_team {
             let make_readers = || vec![member_reader(team)];
-            let count = delete_with_children(deployment, guard, make_readers).await?;
+            let count = delete_with_children(deployment, if_marked, make_readers).await?;
             member_count = Some(count);
         }
         member_counts.push(member_count);

@@ -78,7 +78,7 @@ impl ExportWriter {
             Output::Stdout(writer) => writer,
             Output::File { writer, .. } => writer,
         };
-        writeln!(writer, "{}", escape_json(&line)).map_err(|error| self.write_error(&error))
+        writeln!(writer, "{}", escape_json(&line)).map_err(|error| self.cannot_write_error(&error))
     }
 
     /// Writes the records that `readers` find and returns how many there were. Writes each batch
@@ -103,7 +103,8 @@ impl ExportWriter {
     /// Syncs the file and, on the first call, renames it to `FILE`. Never replaces an existing
     /// file. May be called again after further writes.
     pub(crate) fn persist(&mut self) -> Result<()> {
-        self.try_persist().map_err(|error| self.write_error(&error))
+        self.try_persist()
+            .map_err(|error| self.cannot_write_error(&error))
     }
 
     fn try_persist(&mut self) -> io::Result<()> {
@@ -124,7 +125,7 @@ impl ExportWriter {
         }
     }
 
-    fn write_error(&self, error: &io::Error) -> anyhow::Error {
+    fn cannot_write_error(&self, error: &io::Error) -> anyhow::Error {
         match &self.output {
             Output::Stdout(_) => anyhow!("cannot write standard output: {error}"),
             Output::File { path, .. } => anyhow!("cannot write {}: {error}", path.display()),

@@ -127,7 +127,7 @@ pub(crate) async fn insert(
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
-        org_if_enabled.check_action(deployment)?,
+        org_if_enabled.to_check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
     if let Some(old) = old {
@@ -137,7 +137,11 @@ pub(crate) async fn insert(
             // If `old` has no `replaced_by`, the stored record must have none either.
             .and_unchanged(&json!(old), &["replaced_by"]);
         let expression = "SET replaced_by = :new";
-        actions.push(key_if_replaceable.update_action(deployment, expression, &[(":new", id)])?);
+        actions.push(key_if_replaceable.to_update_action(
+            deployment,
+            expression,
+            &[(":new", id)],
+        )?);
     }
     let message = format!("cannot store the key {id}");
     let failed_conditions = transact(deployment, actions, message).await?;

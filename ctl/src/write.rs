@@ -112,7 +112,7 @@ impl GuardedRecord {
     }
 
     /// An action that checks the condition. If the condition fails, the transaction is cancelled.
-    pub(crate) fn check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
+    pub(crate) fn to_check_action(&self, deployment: &Deployment) -> Result<TransactWriteItem> {
         let check = ConditionCheck::builder()
             .table_name(deployment.table_name(self.table))
             .set_key(Some(self.primary_key.clone()))
@@ -123,7 +123,7 @@ impl GuardedRecord {
     }
 
     /// An action that updates the record. If the condition fails, the transaction is cancelled.
-    pub(crate) fn update_action(
+    pub(crate) fn to_update_action(
         &self,
         deployment: &Deployment,
         expression: &str,
@@ -320,7 +320,7 @@ async fn delete_children(
 ) -> Result<bool> {
     let table_name = deployment.table_name(reader.table);
     let key_attributes = reader.table.primary_key_attributes;
-    let mut actions = vec![parent_if_marked.check_action(deployment)?];
+    let mut actions = vec![parent_if_marked.to_check_action(deployment)?];
     for child in children {
         let mut primary_key = child.clone();
         primary_key.retain(|name, _| key_attributes.contains(&name.as_str()));

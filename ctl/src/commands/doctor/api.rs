@@ -62,7 +62,7 @@ impl Api {
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post_with_retries(path, &key, &json!({})).await?;
         if response.problem_code() != Some("unauthenticated") {
-            return Err(response.error("KeysTable or OrganizationsTable"));
+            return Err(response.unexpected_response_error("KeysTable or OrganizationsTable"));
         }
         // This wording shows that the function received the key and so has read both tables.
         ensure!(
@@ -85,7 +85,7 @@ impl Api {
         let started = Instant::now();
         let response = self.post_with_retries(&path, key, &body).await?;
         if response.status != 204 {
-            return Err(response.error(table.logical_id));
+            return Err(response.unexpected_response_error(table.logical_id));
         }
         let ms = started.elapsed().as_millis();
         let detail = format!("writes {}, in {ms} ms", table.logical_id);
@@ -156,7 +156,7 @@ impl Response {
     }
 
     /// What the API did wrong, worded to follow the check's name. The request uses `used_tables`.
-    fn error(&self, used_tables: &str) -> anyhow::Error {
+    fn unexpected_response_error(&self, used_tables: &str) -> anyhow::Error {
         let status = self.status;
         let id = self.request_id.as_deref().unwrap_or_default();
         match self.problem_code() {

@@ -18,14 +18,14 @@ use crate::{
 
 /// Prints text and a line break. A pipe closed by its reader, such as `head`, is not an error.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match try_print(text) {
+    match print_or_fail_on_closed_pipe(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to standard output"),
     }
 }
 
 /// Like [`print`], but fails if the reader has closed the pipe.
-pub(crate) fn try_print(text: &str) -> io::Result<()> {
+pub(crate) fn print_or_fail_on_closed_pipe(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()

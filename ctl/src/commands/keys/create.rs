@@ -18,7 +18,7 @@ use crate::{
     deployment::Deployment,
     key_record::{self, FullKeyRecord},
     organization::{OrgState, Organization},
-    output::try_print,
+    output::print_or_fail_on_closed_pipe,
     session::{Run, Session},
     text::{escape, escape_json, humanize},
 };
@@ -140,7 +140,7 @@ impl NewKey {
             eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
-        if let Err(error) = try_print(&text) {
+        if let Err(error) = print_or_fail_on_closed_pipe(&text) {
             let id = &self.record.core.key_id;
             let result = key_record::revoke(deployment, id, run).await;
             result.with_context(|| {

@@ -62,7 +62,8 @@ pub(crate) struct Args {
 #[error("no check failed, but there are warnings")]
 pub(crate) struct OnlyWarningsError;
 
-struct Check {
+/// The result of a check.
+struct CheckResult {
     name: String,
     status: Status,
 }
@@ -76,7 +77,7 @@ enum Status {
     Failed(Error),
 }
 
-impl Check {
+impl CheckResult {
     /// A check that has failed if the result is an error.
     fn new(name: impl Into<String>, result: Result<Status>) -> Self {
         Self {
@@ -95,33 +96,36 @@ impl Check {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let key = read_api_key(args.key_file)?;
     let deployment = session.deployment().await?;
-    let mut url = match (args.url, &deployment.local_service_dynamodb_url) {
+    let mut api_url = match (args.url, &deployment.local_service_dynamodb_url) {
         (None, Some(dynamodb_url)) => Some(local_api_url(dynamodb_url)?),
         (url, _) => url,
     };
     eprintln!("checking {}", deployment.display_name);
-    let mut checks = Vec::new();
+    let mut results = Vec::new();
     for table in Table::ALL {
         let mut name = table.logical_id.to_owned();
         let table_name = deployment.table_name(*table);
         if table_name != name {
             name += &format!(" {table_name}");
         }
-        checks.push(Check::new(name, check_table(*table, deployment).await));
+        results.push(CheckResult::new(
+            name,
+            check_table(*table, deployment).await,
+        ));
     }
     if let Some(stack) = &deployment.stack {
-        let (stack_checks, stack_url) = stack::check(stack, &deployment.table_names).await;
-        checks.extend(stack_checks);
-        url = url.or(stack_url);
+        let (stack_results, api_url_of_stack) = stack::check(stack, &deployment.table_names).await;
+        results.extend(stack_results);
+        api_url = api_url.or(api_url_of_stack);
     }
-    checks.extend(match url {
+    results.extend(match api_url {
         Some(url) => check_api(&url, key.as_deref(), args.retry, deployment).await,
         None => {
             let error = anyhow!("the URL of the API is unknown: pass it with --url");
             vec![match deployment.stack {
                 // Every stack has the output ApiUrl.
-                Some(_) => Check::new("API", Err(error)),
-                None => Check::optional("API", Err(error)),
+                Some(_) => CheckResult::new("API", Err(error)),
+                None => CheckResult::optional("API", Err(error)),
             }]
         }
     });
@@ -130,18 +134,18 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
         );
     }
-    let expiry = check_key_expiry(deployment).await;
-    checks.push(Check::optional("API keys", expiry));
-    report(checks, args.strict, session)
+    let expiry_result = check_key_expiry(deployment).await;
+    results.push(CheckResult::optional("API keys", expiry_result));
+    print_and_conclude(results, args.strict, session)
 }
 
 /// Prints a row per check. Fails with the first failure. With `strict`, a skipped check is a
 /// failure too, and warnings alone cause [`OnlyWarningsError`].
-fn report(checks: Vec<Check>, strict: bool, session: &Session) -> Result<()> {
+fn print_and_conclude(results: Vec<CheckResult>, strict: bool, session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut failures = Vec::new();
     let mut has_warnings = false;
-    for Check { name, status } in checks {
+    for CheckResult { name, status } in results {
         let (status_name, detail) = match &status {
             Status::Passed(detail) => ("ok", detail.clone()),
             Status::Warning(detail) => ("warning", detail.clone()),
@@ -184,22 +188,25 @@ async fn check_api(
     key: Option<&str>,
     retry_seconds: Option<u64>,
     deployment: &Deployment,
-) -> Vec<Check> {
+) -> Vec<CheckResult> {
     let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
     let retry_time = Duration::from_secs(retry_seconds.unwrap_or(default_seconds));
     let api = Api::new(url, retry_time);
-    let mut checks = vec![Check::new(format!("API {url}"), api.check_reads().await)];
+    let mut results = vec![CheckResult::new(
+        format!("API {url}"),
+        api.check_rejects_unknown_key().await,
+    )];
     if let Some(key) = key {
         match check_writes(&api, key, deployment).await {
-            Ok(writes) => checks.extend(writes),
-            Err(error) => checks.push(Check::new("API writes", Err(error))),
+            Ok(write_results) => results.extend(write_results),
+            Err(error) => results.push(CheckResult::new("API writes", Err(error))),
         }
     }
-    checks
+    results
 }
 
 /// Checks that each operation writes to the organization of an API key.
-async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<Check>> {
+async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<Vec<CheckResult>> {
     let id = ApiKey::parse(key)
         .context("the API key is malformed: use the one that `keys create` printed")?
         .id;
@@ -207,12 +214,15 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
         .await?
         .with_context(|| format!("there is no key {id}"))?;
     let org = string_attribute(&record, "org_id");
-    let mut checks = Vec::new();
+    let mut results = Vec::new();
     for operation in Operation::ALL {
         let result = api.check_operation(*operation, org, key).await;
-        checks.push(Check::new(format!("API {}", operation.name()), result));
+        results.push(CheckResult::new(
+            format!("API {}", operation.name()),
+            result,
+        ));
     }
-    Ok(checks)
+    Ok(results)
 }
 
 /// The URL of the local API, if DynamoDB is at its default URL. Fails otherwise, because the API at
@@ -245,8 +255,8 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     for org in BTreeSet::from_iter(records.iter().map(org_of)) {
         let organization = Organization::find(deployment, org).await?;
         if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            let of_org = records.iter().filter(|record| org_of(record) == org);
-            count += of_org.count();
+            let org_records = records.iter().filter(|record| org_of(record) == org);
+            count += org_records.count();
         }
     }
     let days = humanize(EXPIRY_NOTICE);

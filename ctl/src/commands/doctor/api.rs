@@ -56,7 +56,7 @@ impl Api {
     /// random and so not cached. The function therefore reads the tables of keys and organizations,
     /// in one request. `SilenceAlarm` in template.yaml fires if there are no requests for the
     /// organization `doctor`, which means that the scheduled `doctor` has stopped.
-    pub(super) async fn check_reads(&self) -> Result<Status> {
+    pub(super) async fn check_rejects_unknown_key(&self) -> Result<Status> {
         let key = key_record::random_key()?;
         let started = Instant::now();
         let path = "project/doctor/doctor/createNewTeamOnProject";
@@ -205,7 +205,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (started, minute) = (Instant::now(), Duration::from_secs(60));
-        let result = Api::new(&url, minute).check_reads().await;
+        let result = Api::new(&url, minute).check_rejects_unknown_key().await;
         let error = result.err().expect("a timeout").to_string();
         let expected = "no response within 15 seconds";
         assert!(error.starts_with(expected), "{error}");

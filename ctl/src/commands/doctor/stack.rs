@@ -4,26 +4,32 @@ use anyhow::{Result, ensure};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
 use workspace_management::store::{Table, TableNames};
 
-use super::{Check, Status};
+use super::{CheckResult, Status};
 use crate::{deployment::Stack, errors::RequestResultExt as _};
 
 /// Checks a stack. Also returns the URL of its API, or `None` if the stack cannot be read.
-pub(super) async fn check(stack: &Stack, table_names: &TableNames) -> (Vec<Check>, Option<String>) {
-    let variables = check_variables(stack, table_names).await;
-    let mut checks = vec![Check::new("Function", variables)];
+pub(super) async fn check(
+    stack: &Stack,
+    table_names: &TableNames,
+) -> (Vec<CheckResult>, Option<String>) {
+    let variables_result = check_variables(stack, table_names).await;
+    let mut results = vec![CheckResult::new("Function", variables_result)];
     let description = match stack.describe().await {
         Ok(description) => description,
         Err(error) => {
-            checks.push(Check::new("Stack", Err(error)));
-            return (checks, None);
+            results.push(CheckResult::new("Stack", Err(error)));
+            return (results, None);
         }
     };
-    let protection = check_termination_protection(&description);
-    checks.push(Check::new("Termination protection", Ok(protection)));
+    let protection_status = check_termination_protection(&description);
+    results.push(CheckResult::new(
+        "Termination protection",
+        Ok(protection_status),
+    ));
     let topic_arn = output_value(&description, "AlarmTopicArn");
-    let recipients = check_recipients(stack, topic_arn).await;
-    checks.push(Check::optional("Alarm recipients", recipients));
-    (checks, output_value(&description, "ApiUrl"))
+    let recipients_result = check_recipients(stack, topic_arn).await;
+    results.push(CheckResult::optional("Alarm recipients", recipients_result));
+    (results, output_value(&description, "ApiUrl"))
 }
 
 fn output_value(description: &StackDescription, key: &str) -> Option<String> {

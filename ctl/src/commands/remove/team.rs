@@ -96,23 +96,23 @@ pub async fn remove_teams(
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<Vec<Option<usize>>> {
-    let mut teams_and_marked_teams = Vec::new();
+    let mut marked_teams = Vec::new();
     for (team, record) in teams {
         let team_if_same = team
             .if_exists()
             .and_unchanged(record, &["created_at", "request_id"]);
         let marked_team = team_if_same.mark(deployment, run, TEAM_MARK).await?;
-        teams_and_marked_teams.push((team, marked_team));
+        marked_teams.push((team, marked_team));
     }
-    if teams_and_marked_teams
+    if marked_teams
         .iter()
-        .all(|(_, marked)| marked.is_none())
+        .all(|(_, marked_team)| marked_team.is_none())
     {
         return Ok(vec![None; teams.len()]);
     }
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
-        for (team, marked_team) in &teams_and_marked_teams {
+        for (team, marked_team) in &marked_teams {
             if let Some(marked_team) = marked_team {
                 export.write(Table::TEAMS, marked_team.record.clone())?;
                 let readers = vec![member_reader(team)];
@@ -122,7 +122,7 @@ pub async fn remove_teams(
         export.persist()?;
     }
     let mut member_counts = Vec::new();
-    for (team, marked_team) in teams_and_marked_teams {
+    for (team, marked_team) in marked_teams {
         let mut member_count = None;
         if let Some(MarkedRecord { if_marked, .. }) = &marked_team {
             let make_readers = || vec![member_reader(team)];

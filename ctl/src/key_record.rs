@@ -29,7 +29,9 @@ pub struct FullKeyRecord {
     /// The last four characters of the key. They are part of its checksum and not of its secret.
     pub(crate) last_four: Option<String>,
     pub(crate) created_by: Option<String>,
-    pub(crate) request_id: Option<String>,
+    /// The id of the run that created the key.
+    #[serde(rename = "request_id")]
+    pub(crate) run_id: Option<String>,
     /// The lifetime that was chosen for the key, in seconds. Unlike `expires_at`, it does not change
     /// in a rotation. `None` if the key was issued without an expiry, or by another program.
     #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
@@ -56,10 +58,10 @@ impl KeyState {
     /// The state of the key with this record.
     pub(crate) fn of(record: &Value) -> Self {
         match serde_json::from_value::<ApiKeyRecord>(record.clone()) {
-            Ok(key) if key.revoked_at.is_some() => Self::Revoked,
-            Ok(key) if !key.is_valid_at(SystemTime::now()) => Self::Expired,
+            Ok(record) if record.revoked_at.is_some() => Self::Revoked,
+            Ok(record) if !record.is_valid_at(SystemTime::now()) => Self::Expired,
             // Without a registration, a key is not active, because the function rejects it.
-            Ok(key) if key.registration_id.is_some() => Self::Active,
+            Ok(record) if record.registration_id.is_some() => Self::Active,
             _ => Self::Malformed,
         }
     }
@@ -104,38 +106,39 @@ pub(crate) async fn require_records(deployment: &Deployment, ids: &[String]) -> 
     Ok(records)
 }
 
-/// Stores the record of the `new` key, and its id in the record of the `old` key. Fails if the
-/// organization is not enabled, if the old key is revoked or was replaced since it was read, or if
-/// the organization or the old key has a different registration.
-pub(crate) async fn insert(
+/// Stores the record of a new key and, if it replaces an old key, its id in the record of the old
+/// key. Fails if the organization is not enabled, if the old key is revoked or was replaced since
+/// it was read, or if the organization or the old key has a different registration.
+pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
-    new: &FullKeyRecord,
+    new_record: &FullKeyRecord,
     registration_id: &str,
-    old: Option<&FullKeyRecord>,
+    old_record: Option<&FullKeyRecord>,
 ) -> Result<()> {
-    let org = &new.core.org_id;
-    let id = &new.core.key_id;
-    let registration = [(":registration", registration_id)];
+    let org = &new_record.core.org_id;
+    let id = &new_record.core.key_id;
+    let registration_values = [(":registration", registration_id)];
     let org_if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
             AND attribute_not_exists(erasing_id)",
-        &registration,
+        &registration_values,
     );
     let put = Put::builder()
         .table_name(deployment.table_name(Table::API_KEYS))
-        .set_item(Some(serde_dynamo::to_item(new)?))
+        .set_item(Some(serde_dynamo::to_item(new_record)?))
         .condition_expression("attribute_not_exists(key_id)")
         .build()?;
     let mut actions = vec![
         org_if_enabled.to_check_action(deployment)?,
         TransactWriteItem::builder().put(put).build(),
     ];
-    if let Some(old) = old {
+    if let Some(old_record) = old_record {
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let key_if_replaceable = GuardedRecord::if_exists(Table::API_KEYS, &[&old.core.key_id])
-            .and(condition, &registration)
-            // If `old` has no `replaced_by`, the stored record must have none either.
-            .and_unchanged(&json!(old), &["replaced_by"]);
+        let key_if_replaceable =
+            GuardedRecord::if_exists(Table::API_KEYS, &[&old_record.core.key_id])
+                .and(condition, &registration_values)
+                // If `old_record` has no `replaced_by`, the stored record must have none either.
+                .and_unchanged(&json!(old_record), &["replaced_by"]);
         let expression = "SET replaced_by = :new";
         actions.push(key_if_replaceable.to_update_action(
             deployment,

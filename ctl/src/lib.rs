@@ -17,6 +17,7 @@
 //! | in the code | in the record |
 //! |---|---|
 //! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
+//! | `run_id` | `request_id` of an API key |
 //! | `lifetime_seconds` | `issued_for` of an API key |
 //! | `predecessor_id`, `successor_id` | `replaces` and `replaced_by` of an API key |
 //! | `teams_partition`, such as `acme#apollo` | `project` of a team |

@@ -50,8 +50,9 @@ pub struct Args {
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     check_can_print()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let new = NewKey::issue(deployment, &run, args, None).await?;
-    new.print_or_revoke(deployment, &run, session.global_args.json)
+    let new_key = NewKey::issue(deployment, &run, args, None).await?;
+    new_key
+        .print_or_revoke(deployment, &run, session.global_args.json)
         .await
 }
 
@@ -89,7 +90,7 @@ impl NewKey {
         deployment: &Deployment,
         run: &Run,
         args: Args,
-        old: Option<&FullKeyRecord>,
+        old_record: Option<&FullKeyRecord>,
     ) -> Result<Self> {
         let org = &args.org;
         let organization = Organization::require(deployment, org).await?;
@@ -115,12 +116,12 @@ impl NewKey {
             core,
             last_four: Some(key[key.len() - 4..].to_owned()),
             created_by: Some(run.operator.clone()),
-            request_id: Some(run.id.clone()),
+            run_id: Some(run.id.clone()),
             lifetime_seconds: lifetime.map(|lifetime| lifetime.as_secs()),
-            predecessor_id: old.map(|old| old.core.key_id.clone()),
+            predecessor_id: old_record.map(|old_record| old_record.core.key_id.clone()),
             successor_id: None,
         };
-        key_record::insert(deployment, &record, registration_id, old).await?;
+        key_record::insert_and_link_old(deployment, &record, registration_id, old_record).await?;
         Ok(Self { key, record })
     }
 

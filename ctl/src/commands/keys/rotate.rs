@@ -45,67 +45,77 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let ids = read_key_ids(&args.key_args.keys_or_ids)?;
     check_can_print()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let mut old_keys = Vec::new();
-    let mut already_replaced = Vec::new();
-    for record in key_record::require_records(deployment, &ids).await? {
-        let key: FullKeyRecord = serde_json::from_value(record.clone())
-            .with_context(|| format!("the record of the key {} is malformed", record["key_id"]))?;
-        let id = &key.core.key_id;
+    let mut records_to_rotate = Vec::new();
+    let mut already_replaced_messages = Vec::new();
+    for json in key_record::require_records(deployment, &ids).await? {
+        let record: FullKeyRecord = serde_json::from_value(json.clone())
+            .with_context(|| format!("the record of the key {} is malformed", json["key_id"]))?;
+        let id = &record.core.key_id;
         ensure!(
-            key.core.is_valid_at(SystemTime::now()),
+            record.core.is_valid_at(SystemTime::now()),
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
         // Rotates the other keys first, and then fails for those that were already replaced.
-        match replaced_message(deployment, &key).await? {
-            Some(message) => already_replaced.push(message),
-            None => old_keys.push(key),
+        match find_successor_in_use(deployment, &record).await? {
+            Some(successor_id) => already_replaced_messages.push(format!(
+                "the key {id} was already replaced by {successor_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
+            )),
+            None => records_to_rotate.push(record),
         }
     }
-    for old in &old_keys {
-        rotate(deployment, &run, old, &args, session.global_args.json).await?;
+    for old_record in &records_to_rotate {
+        rotate(
+            deployment,
+            &run,
+            old_record,
+            &args,
+            session.global_args.json,
+        )
+        .await?;
     }
-    ensure!(already_replaced.is_empty(), already_replaced.join("; "));
+    ensure!(
+        already_replaced_messages.is_empty(),
+        already_replaced_messages.join("; ")
+    );
     Ok(())
 }
 
-/// The message if a key already has a replacement that is not revoked. Otherwise `None`.
-async fn replaced_message(deployment: &Deployment, key: &FullKeyRecord) -> Result<Option<String>> {
-    let Some(successor_id) = &key.successor_id else {
+/// The id of the key that has replaced a key. `None` if there is none, or if it is revoked.
+async fn find_successor_in_use<'a>(
+    deployment: &Deployment,
+    record: &'a FullKeyRecord,
+) -> Result<Option<&'a str>> {
+    let Some(successor_id) = &record.successor_id else {
         return Ok(None);
     };
     let successor = read::find(deployment, Table::API_KEYS, &[successor_id]).await?;
-    if successor.is_none_or(|record| record.get("revoked_at").is_some()) {
-        return Ok(None);
-    }
-    let id = &key.core.key_id;
-    Ok(Some(format!(
-        "the key {id} was already replaced by {successor_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
-    )))
+    let is_in_use = successor.is_some_and(|record| record.get("revoked_at").is_none());
+    Ok(is_in_use.then_some(successor_id))
 }
 
 async fn rotate(
     deployment: &Deployment,
     run: &Run,
-    old: &FullKeyRecord,
+    old_record: &FullKeyRecord,
     args: &Args,
     json: bool,
 ) -> Result<()> {
-    let id = &old.core.key_id;
+    let id = &old_record.core.key_id;
     let expiry = match args.expires {
         Some(expiry) => expiry,
-        None => default_expiry(old)?,
+        None => default_expiry(old_record)?,
     };
     let new_args = create::Args {
-        org: old.core.org_id.clone(),
-        label: old.core.label.clone(),
+        org: old_record.core.org_id.clone(),
+        label: old_record.core.label.clone(),
         expires: expiry,
-        allow: old.core.operations.clone(),
+        allow: old_record.core.operations.clone(),
     };
-    let new = NewKey::issue(deployment, run, new_args, Some(old))
+    let new_key = NewKey::issue(deployment, run, new_args, Some(old_record))
         .await
         .with_context(|| format!("cannot replace the key {id}"))?;
-    new.print_or_revoke(deployment, run, json).await?;
-    schedule_expiry(deployment, run, old, &new, args.overlap)
+    new_key.print_or_revoke(deployment, run, json).await?;
+    schedule_expiry(deployment, run, old_record, &new_key, args.overlap)
         .await
         .with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
@@ -114,18 +124,18 @@ async fn rotate(
 async fn schedule_expiry(
     deployment: &Deployment,
     run: &Run,
-    old: &FullKeyRecord,
-    new: &NewKey,
+    old_record: &FullKeyRecord,
+    new_key: &NewKey,
     overlap: Duration,
 ) -> Result<()> {
-    let id = &old.core.key_id;
+    let id = &old_record.core.key_id;
     let now = SystemTime::now();
     let mut expires_at = now + overlap;
-    if let Some(current) = &old.core.expires_at {
+    if let Some(current) = &old_record.core.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
-    let new_id = new.record.core.key_id.as_str();
+    let new_id = new_key.record.core.key_id.as_str();
     let key_if_replaced = GuardedRecord::if_exists(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
@@ -149,16 +159,18 @@ async fn schedule_expiry(
 
 /// The expiry of the new key without `--expires`: the lifetime of the old key or, if that is not
 /// recorded, its original expiry. Fails if a rotation may have changed the expiry of that key.
-fn default_expiry(old: &FullKeyRecord) -> Result<Expiry> {
-    if let Some(seconds) = old.lifetime_seconds {
+fn default_expiry(old_record: &FullKeyRecord) -> Result<Expiry> {
+    if let Some(seconds) = old_record.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &old.core.expires_at {
+    match &old_record.core.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
-        Some(at) if old.successor_id.is_none() => Ok(Expiry::At(humantime::parse_rfc3339(at)?)),
+        Some(at) if old_record.successor_id.is_none() => {
+            Ok(Expiry::At(humantime::parse_rfc3339(at)?))
+        }
         // `workspacectl` issued the key (it has `last_four`) without an expiry. A rotation set one.
-        Some(_) if old.last_four.is_some() => Ok(Expiry::Never),
+        Some(_) if old_record.last_four.is_some() => Ok(Expiry::Never),
         // Either a different program or a rotation has set the expiry.
         Some(_) => bail!("the lifetime is unknown: pass --expires"),
     }

@@ -47,7 +47,7 @@ pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -
 /// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator
 /// used `--limit`, an object with `records` and `next`.
 pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
-    if session.global_args.json && listing.is_limited {
+    if session.global_args.json && listing.has_limit {
         return print_json(&json!({ "records": listing.records, "next": listing.cursor }));
     }
     print_rows(&listing.records, columns, session)?;

@@ -62,7 +62,7 @@ pub(crate) struct Reader {
     /// The name of the sort key and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
     /// How many more records may be read. `None` if there is no limit.
-    remaining: Option<i32>,
+    remaining_limit: Option<i32>,
     /// The primary key after which the next request continues. In an index, it also contains the
     /// attributes of the index's key.
     start_key: Option<Item>,
@@ -79,7 +79,7 @@ pub(crate) struct Listing {
     /// The value of `--after` for the next page. `None` if there are no more records.
     pub(crate) cursor: Option<String>,
     /// Whether the read has a limit.
-    pub(crate) is_limited: bool,
+    pub(crate) has_limit: bool,
 }
 
 /// The options of commands that print a page of records.
@@ -118,7 +118,7 @@ impl Reader {
             partition_key_name: table.primary_key_attributes[0],
             unread_parts: parts.into_iter().collect(),
             sort_key_prefix: None,
-            remaining: None,
+            remaining_limit: None,
             start_key: None,
         }
     }
@@ -167,7 +167,7 @@ impl Reader {
 
     /// Reads only a page. Must not be used with [`Reader::organization`], which has no limit.
     pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
-        self.remaining = args.limit;
+        self.remaining_limit = args.limit;
         self.start_key = args.after;
         let start_key = self.start_key.as_ref();
         let start_partition = start_key.and_then(|key| key.get(self.partition_key_name));
@@ -188,13 +188,13 @@ impl Reader {
 
     /// Reads all records or, with a limit, one page.
     pub(crate) async fn read(mut self, deployment: &Deployment) -> Result<Listing> {
-        let is_limited = self.remaining.is_some();
+        let has_limit = self.remaining_limit.is_some();
         let mut items: Vec<Item> = Vec::new();
-        while self.remaining != Some(0)
+        while self.remaining_limit != Some(0)
             && let Some(batch) = self.next_batch(deployment).await?
         {
-            if let Some(remaining) = &mut self.remaining {
-                *remaining -= i32::try_from(batch.len())?;
+            if let Some(remaining_limit) = &mut self.remaining_limit {
+                *remaining_limit -= i32::try_from(batch.len())?;
             }
             items.extend(batch);
         }
@@ -202,13 +202,13 @@ impl Reader {
         // partition. So if there is no cursor, there are no more records.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
-        if !is_limited {
+        if !has_limit {
             records.sort_by_cached_key(|record| primary_key_values(self.table, record));
         }
         Ok(Listing {
             records,
             cursor,
-            is_limited,
+            has_limit,
         })
     }
 
@@ -257,7 +257,7 @@ impl Reader {
             .set_exclusive_start_key(self.start_key.clone());
         // A scan with a filter has no limit, because DynamoDB would count items before filtering.
         scan = match org {
-            None => scan.set_limit(self.remaining),
+            None => scan.set_limit(self.remaining_limit),
             Some(org) if self.table == Table::API_KEYS => scan
                 .filter_expression("org_id = :org")
                 .expression_attribute_values(":org", AttributeValue::S(org.to_owned())),
@@ -289,7 +289,7 @@ impl Reader {
             .expression_attribute_names("#partition_key", self.partition_key_name)
             .expression_attribute_values(":partition", AttributeValue::S(partition.to_owned()))
             .set_exclusive_start_key(self.start_key.clone())
-            .set_limit(self.remaining);
+            .set_limit(self.remaining_limit);
         if let Some((name, prefix)) = &self.sort_key_prefix {
             condition += " AND begins_with(#sort_key, :prefix)";
             query = query
@@ -306,7 +306,7 @@ impl Reader {
 
 /// The partitions of `table` (teams or members) that belong to an organization, or to one of its
 /// projects. Finds the teams in the index.
-pub(crate) async fn partitions_from_teams_index(
+pub(crate) async fn find_partitions_via_teams_index(
     deployment: &Deployment,
     table: Table,
     org: &str,
@@ -347,7 +347,7 @@ pub(crate) async fn org_readers_via_teams_index(
     for reader in &mut readers {
         let table = reader.table;
         if [Table::TEAMS, Table::TEAM_MEMBERS].contains(&table) {
-            let partitions = partitions_from_teams_index(deployment, table, org, None).await?;
+            let partitions = find_partitions_via_teams_index(deployment, table, org, None).await?;
             *reader = Reader::partitions(table, partitions);
         }
     }
@@ -355,7 +355,7 @@ pub(crate) async fn org_readers_via_teams_index(
 }
 
 /// The partition keys `<org>#<project>#<team>` of the memberships of `user` in `org`, sorted.
-pub(crate) async fn membership_partitions(
+pub(crate) async fn member_partitions_of_user(
     deployment: &Deployment,
     org: &str,
     user: &str,

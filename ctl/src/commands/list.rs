@@ -78,7 +78,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 /// The memberships of a user. Reads each record, because the index can still list deleted ones.
 async fn memberships(deployment: &Deployment, org: &str, user: &str) -> Result<Listing> {
     let mut records = Vec::new();
-    for partition in read::membership_partitions(deployment, org, user).await? {
+    for partition in read::member_partitions_of_user(deployment, org, user).await? {
         let primary_key = [partition.as_str(), user];
         records.extend(read::find(deployment, Table::TEAM_MEMBERS, &primary_key).await?);
     }
@@ -111,7 +111,7 @@ async fn reader(deployment: &Deployment, table: Table, ids: &[String]) -> Result
         [org, rest @ ..] => {
             let project = rest.first().map(String::as_str);
             let partitions =
-                read::partitions_from_teams_index(deployment, table, org, project).await?;
+                read::find_partitions_via_teams_index(deployment, table, org, project).await?;
             Reader::partitions(table, partitions)
         }
     })

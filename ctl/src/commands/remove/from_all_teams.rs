@@ -17,7 +17,7 @@ use workspace_management::store::Table;
 use super::{print_removed, undo_sentence};
 use crate::{
     deployment::Deployment, export::ExportWriter, organization::Organization,
-    read::membership_partitions, session::Session, target::Target, text::pluralize,
+    read::member_partitions_of_user, session::Session, target::Target, text::pluralize,
 };
 
 /// The maximum number of reads of the index. If the last read still finds a team, clients seem
@@ -36,7 +36,7 @@ pub(super) async fn execute(
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
     Organization::require(deployment, org).await?;
-    let partitions = membership_partitions(deployment, org, user).await?;
+    let partitions = member_partitions_of_user(deployment, org, user).await?;
     let list = partitions.join(", ");
     let found = if list.is_empty() { "none" } else { &list };
     let undo = undo_sentence(export.as_ref());
@@ -67,7 +67,7 @@ pub async fn remove_from_all_teams(
             sleep(INDEX_PAUSE).await;
         }
         let mut removed_any = false;
-        for partition in membership_partitions(deployment, org, user).await? {
+        for partition in member_partitions_of_user(deployment, org, user).await? {
             let target = Target {
                 table: Table::TEAM_MEMBERS,
                 display_name: format!("the member {user} of {partition}"),

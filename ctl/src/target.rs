@@ -86,7 +86,7 @@ impl Target {
     }
 
     /// The sort key. The operator types it to confirm, and commands print it.
-    pub(crate) fn sort_key(&self) -> &str {
+    pub(crate) fn id_in_partition(&self) -> &str {
         &self.primary_key[1]
     }
 

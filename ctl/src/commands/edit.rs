@@ -138,12 +138,12 @@ impl Edit {
             (record, "already has these values")
         } else {
             self.check_name_is_free(deployment).await?;
-            session.confirm(&self.summary(&record), self.target.sort_key())?;
+            session.confirm(&self.summary(&record), self.target.id_in_partition())?;
             let edited = self.update(deployment, run, &record).await?;
             (edited, "was changed")
         };
         session.report(&format!("{display_name} {outcome}"));
-        print_json_or_text(&edited, &escape(self.target.sort_key()), session)
+        print_json_or_text(&edited, &escape(self.target.id_in_partition()), session)
     }
 
     /// Fails if a different record has the new name, or the id that is derived from the new name.
@@ -158,7 +158,9 @@ impl Edit {
         for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, target.table.primary_key_attributes[1]);
             let has_name = string_attribute(record, attribute) == name.text;
-            if id != target.sort_key() && (has_name || Some(id) == name.derived_id.as_deref()) {
+            if id != target.id_in_partition()
+                && (has_name || Some(id) == name.derived_id.as_deref())
+            {
                 bail!(
                     "the record {id} already has this name, or the id derived from this name: choose a different name"
                 );
@@ -178,7 +180,7 @@ impl Edit {
                 "{attribute} changes from \"{old_text}\" to \"{new_text}\""
             ));
             if let Some(id) = &new.derived_id
-                && id != self.target.sort_key()
+                && id != self.target.id_in_partition()
             {
                 new_id_warning = format!(
                     " A create request with the new name will create a different record, with the id {id}."

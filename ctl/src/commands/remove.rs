@@ -169,7 +169,7 @@ async fn remove_record(
         bail!("{} does not exist", target.display_name);
     };
     session.report(&format!("{} was removed", target.display_name));
-    print_removed(removed, target.sort_key(), &run, session)
+    print_removed(removed, target.id_in_partition(), &run, session)
 }
 
 /// With `--json`, prints what was removed, by whom and when. Otherwise prints the id.

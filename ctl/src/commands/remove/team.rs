@@ -63,7 +63,7 @@ pub(super) async fn execute(
     );
     // To confirm the removal of several teams, the operator types the id of their project.
     let answer = match &teams[..] {
-        [(team, _)] => team.sort_key(),
+        [(team, _)] => team.id_in_partition(),
         _ => project,
     };
     session.confirm(&text, answer)?;
@@ -73,7 +73,7 @@ pub(super) async fn execute(
             errors.push(team.conflict_message());
             continue;
         };
-        let id = team.sort_key();
+        let id = team.id_in_partition();
         let members_text = pluralize(member_count, "member");
         session.report(&format!(
             "{} was removed with {members_text}",

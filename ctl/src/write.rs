@@ -319,11 +319,11 @@ async fn delete_children(
     children: &[Item],
 ) -> Result<bool> {
     let table_name = deployment.table_name(reader.table);
-    let key_attributes = reader.table.primary_key_attributes;
+    let primary_key_attributes = reader.table.primary_key_attributes;
     let mut actions = vec![parent_if_marked.to_check_action(deployment)?];
     for child in children {
         let mut primary_key = child.clone();
-        primary_key.retain(|name, _| key_attributes.contains(&name.as_str()));
+        primary_key.retain(|name, _| primary_key_attributes.contains(&name.as_str()));
         let delete = Delete::builder()
             .table_name(table_name)
             .set_key(Some(primary_key))

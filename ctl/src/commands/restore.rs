@@ -106,8 +106,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     };
     let source = source.context("nothing was restored")?;
     source.check_single_org(from, filter)?;
-    if source.keys_without_hash > 0 {
-        let keys_text = pluralize(source.keys_without_hash, "key");
+    if source.keys_without_hash_count > 0 {
+        let keys_text = pluralize(source.keys_without_hash_count, "key");
         eprintln!(
             "note: leaving out {keys_text}, because exports lack the hashes of keys: create new keys"
         );

@@ -169,7 +169,7 @@ impl Restore<'_> {
             if parent.get("erasing_id").is_some() {
                 return Ok(Some("its organization is being erased"));
             }
-            let is_same_parent = match self.source.parent_request_ids.get(&primary_key) {
+            let is_same_parent = match self.source.parent_creation_ids.get(&primary_key) {
                 Some(request_id) => string_attribute(&parent, "request_id") == request_id,
                 None => !is_older(record, &parent),
             };

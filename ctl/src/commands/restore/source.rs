@@ -29,9 +29,9 @@ pub(super) struct Source {
     pub(super) records: BTreeMap<(Table, Vec<String>), Value>,
     /// The `request_id`s of all organizations and teams, matching or not, by primary key. One map
     /// suffices, because the primary keys `[org]` and `[org#project, team]` differ in length.
-    pub(super) parent_request_ids: HashMap<Vec<String>, String>,
+    pub(super) parent_creation_ids: HashMap<Vec<String>, String>,
     /// The number of matching API keys that are left out, because the file lacks their hashes.
-    pub(super) keys_without_hash: usize,
+    pub(super) keys_without_hash_count: usize,
 }
 
 impl Source {
@@ -56,7 +56,7 @@ impl Source {
             if table != Table::API_KEYS || record.get("secret_sha256").is_some() {
                 source.add(&location, table, record, filter)?;
             } else if filter.matches(table, &record) {
-                source.keys_without_hash += 1;
+                source.keys_without_hash_count += 1;
             }
         }
         Ok(source)
@@ -100,7 +100,7 @@ impl Source {
         if [Table::ORGANIZATIONS, Table::TEAMS].contains(&table) {
             let request_id = string_attribute(&record, "request_id").to_owned();
             let primary_key = primary_key_values(table, &record);
-            self.parent_request_ids.insert(primary_key, request_id);
+            self.parent_creation_ids.insert(primary_key, request_id);
         }
         if !filter.matches(table, &record) {
             return Ok(());
@@ -111,14 +111,14 @@ impl Source {
         if let Some(attributes) = record.as_object_mut() {
             attributes.retain(|name, _| !is_mark_attribute(name));
         }
-        let table_and_key = (table, primary_key_values(table, &record));
-        if let Some(earlier) = self.records.get(&table_and_key)
+        let table_and_primary_key = (table, primary_key_values(table, &record));
+        if let Some(earlier) = self.records.get(&table_and_primary_key)
             && *earlier != record
         {
             let reason = "an earlier line has this record with different values";
             return Err(invalid_record_error(location, table, &record, reason));
         }
-        self.records.insert(table_and_key, record);
+        self.records.insert(table_and_primary_key, record);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ enum Failure {
     NoCredentials,
     /// Contains the root cause.
     #[error("{0}")]
-    NotSent(String),
+    NoResponse(String),
     #[error("the request timed out")]
     TimedOut,
     /// AWS or a local DynamoDB responded with an error.
@@ -53,7 +53,7 @@ where
                 SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) => {
                     // Keeps only the root cause, which the HTTP client wraps in several layers.
                     let root_cause = Chain::new(&error).last().map(ToString::to_string);
-                    Failure::NotSent(root_cause.unwrap_or_default())
+                    Failure::NoResponse(root_cause.unwrap_or_default())
                 }
                 _ => match error.code() {
                     Some(code) => Failure::Rejected {
@@ -96,10 +96,10 @@ pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'st
         Failure::NoCredentials => {
             "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws sso login`, or run `aws configure`."
         }
-        Failure::NotSent(_) if is_local_service => {
+        Failure::NoResponse(_) if is_local_service => {
             "Run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the URL that `cargo serve` prints. To use a stack, pass --stack."
         }
-        Failure::NotSent(_) => {
+        Failure::NoResponse(_) => {
             "Cannot connect. Check the network, the proxy, AWS_REGION and AWS_ENDPOINT_URL_DYNAMODB."
         }
         Failure::UnknownResponse => {

@@ -143,7 +143,7 @@ pub async fn execute() -> ExitCode {
     };
     let session = Session {
         global_args: cli.global_args,
-        deployment: OnceCell::new(),
+        resolved_deployment: OnceCell::new(),
     };
     if session.global_args.verbose {
         init_log();
@@ -198,7 +198,7 @@ fn init_log() {
 fn report_error(error: &anyhow::Error, session: &Session) {
     let mut text = errors::error_text(error, session.global_args.verbose);
     let mut is_local_service = false;
-    if let Some(deployment) = session.deployment.get()
+    if let Some(deployment) = session.resolved_deployment.get()
         && error.is::<RequestError>()
     {
         text = format!("{}: {text}", deployment.display_name);

@@ -38,7 +38,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) struct Session {
     pub(crate) global_args: GlobalArgs,
     /// Empty until a command has asked for the deployment.
-    pub(crate) deployment: OnceCell<Deployment>,
+    pub(crate) resolved_deployment: OnceCell<Deployment>,
 }
 
 impl Session {
@@ -47,7 +47,7 @@ impl Session {
         // Not clap's `env`, which would take an empty variable as the name of a stack.
         let from_environment = || read_variable("WORKSPACECTL_STACK");
         let stack = self.global_args.stack.clone().or_else(from_environment);
-        self.deployment
+        self.resolved_deployment
             .get_or_try_init(|| Deployment::resolve(stack.as_deref()))
             .await
     }
@@ -90,7 +90,7 @@ impl Session {
     }
 
     fn escaped_with_deployment_name(&self, text: &str) -> String {
-        let deployment = self.deployment.get();
+        let deployment = self.resolved_deployment.get();
         let name = deployment.map_or("no deployment", |deployment| &deployment.display_name);
         escape(&format!("{name}: {text}"))
     }

@@ -245,33 +245,33 @@ fn expression_values(values: ExpressionValues<'_>) -> Item {
 }
 
 /// Inserts a record unless its primary key exists. Returns the existing record, if there is one.
-/// `message` describes a failure.
+/// `failure_message` describes a failure.
 pub(crate) async fn insert_if_absent(
     deployment: &Deployment,
     table: Table,
     record: &Value,
-    message: String,
+    failure_message: String,
 ) -> Result<Option<Value>> {
     let item = serde_dynamo::to_item(record)?;
     let existing = put_item_if_absent(&deployment.dynamodb, &deployment.table_names, table, item)
         .await
-        .request_context(message)?;
+        .request_context(failure_message)?;
     Ok(existing.map(to_json))
 }
 
 /// Sends a transaction. Returns the failed conditions, or an empty list if the transaction
-/// succeeded. If a condition fails, nothing is written. `message` describes any other failure.
+/// succeeded. If a condition fails, nothing is written. `failure_message` describes any other failure.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,
-    message: String,
+    failure_message: String,
 ) -> Result<Vec<FailedCondition>> {
     let request = deployment.dynamodb.transact_write_items();
     match request.set_transact_items(Some(actions)).send().await {
         Ok(_) => Ok(vec![]),
         Err(error) => match error.as_service_error().map(failed_conditions) {
             Some(failed) if !failed.is_empty() => Ok(failed),
-            _ => Err(error).request_context(message),
+            _ => Err(error).request_context(failure_message),
         },
     }
 }

@@ -93,8 +93,8 @@ impl Restore<'_> {
                 let copy = timeout(COPY_TIMEOUT, self.copy(*table, primary_key, record)).await;
                 let outcome =
                     copy.unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")));
-                let name = || format!("{} {}", table.record_kind, primary_key.join(" "));
-                anyhow::Ok((record, outcome.with_context(name)?))
+                let description = || format!("{} {}", table.record_kind, primary_key.join(" "));
+                anyhow::Ok((record, outcome.with_context(description)?))
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
@@ -171,7 +171,7 @@ impl Restore<'_> {
             }
             let is_same_parent = match self.source.parent_creation_ids.get(&primary_key) {
                 Some(request_id) => string_attribute(&parent, "request_id") == request_id,
-                None => !is_older(record, &parent),
+                None => !predates(record, &parent),
             };
             if !is_same_parent {
                 return Ok(Some(
@@ -235,7 +235,7 @@ fn compare(record: &Value, existing: &Value) -> Outcome {
 }
 
 /// Whether a record is older than its parent by more than [`MAX_CLOCK_DIFFERENCE`].
-fn is_older(record: &Value, parent: &Value) -> bool {
+fn predates(record: &Value, parent: &Value) -> bool {
     let times = [record, parent].map(|record| string_attribute(record, "created_at"));
     match times.map(humantime::parse_rfc3339) {
         [Ok(record_time), Ok(parent_time)] => record_time + MAX_CLOCK_DIFFERENCE < parent_time,

@@ -260,7 +260,8 @@ pub(crate) async fn insert_if_absent(
 }
 
 /// Sends a transaction. Returns the failed conditions, or an empty list if the transaction
-/// succeeded. If a condition fails, nothing is written. `failure_message` describes any other failure.
+/// succeeded. If a condition fails, nothing is written. `failure_message` describes any other
+/// failure.
 pub(crate) async fn transact(
     deployment: &Deployment,
     actions: Vec<TransactWriteItem>,

@@ -71,8 +71,13 @@ pub(crate) struct NewValueArgs {
     description: Option<ParsedAttribute>,
 }
 
-/// The attributes to change, with their new values.
-type Changes = Vec<(&'static str, ParsedAttribute)>;
+/// The new value of an attribute.
+struct Change {
+    attribute: &'static str,
+    /// The placeholder of the new value in the update expression.
+    placeholder: &'static str,
+    new: ParsedAttribute,
+}
 
 impl NewValueArgs {
     /// The changes to a record, given the names of its attributes for the name and the description.
@@ -80,16 +85,29 @@ impl NewValueArgs {
         self,
         name_attribute: &'static str,
         description_attribute: &'static str,
-    ) -> Changes {
-        let new_name = self.name.map(|value| (name_attribute, value));
-        let new_description = self.description.map(|value| (description_attribute, value));
-        new_name.into_iter().chain(new_description).collect()
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if let Some(new) = self.name {
+            changes.push(Change {
+                attribute: name_attribute,
+                placeholder: ":name",
+                new,
+            });
+        }
+        if let Some(new) = self.description {
+            changes.push(Change {
+                attribute: description_attribute,
+                placeholder: ":description",
+                new,
+            });
+        }
+        changes
     }
 }
 
 struct Edit {
     target: Target,
-    changes: Changes,
+    changes: Vec<Change>,
 }
 
 pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
@@ -114,7 +132,11 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
             project_name,
         } => (
             project_args.logging_instance_target(),
-            vec![("project_name", project_name)],
+            vec![Change {
+                attribute: "project_name",
+                placeholder: ":name",
+                new: project_name,
+            }],
         ),
     };
     Edit { target, changes }.apply(session).await
@@ -133,7 +155,7 @@ impl Edit {
             "{display_name} is being removed"
         );
         self.changes
-            .retain(|(attribute, new)| string_attribute(&record, attribute) != new.text);
+            .retain(|change| string_attribute(&record, change.attribute) != change.new.text);
         let (edited, outcome) = if self.changes.is_empty() {
             (record, "already has these values")
         } else {
@@ -151,16 +173,15 @@ impl Edit {
         let target = &self.target;
         // Only a name has a `derived_id`: the id that a create request with this name would use.
         let mut changes = self.changes.iter();
-        let Some((attribute, name)) = changes.find(|(_, new)| new.derived_id.is_some()) else {
+        let Some(rename) = changes.find(|change| change.new.derived_id.is_some()) else {
             return Ok(());
         };
         let reader = Reader::partition(target.table, &target.primary_key[0]);
         for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, target.table.primary_key_attributes[1]);
-            let has_name = string_attribute(record, attribute) == name.text;
-            if id != target.id_in_partition()
-                && (has_name || Some(id) == name.derived_id.as_deref())
-            {
+            let has_new_name = string_attribute(record, rename.attribute) == rename.new.text;
+            let has_new_id = Some(id) == rename.new.derived_id.as_deref();
+            if id != target.id_in_partition() && (has_new_name || has_new_id) {
                 bail!(
                     "the record {id} already has this name, or the id derived from this name: choose a different name"
                 );
@@ -171,12 +192,12 @@ impl Edit {
 
     /// Describes the changes and how they affect create requests.
     fn summary(&self, record: &Value) -> String {
-        let mut changes = Vec::new();
+        let mut descriptions = Vec::new();
         let mut new_id_warning = String::new();
-        for (attribute, new) in &self.changes {
+        for Change { attribute, new, .. } in &self.changes {
             let old_text = string_attribute(record, attribute);
             let new_text = &new.text;
-            changes.push(format!(
+            descriptions.push(format!(
                 "{attribute} changes from \"{old_text}\" to \"{new_text}\""
             ));
             if let Some(id) = &new.derived_id
@@ -188,9 +209,9 @@ impl Edit {
             }
         }
         let display_name = &self.target.display_name;
-        let changes = changes.join(", and ");
+        let descriptions = descriptions.join(", and ");
         format!(
-            "{display_name}: {changes}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
+            "{display_name}: {descriptions}. A client that repeats its create request with the old values will get a 409.{new_id_warning}"
         )
     }
 
@@ -204,10 +225,9 @@ impl Edit {
             (":by", &run.operator),
             (":run", &run.id),
         ];
-        // There are at most two changes: to the name and to the description.
-        for (placeholder, (attribute, new)) in [":first", ":second"].iter().zip(&self.changes) {
-            expression += &format!(", {attribute} = {placeholder}");
-            values.push((placeholder, &new.text));
+        for change in &self.changes {
+            expression += &format!(", {} = {}", change.attribute, change.placeholder);
+            values.push((change.placeholder, &change.new.text));
         }
         let record_if_unchanged = self.target.if_unchanged(record);
         let updated = record_if_unchanged

@@ -131,7 +131,8 @@ pub struct ApiKeyRecord {
 }
 
 impl ApiKeyRecord {
-    /// Why `key`, which has the id of this record, is not accepted. `None` if it is accepted.
+    /// Why `key`, which has the id of this record, is not accepted. `None` if the secret matches,
+    /// and the key is neither revoked nor expired.
     pub(crate) fn rejection(&self, key: ApiKey<'_>, now: SystemTime) -> Option<KeyRejection> {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();
@@ -160,7 +161,8 @@ impl ApiKeyRecord {
         }
     }
 
-    /// Whether the key was issued for this registration of its organization.
+    /// Whether the key was issued for this registration of its organization. False if either
+    /// registration is unknown.
     pub(crate) fn is_for_registration(&self, registration_id: Option<&str>) -> bool {
         registration_id.is_some() && self.registration_id.as_deref() == registration_id
     }

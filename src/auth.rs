@@ -82,8 +82,8 @@ impl<'a> Caller<'a> {
         None
     }
 
-    /// Whether this request created the existing record, which has these attributes. The SDK
-    /// retries a write whose response is lost, and then finds the record of the first attempt.
+    /// Whether an earlier attempt of this request created the existing record, which has these
+    /// attributes. The SDK retries a write whose response is lost, and then finds the record.
     pub(crate) fn created_in_this_request(&self, existing: &CreationAttributes) -> bool {
         existing.request_id == self.creation.request_id
     }
@@ -145,8 +145,8 @@ pub(crate) async fn authorize<'a>(
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::WrongOrganization);
     }
-    // Only accepted keys are cached, so a cached key has passed this check already.
-    if let FoundApiKey::Read {
+    // A cached key has passed `check_organization_and_registration` before it was cached.
+    if let FoundApiKey::Uncached {
         path_organization, ..
     } = &found
     {

@@ -11,7 +11,7 @@ use crate::{
     store::{MAX_CACHE_TTL, TableNames, connection::DynamoDbConfig},
 };
 
-/// Looks up an environment variable, like [`read_variable`]. Tests pass a different function.
+/// Looks up an environment variable, like [`read_variable`]. Tests pass a different lookup.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The configuration of the function. Empty variables count as not set.

@@ -144,7 +144,7 @@ pub(crate) enum KeyRejection {
 }
 
 impl KeyRejection {
-    /// The name in the log.
+    /// The name in the log. Operators query by the names, so do not change them.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SeveralHeaders => "two_headers",

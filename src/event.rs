@@ -92,8 +92,8 @@ impl Event {
 
     /// The percent-decoded segments of the path, without the stage that some event sources add.
     ///
-    /// Some event sources have decoded the path already. Decoding twice is harmless, because a
-    /// decoded path that is valid contains no `%`.
+    /// Some event sources have decoded the path already. Decoding twice is harmless, because no
+    /// valid path contains a `%` once it is decoded.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let without_leading_slash = path.strip_prefix('/').unwrap_or(path);

@@ -22,7 +22,7 @@
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
 //! | `strict_null` | reads NULL in `revoked_at` and similar attributes as the strictest value |
 //! | `error` | lists the errors, each with its status, code and title |
-//! | [`text`] | decides which characters are visible and escapes text for logs and terminals |
+//! | [`text`] | decides which characters are visible and escapes text for output |
 //!
 //! # The life of a request
 //!
@@ -40,8 +40,8 @@
 //!    - The key was issued for the current registration of `acme`.
 //!    - The key may call `create_team`.
 //!
-//!    The third check rejects keys that were issued before an operator erased `acme` and registered
-//!    it again.
+//!    The check of the registration rejects keys that were issued before an operator erased `acme`
+//!    and registered it again.
 //! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
 //! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
@@ -62,7 +62,7 @@
 //! | `ModelNumber` | `id` in the contract and in the record |
 //! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
 //! | `partition_key`, such as `acme#apollo` | `project` of a team, `team` of a member |
-//! | `Different…`, `Wrong…` | `other_…` in codes, reasons and rejections |
+//! | `Different…`, `Wrong…` except `WrongSecret` | `other_…` in codes, reasons and rejections |
 //! | `removal_id` | `removing_id` of a team |
 //! | `caller_org_id` | `organization` in the log |
 //! | `key_rejection` | `credential` in the log |

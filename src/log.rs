@@ -34,8 +34,8 @@ pub(crate) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Sets the path of a request that matches no operation. Truncates the path before anything
-    /// that may be an API key.
+    /// Sets the path of a request that matches no operation. Cuts the path off where an API key may
+    /// begin.
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));

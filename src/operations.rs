@@ -22,7 +22,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order in which `cargo serve`, `workspacectl doctor` and the tests
-    /// call them. `CreateTeam` precedes `AddTeamUsers`, which needs its team.
+    /// call them. `CreateTeam` precedes `AddTeamUsers`, which needs the team.
     pub const ALL: &[Self] = &[
         Self::AddModels,
         Self::CreateTeam,
@@ -63,7 +63,7 @@ pub(crate) mod parameter {
 /// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Success {
-    /// The records are as requested. The response says nothing else.
+    /// The records are as requested. The response has no headers about them.
     Written,
     /// A create operation created its record, or found an existing one with the same content.
     CreatedOrFound {

@@ -9,7 +9,8 @@
 //! | team | per API key, if it exists and is not being removed |
 //! | organization | never: it is read for anonymous callers, and with each key that is not cached |
 //!
-//! A value stays cached for `KEY_CACHE_SECONDS` (at most 60), from the start of its request.
+//! A value stays cached for `KEY_CACHE_SECONDS` (at most 60), from the start of the request that
+//! read it.
 //!
 //! # Other programs
 //!
@@ -95,7 +96,7 @@ pub(crate) enum FoundApiKey {
     Cached { record: Arc<ApiKeyRecord> },
     /// In the table, read together with the organization in the path, if the path has one.
     /// `path_organization` is `None` if the path names no registered organization.
-    Read {
+    Uncached {
         record: Arc<ApiKeyRecord>,
         path_organization: Option<Organization>,
     },
@@ -103,7 +104,7 @@ pub(crate) enum FoundApiKey {
 
 impl FoundApiKey {
     pub(crate) fn record(&self) -> &Arc<ApiKeyRecord> {
-        let (Self::Cached { record } | Self::Read { record, .. }) = self;
+        let (Self::Cached { record } | Self::Uncached { record, .. }) = self;
         record
     }
 }
@@ -115,8 +116,8 @@ pub struct Store {
     /// Accepted API keys, by id.
     accepted_keys: Cache<Arc<ApiKeyRecord>>,
     /// The teams that exist and are not being removed, as a set of
-    /// `<key id or anonymous>#<primary key of the team>`. Each API key has its own entries, so that
-    /// keys of a new registration of an organization do not find teams of the earlier one.
+    /// `<key id or anonymous>#<primary key of the team>`. Each API key has its own entries: if an
+    /// organization is erased and registered again, its new keys must not find its earlier teams.
     known_teams: Cache<()>,
 }
 
@@ -161,7 +162,7 @@ impl Store {
             return Ok(None);
         };
         let record = Arc::new(from_item(item)?);
-        Ok(Some(FoundApiKey::Read {
+        Ok(Some(FoundApiKey::Uncached {
             record,
             path_organization,
         }))

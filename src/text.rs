@@ -1,4 +1,4 @@
-//! Decides which characters are visible, and escapes text for logs and terminals.
+//! Decides which characters are visible, and escapes text for responses, logs and terminals.
 
 /// Whether a character is visible on its own: not white space, not a control character, and not one
 /// that only affects how other characters are shown.

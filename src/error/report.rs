@@ -32,13 +32,14 @@ pub(crate) struct ErrorReport<'a> {
     /// The values in the body that cause the error. `response::Problem` serializes them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
-    /// An additional header, such as `Allow` for a 405. `Retry-After` is in seconds.
+    /// An additional header, such as `Allow` for a 405.
     #[serde(skip)]
     pub(crate) header: Option<(HeaderName, &'static str)>,
     /// Why the API key is not accepted, or `"none"` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
-    /// Why the team or organization was not found, or why the body is not JSON. Logged as `reason`.
+    /// Why the team or organization was not found, or why the body is not JSON. Logged as `reason`,
+    /// but no field of the response.
     #[serde(skip)]
     pub(crate) log_only_reason: Option<&'a str>,
 }
@@ -73,8 +74,8 @@ impl Error {
             Self::TeamBeingRemoved { id } => {
                 report.conflict_reason = Some("being_removed");
                 report.resource_id = Some(id);
-                // By default, `workspacectl` deletes a team 90 s after the removal begins. Part of
-                // this time has usually passed, so `Retry-After` is shorter.
+                // In seconds. By default, `workspacectl` deletes a team 90 s after the removal
+                // begins. Part of this time has usually passed, so `Retry-After` is shorter.
                 report.header = Some((RETRY_AFTER, "60"));
             }
             Self::DifferentName { id, .. } => {

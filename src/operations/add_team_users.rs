@@ -65,22 +65,22 @@ pub(crate) async fn add_team_users(
     team_id: &Identifier,
     input: AddTeamUsersInput,
 ) -> Result<Success> {
-    let partition_key = teams_partition_key(&caller.org_id, project_id);
+    let teams_partition = teams_partition_key(&caller.org_id, project_id);
     // The cache of teams has separate entries for each caller: see `Store::known_teams`.
     let key_id_or_anonymous = caller.identity.key_id_or_anonymous();
     store
         .require_team(
-            &partition_key,
+            &teams_partition,
             team_id,
             key_id_or_anonymous,
             caller.received_at,
         )
         .await?;
-    let members_partition_key = format!("{partition_key}#{}", team_id.as_str());
+    let members_partition = format!("{teams_partition}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
-            partition_key: &members_partition_key,
+            partition_key: &members_partition,
             user_id: &user.user_id,
             org_id: &caller.org_id,
             project_id,

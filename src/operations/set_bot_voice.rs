@@ -62,7 +62,8 @@ pub(crate) async fn set_bot_voice(
         bot_id,
         voice_type: input.voice_type,
         enabled: input.enabled,
-        // The last change of a new record is its creation.
+        // These describe this request, which is the last change. The expression keeps the creation
+        // attributes of an existing record.
         updated_at: &creation.created_at,
         updated_by: &creation.created_by,
         updated_request_id: &creation.request_id,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Reads at most one item from each table, and returns them in the order of `lookups`. Sends
+    /// Reads items and returns them in the order of `lookups`, whose tables must differ. Sends
     /// `BatchGetItem` even for one item, so that the function needs only one permission to read.
     /// Repeats the reads that DynamoDB leaves unprocessed, until none are left or `service` ends
     /// the request.

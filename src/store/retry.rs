@@ -50,14 +50,14 @@ const TRANSIENT_ERROR_CODES: [&str; 6] = [
     "TransactionInProgressException",
 ];
 
-/// The cancellation reasons after which the same transaction can succeed later.
+/// The codes of the cancellation reasons after which the same transaction can succeed later.
 const TRANSIENT_CANCELLATION_CODES: [&str; 3] = [
     "TransactionConflict",
     "ProvisionedThroughputExceeded",
     "ThrottlingError",
 ];
 
-/// The cancellation reason of an action whose condition failed.
+/// The code of the cancellation reason of an action whose condition failed.
 pub(super) const CONDITION_FAILED_CODE: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.

@@ -18,7 +18,8 @@ pub struct Table {
     pub record_kind: &'static str,
     /// The attributes of the primary key: the partition key, then the sort key if there is one.
     pub primary_key_attributes: &'static [&'static str],
-    /// The ids that the partition key joins with `#`. All but `key` are options of `workspacectl`.
+    /// The names of the ids that the partition key joins with `#`. All but `key` are also options
+    /// of `workspacectl`, such as `--org`.
     pub partition_key_parts: &'static [&'static str],
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct UpsertSpec {
     pub(crate) name_placeholders: &'static [(&'static str, &'static str)],
 }
 
-/// A failed condition and the existing record. The request wrote nothing.
+/// A failed condition and the existing record. The DynamoDB request wrote nothing.
 #[derive(Debug)]
 pub struct FailedCondition {
     /// The index of the record or action whose condition failed.

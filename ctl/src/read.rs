@@ -40,7 +40,8 @@ pub(crate) async fn find(
     Ok(response.item.map(to_json))
 }
 
-/// What a [`Reader`] reads with one or more requests of the same kind.
+/// A part of what a [`Reader`] reads: the records that one scan or one query returns. Both can take
+/// several requests.
 enum Part {
     /// All records of the table.
     WholeTable,
@@ -57,7 +58,7 @@ pub(crate) struct Reader {
     index: Option<&'static str>,
     /// The name of the partition key of the table or the index.
     partition_key_name: &'static str,
-    /// What has not been read to its end, in the order of the requests.
+    /// The parts that have not been read to their ends, in order.
     unread_parts: VecDeque<Part>,
     /// The name of the sort key and the prefix of its values.
     sort_key_prefix: Option<(&'static str, String)>,
@@ -94,8 +95,9 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// Fails if the cursor is from a list with different options: the partition that it names in
-    /// `attribute` must be `prefix` or begin with `prefix#`.
+    /// Checks that the cursor is from a list with the same options. A cursor names a partition in
+    /// `attribute`. Fails unless this partition is `prefix`, such as `acme`, or begins with
+    /// `prefix#`.
     pub(crate) fn check_cursor(&self, attribute: &str, prefix: &str) -> Result<(), UsageError> {
         let Some(after) = &self.after else {
             return Ok(());
@@ -123,24 +125,24 @@ impl Reader {
         }
     }
 
-    /// Reads all records of a table.
+    /// A reader of all records of a table.
     pub(crate) fn all(table: Table) -> Self {
         Self::new(table, [Part::WholeTable])
     }
 
-    /// Reads the records with this partition key.
+    /// A reader of the records with this partition key.
     pub(crate) fn partition(table: Table, partition: &str) -> Self {
         Self::new(table, [Part::Partition(partition.to_owned())])
     }
 
-    /// Reads the records with one of these partition keys. They must be sorted, so that a page can
-    /// continue at the partition of a cursor.
+    /// A reader of the records with one of these partition keys. They must be sorted, so that a
+    /// page can continue at the partition of a cursor.
     pub(crate) fn partitions(table: Table, partitions: Vec<String>) -> Self {
         Self::new(table, partitions.into_iter().map(Part::Partition))
     }
 
-    /// Reads the records of an organization and misses none, but scans the whole table of API keys,
-    /// teams or members.
+    /// A reader of the records of an organization, which misses none. For API keys, teams and
+    /// members, it scans the whole table.
     pub(crate) fn organization(table: Table, org: &str) -> Self {
         match table.partition_key_parts {
             ["org"] => Self::partition(table, org),
@@ -165,21 +167,18 @@ impl Reader {
         self
     }
 
-    /// Reads only a page. Must not be used with [`Reader::organization`], which has no limit.
+    /// Reads only a page. Must not be used with [`Reader::organization`], which ignores the limit.
     pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
         self.remaining_limit = args.limit;
         self.start_key = args.after;
-        let start_key = self.start_key.as_ref();
-        let start_partition = start_key.and_then(|key| key.get(self.partition_key_name));
-        if let Some(AttributeValue::S(start)) = start_partition {
-            // Skips the partitions before the cursor's. If that one is gone, starts with the next.
-            let parts = &mut self.unread_parts;
-            parts.retain(|part| !matches!(part, Part::Partition(name) if name < start));
-            let continues_first_part = match parts.front() {
-                Some(Part::Partition(name)) => name == start,
-                first => first.is_some(),
-            };
-            if !continues_first_part {
+        let parts = &mut self.unread_parts;
+        // Skips the partitions before the cursor's. If that one is gone, starts with the next.
+        if !matches!(parts.front(), Some(Part::WholeTable))
+            && let Some(start_key) = &self.start_key
+            && let Some(AttributeValue::S(start)) = start_key.get(self.partition_key_name)
+        {
+            parts.retain(|part| matches!(part, Part::Partition(name) if name >= start));
+            if !matches!(parts.front(), Some(Part::Partition(name)) if name == start) {
                 self.start_key = None;
             }
         }
@@ -198,8 +197,8 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // DynamoDB returns a start key whenever it stops at the limit, even at the end of a
-        // partition. So if there is no cursor, there are no more records.
+        // Without a cursor, there are no more records, because DynamoDB returns a start key
+        // whenever it stops at the limit, even at the end of a partition.
         let cursor = self.start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !has_limit {

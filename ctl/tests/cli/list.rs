@@ -137,6 +137,10 @@ fn a_page_continues_after_a_team_that_was_deleted_since_the_previous_page() {
     let second = network.json(&format!("{list} acme --after {cursor}"));
 
     assert_eq!(second["records"][0]["team_id"], "ops");
+    let ops = fixtures::team("acme", "apollo", "ops", "Ops");
+    network.dynamodb.delete(Table::TEAMS, &ops);
+    let last = network.json(&format!("{list} acme --after {cursor}"));
+    assert_eq!(last, json!({ "records": [], "next": null }));
     let foreign = network.output(&format!("{list} globex --after {cursor}"));
     assert_usage_error(&foreign, "the cursor is from a list with different options");
     let keys = network.output(&format!("keys list --limit 1 --org acme --after {cursor}"));

@@ -63,7 +63,7 @@ impl Deployment {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
         };
-        // With a stack, an endpoint URL is assumed to be AWS's, otherwise a local DynamoDB's.
+        // An endpoint URL is assumed to be a local DynamoDB's, unless there is a stack.
         let is_on_aws = stack.is_some() || endpoint_url.is_none();
         let table_names = TableNames::new(|table| match &stack {
             Some(stack) => stack.physical_id(table.logical_id).map(str::to_owned),
@@ -123,7 +123,7 @@ impl Deployment {
 /// A CloudFormation stack and its resources.
 pub(crate) struct Stack {
     pub(crate) name: String,
-    /// The configuration for the clients that `doctor` creates.
+    /// The configuration for clients of other AWS services.
     pub(crate) sdk_config: SdkConfig,
     /// The physical id of each resource, by its logical id.
     resources: HashMap<String, String>,
@@ -191,7 +191,7 @@ async fn load_sdk_config() -> Result<SdkConfig> {
 /// Builds a connector that uses the proxy in the environment, as the SDK's default connector does.
 /// It differs from the default in two ways:
 ///
-/// - It uses the function's TLS library, because the SDK's takes half a minute to compile.
+/// - It uses the Lambda function's TLS library, because the SDK's takes half a minute to compile.
 /// - If the system has no root certificates, as in small containers, it trusts Amazon's.
 pub(crate) fn build_connector(settings: Option<HttpConnectorSettings>) -> Connector {
     // Cached, because loading the roots can be slow, and the SDK builds several connectors.

@@ -6,7 +6,7 @@ use anyhow::{Chain, Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
-/// A usage error that clap does not report. The process exits with 2, as it does for clap's.
+/// A usage error that clap does not report. The process exits with 2, as after errors from clap.
 /// The message must never repeat an argument that may be an API key.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

@@ -58,10 +58,10 @@ impl KeyState {
     /// The state of the key with this record.
     pub(crate) fn of(record: &Value) -> Self {
         match serde_json::from_value::<ApiKeyRecord>(record.clone()) {
-            Ok(record) if record.revoked_at.is_some() => Self::Revoked,
-            Ok(record) if !record.is_valid_at(SystemTime::now()) => Self::Expired,
+            Ok(parsed) if parsed.revoked_at.is_some() => Self::Revoked,
+            Ok(parsed) if !parsed.is_valid_at(SystemTime::now()) => Self::Expired,
             // Without a registration, a key is not active, because the function rejects it.
-            Ok(record) if record.registration_id.is_some() => Self::Active,
+            Ok(parsed) if parsed.registration_id.is_some() => Self::Active,
             _ => Self::Malformed,
         }
     }
@@ -106,9 +106,9 @@ pub(crate) async fn require_records(deployment: &Deployment, ids: &[String]) -> 
     Ok(records)
 }
 
-/// Stores the record of a new key and, if it replaces an old key, its id in the record of the old
-/// key. Fails if the organization is not enabled, if the old key is revoked or was replaced since
-/// it was read, or if the organization or the old key has a different registration.
+/// Stores the record of a new key. If the new key replaces an old key, also stores the new id in
+/// the record of the old key. Fails if the organization is not enabled, if the old key is revoked
+/// or was replaced since it was read, or if the registration of either is not `registration_id`.
 pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
     new_record: &FullKeyRecord,

@@ -5,8 +5,8 @@
 //! - "The function" is the Lambda function that serves the API.
 //! - `remove team` and `orgs erase` "mark" a record before they delete anything. A team's mark is
 //!   `removing_id`, `removing_at` and `removing_by`. An organization's mark is `erasing_id`,
-//!   `erasing_at` and `erasing_by`. After its caches have expired, the function adds no members to
-//!   a marked team and no records to a marked organization.
+//!   `erasing_at` and `erasing_by`. After the function's caches have expired, it adds no members
+//!   to a marked team and no records to a marked organization.
 //! - A "run" is one execution of a command. Created records contain the id of the run as
 //!   `request_id`, edited ones as `updated_request_id`, and restored ones as `restored_request_id`.
 //! - A "registration" of an organization begins when `orgs create` stores the organization, and
@@ -21,6 +21,7 @@
 //! | `lifetime_seconds` | `issued_for` of an API key |
 //! | `predecessor_id`, `successor_id` | `replaces` and `replaced_by` of an API key |
 //! | `teams_partition`, such as `acme#apollo` | `project` of a team |
+//! | the partition of a member, such as `acme#apollo#docs` | `team` of a member |
 
 mod arguments;
 pub mod commands;

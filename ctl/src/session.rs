@@ -34,7 +34,7 @@ pub(crate) struct GlobalArgs {
 }
 
 /// The global arguments and the deployment, which is resolved when a command first asks for it.
-/// Commands check their arguments before that, so that a mistyped argument causes no request.
+/// Commands check their arguments first, so that a mistyped argument causes no request.
 pub(crate) struct Session {
     pub(crate) global_args: GlobalArgs,
     /// Empty until a command has asked for the deployment.
@@ -68,8 +68,8 @@ impl Session {
         Err(UsageError(message.to_owned()))
     }
 
-    /// Prints `text`, which says what will happen, and asks the operator to type `answer`. Fails
-    /// unless the operator does. With `--yes`, only prints the text.
+    /// Prints `text`, which says what will happen, and asks the operator to type `answer`. Fails if
+    /// the operator types anything else. With `--yes`, only prints the text.
     pub(crate) fn confirm(&self, text: &str, answer: &str) -> Result<()> {
         if self.global_args.yes {
             self.report(text);

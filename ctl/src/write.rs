@@ -32,33 +32,33 @@ type ExpressionValues<'a> = &'a [(&'a str, &'a str)];
 
 /// The names of the attributes of a mark.
 pub(crate) struct MarkAttributes {
-    id: &'static str,
-    at: &'static str,
-    by: &'static str,
+    id_name: &'static str,
+    at_name: &'static str,
+    by_name: &'static str,
 }
 
 pub(crate) const TEAM_MARK: MarkAttributes = MarkAttributes {
-    id: "removing_id",
-    at: "removing_at",
-    by: "removing_by",
+    id_name: "removing_id",
+    at_name: "removing_at",
+    by_name: "removing_by",
 };
 
 pub(crate) const ORG_MARK: MarkAttributes = MarkAttributes {
-    id: "erasing_id",
-    at: "erasing_at",
-    by: "erasing_by",
+    id_name: "erasing_id",
+    at_name: "erasing_at",
+    by_name: "erasing_by",
 };
 
 /// Whether an attribute with this name belongs to a mark.
 pub(crate) fn is_mark_attribute(name: &str) -> bool {
     let mut marks = [TEAM_MARK, ORG_MARK].into_iter();
-    marks.any(|MarkAttributes { id, at, by }| [id, at, by].contains(&name))
+    marks.any(|mark| [mark.id_name, mark.at_name, mark.by_name].contains(&name))
 }
 
-/// A marked record, and the same record guarded by its mark.
+/// A record with its mark, and the same record guarded by this mark.
 pub(crate) struct MarkedRecord {
     pub(crate) record: Value,
-    pub(crate) if_marked: GuardedRecord,
+    pub(crate) record_if_marked: GuardedRecord,
 }
 
 /// A record, by its primary key, and the condition under which it may be written. Most variables of
@@ -174,10 +174,15 @@ impl GuardedRecord {
         run: &Run,
         mark: MarkAttributes,
     ) -> Result<Option<MarkedRecord>> {
-        let MarkAttributes { id, at, by } = mark;
+        let MarkAttributes {
+            id_name,
+            at_name,
+            by_name,
+        } = mark;
         let expression = format!(
-            "SET {id} = if_not_exists({id}, :id), {at} = if_not_exists({at}, :at), \
-            {by} = if_not_exists({by}, :by)"
+            "SET {id_name} = if_not_exists({id_name}, :id), \
+            {at_name} = if_not_exists({at_name}, :at), \
+            {by_name} = if_not_exists({by_name}, :by)"
         );
         let new_id = random_id()?;
         let now = timestamp(SystemTime::now());
@@ -189,15 +194,18 @@ impl GuardedRecord {
         let Some(record) = self.update(deployment, &expression, &values).await? else {
             return Ok(None);
         };
-        let stored_id = record[id]
+        let stored_id = record[id_name]
             .as_str()
-            .with_context(|| format!("another program has changed {id}"))?;
-        let if_marked = Self {
-            condition: format!("{id} = :id"),
+            .with_context(|| format!("another program has changed {id_name}"))?;
+        let record_if_marked = Self {
+            condition: format!("{id_name} = :id"),
             condition_values: expression_values(&[(":id", stored_id)]),
             ..self
         };
-        Ok(Some(MarkedRecord { record, if_marked }))
+        Ok(Some(MarkedRecord {
+            record,
+            record_if_marked,
+        }))
     }
 
     /// Deletes the record. Returns false if the record no longer meets the condition. Returns true
@@ -245,7 +253,7 @@ fn expression_values(values: ExpressionValues<'_>) -> Item {
 }
 
 /// Inserts a record unless its primary key exists. Returns the existing record, if there is one.
-/// `failure_message` describes a failure.
+/// `failure_message` is the message if that fails, such as `cannot register acme`.
 pub(crate) async fn insert_if_absent(
     deployment: &Deployment,
     table: Table,
@@ -332,6 +340,6 @@ async fn delete_children(
         actions.push(TransactWriteItem::builder().delete(delete).build());
     }
     let message = format!("cannot delete records in {table_name}");
-    let failed_conditions = transact(deployment, actions, message).await?;
-    Ok(failed_conditions.is_empty())
+    let failed = transact(deployment, actions, message).await?;
+    Ok(failed.is_empty())
 }

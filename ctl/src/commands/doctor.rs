@@ -118,17 +118,16 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         results.extend(stack_results);
         api_url = api_url.or(api_url_of_stack);
     }
-    results.extend(match api_url {
-        Some(url) => check_api(&url, key.as_deref(), args.retry, deployment).await,
-        None => {
-            let error = anyhow!("the URL of the API is unknown: pass it with --url");
-            vec![match deployment.stack {
-                // Every stack has the output ApiUrl.
-                Some(_) => CheckResult::new("API", Err(error)),
-                None => CheckResult::optional("API", Err(error)),
-            }]
-        }
-    });
+    if let Some(url) = api_url {
+        results.extend(check_api(&url, key.as_deref(), args.retry, deployment).await);
+    } else {
+        let error = anyhow!("the URL of the API is unknown: pass it with --url");
+        results.push(match deployment.stack {
+            // Every stack has the output ApiUrl.
+            Some(_) => CheckResult::new("API", Err(error)),
+            None => CheckResult::optional("API", Err(error)),
+        });
+    }
     if key.is_none() {
         eprintln!(
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
@@ -225,8 +224,8 @@ async fn check_writes(api: &Api, key: &str, deployment: &Deployment) -> Result<V
     Ok(results)
 }
 
-/// The URL of the local API, if DynamoDB is at its default URL. Fails otherwise, because the API at
-/// the default URL may use a different DynamoDB.
+/// The URL of the local API. Fails unless DynamoDB is at its default URL, because the API at the
+/// default URL may use a different DynamoDB.
 fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
     if dynamodb_url.trim_end_matches('/') == local::DYNAMODB_URL {
         return Ok(local::API_URL.to_owned());
@@ -244,7 +243,8 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     records.retain(|record| {
         // `issued_for` is absent if the key has no expiry or a different program issued it.
         let lifetime_seconds = record["issued_for"].as_u64().unwrap_or(u64::MAX);
-        // A rotation sets this attribute when it lets the old key expire.
+        // A rotation sets this attribute when it lets the old key expire. `replaced_by` is not
+        // enough, because the rotation may have been interrupted before.
         let is_replaced = !record["replaced_at"].is_null();
         lifetime_seconds > EXPIRY_NOTICE.as_secs()
             && !is_replaced

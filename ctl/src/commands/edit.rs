@@ -59,7 +59,7 @@ pub(crate) enum Command {
     },
 }
 
-/// The new name and description. The rules for teams apply to data stores too.
+/// The new name and description. Data stores have the same rules as teams.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct NewValueArgs {
@@ -76,7 +76,7 @@ struct Change {
     attribute: &'static str,
     /// The placeholder of the new value in the update expression.
     placeholder: &'static str,
-    new: ParsedAttribute,
+    new_value: ParsedAttribute,
 }
 
 impl NewValueArgs {
@@ -87,18 +87,18 @@ impl NewValueArgs {
         description_attribute: &'static str,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
-        if let Some(new) = self.name {
+        if let Some(new_value) = self.name {
             changes.push(Change {
                 attribute: name_attribute,
                 placeholder: ":name",
-                new,
+                new_value,
             });
         }
-        if let Some(new) = self.description {
+        if let Some(new_value) = self.description {
             changes.push(Change {
                 attribute: description_attribute,
                 placeholder: ":description",
-                new,
+                new_value,
             });
         }
         changes
@@ -135,7 +135,7 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
             vec![Change {
                 attribute: "project_name",
                 placeholder: ":name",
-                new: project_name,
+                new_value: project_name,
             }],
         ),
     };
@@ -155,7 +155,7 @@ impl Edit {
             "{display_name} is being removed"
         );
         self.changes
-            .retain(|change| string_attribute(&record, change.attribute) != change.new.text);
+            .retain(|change| string_attribute(&record, change.attribute) != change.new_value.text);
         let (edited, outcome) = if self.changes.is_empty() {
             (record, "already has these values")
         } else {
@@ -171,16 +171,17 @@ impl Edit {
     /// Fails if a different record has the new name, or the id that is derived from the new name.
     async fn check_name_is_free(&self, deployment: &Deployment) -> Result<()> {
         let target = &self.target;
-        // Only a name has a `derived_id`: the id that a create request with this name would use.
+        // Only the name of a team or data store has a `derived_id`: the id that a create request
+        // with this name would use.
         let mut changes = self.changes.iter();
-        let Some(rename) = changes.find(|change| change.new.derived_id.is_some()) else {
+        let Some(rename) = changes.find(|change| change.new_value.derived_id.is_some()) else {
             return Ok(());
         };
         let reader = Reader::partition(target.table, &target.primary_key[0]);
         for record in &reader.read(deployment).await?.records {
             let id = string_attribute(record, target.table.primary_key_attributes[1]);
-            let has_new_name = string_attribute(record, rename.attribute) == rename.new.text;
-            let has_new_id = Some(id) == rename.new.derived_id.as_deref();
+            let has_new_name = string_attribute(record, rename.attribute) == rename.new_value.text;
+            let has_new_id = Some(id) == rename.new_value.derived_id.as_deref();
             if id != target.id_in_partition() && (has_new_name || has_new_id) {
                 bail!(
                     "the record {id} already has this name, or the id derived from this name: choose a different name"
@@ -194,13 +195,14 @@ impl Edit {
     fn summary(&self, record: &Value) -> String {
         let mut descriptions = Vec::new();
         let mut new_id_warning = String::new();
-        for Change { attribute, new, .. } in &self.changes {
+        for change in &self.changes {
+            let attribute = change.attribute;
             let old_text = string_attribute(record, attribute);
-            let new_text = &new.text;
+            let new_text = &change.new_value.text;
             descriptions.push(format!(
                 "{attribute} changes from \"{old_text}\" to \"{new_text}\""
             ));
-            if let Some(id) = &new.derived_id
+            if let Some(id) = &change.new_value.derived_id
                 && id != self.target.id_in_partition()
             {
                 new_id_warning = format!(
@@ -227,7 +229,7 @@ impl Edit {
         ];
         for change in &self.changes {
             expression += &format!(", {} = {}", change.attribute, change.placeholder);
-            values.push((change.placeholder, &change.new.text));
+            values.push((change.placeholder, &change.new_value.text));
         }
         let record_if_unchanged = self.target.if_unchanged(record);
         let updated = record_if_unchanged

@@ -60,7 +60,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         // `--user` requires `--org`.
         (Some(user), Some(org)) => memberships(deployment, org, user).await?,
         _ => {
-            let reader = reader(deployment, table, &ids).await?;
+            let reader = make_reader(deployment, table, &ids).await?;
             reader.with_page(args.page).read(deployment).await?
         }
     };
@@ -100,9 +100,9 @@ fn partition_key_ids(table: Table, ids: [Option<String>; 3]) -> Result<Vec<Strin
     Ok(ids)
 }
 
-/// Reads the records with these ids. If the partition key is incomplete, finds the partitions in an
-/// index.
-async fn reader(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Reader> {
+/// Makes a reader of the records with these ids. If the ids are not a whole partition key, finds
+/// the partitions in an index.
+async fn make_reader(deployment: &Deployment, table: Table, ids: &[String]) -> Result<Reader> {
     Ok(match ids {
         [] => Reader::all(table),
         _ if ids.len() == table.partition_key_parts.len() => {

@@ -70,7 +70,7 @@ struct RestoreFilter {
 }
 
 impl RestoreFilter {
-    /// Fails if the source is a table, but the options that a table needs were not given.
+    /// Fails if an option that a table needs is missing.
     fn check_options_for_table(&self, name: &str) -> Result<(), UsageError> {
         if self.table.is_some() && (self.org.is_some() || self.all_orgs) {
             return Ok(());

@@ -52,13 +52,14 @@ impl Api {
         }
     }
 
-    /// Checks that the function rejects a well-formed API key that does not exist. The key is
-    /// random and so not cached. The function therefore reads the tables of keys and organizations,
-    /// in one request. `SilenceAlarm` in template.yaml fires if there are no requests for the
-    /// organization `doctor`, which means that the scheduled `doctor` has stopped.
+    /// Checks that the function rejects a well-formed API key that does not exist. To find out, the
+    /// function must read the tables of keys and organizations, because the random key is not
+    /// cached.
     pub(super) async fn check_rejects_unknown_key(&self) -> Result<Status> {
         let key = key_record::random_key()?;
         let started = Instant::now();
+        // If the scheduled `doctor` stops, there are no more requests for the organization
+        // `doctor`, and `SilenceAlarm` in template.yaml fires.
         let path = "project/doctor/doctor/createNewTeamOnProject";
         let response = self.post_with_retries(path, &key, &json!({})).await?;
         if response.problem_code() != Some("unauthenticated") {
@@ -147,8 +148,8 @@ impl Response {
     /// The code of the problem, if the response is from the function.
     fn problem_code(&self) -> Option<&str> {
         // Only the function sends an id.
-        let code = self.problem["code"].as_str();
-        self.request_id.as_ref().and(code)
+        self.request_id.as_ref()?;
+        self.problem["code"].as_str()
     }
 
     fn detail(&self) -> &str {

@@ -96,8 +96,9 @@ pub(crate) struct KeyArgs {
     pub(super) keys_or_ids: Vec<String>,
 }
 
-/// Reads the distinct ids of the keys in the arguments and, if one is `-`, in standard input. Fails
-/// if a key or an id is invalid. The error never repeats it, because it may be a secret.
+/// Reads the distinct ids of the keys in the arguments and, if an argument is `-`, in standard
+/// input. Fails if a key or an id is invalid. The error never repeats it, because it may be a
+/// secret.
 pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for argument in keys_or_ids {

@@ -8,7 +8,7 @@ use workspace_management::store::Table;
 use super::{KEY_COLUMNS, key_arguments::parse_duration};
 use crate::{
     arguments::parse_identifier,
-    key_record::{KeyState, into_output, is_active_and_expires_within},
+    key_record::{self, KeyState},
     organization::Organization,
     output::print_listing,
     read::{PageArgs, Reader},
@@ -60,8 +60,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         records.retain(|record| KeyState::of(record) == state);
     }
     if let Some(period) = args.expiring {
-        records.retain(|record| is_active_and_expires_within(record, period));
+        records.retain(|record| key_record::is_active_and_expires_within(record, period));
     }
-    listing.records = listing.records.into_iter().map(into_output).collect();
+    let records = listing.records.into_iter();
+    listing.records = records.map(key_record::into_output).collect();
     print_listing(&listing, &KEY_COLUMNS, session)
 }

@@ -25,6 +25,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    // Not the field of `KeyArgs`, because `--all` replaces the keys.
     /// Keys or their ids, or `-` to read them from standard input, one per line
     #[arg(
         value_name = "KEY|ID|-",
@@ -42,6 +43,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     match &args.org {
+        // With `--all`, which requires `--org`.
         Some(org) => revoke_all(org, session).await,
         None => revoke_listed(&args.keys_or_ids, session).await,
     }

@@ -47,16 +47,16 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let (deployment, run) = session.deployment_and_run().await?;
     let mut records_to_rotate = Vec::new();
     let mut already_replaced_messages = Vec::new();
-    for json in key_record::require_records(deployment, &ids).await? {
-        let record: FullKeyRecord = serde_json::from_value(json.clone())
-            .with_context(|| format!("the record of the key {} is malformed", json["key_id"]))?;
+    for stored in key_record::require_records(deployment, &ids).await? {
+        let record: FullKeyRecord = serde_json::from_value(stored.clone())
+            .with_context(|| format!("the record of the key {} is malformed", stored["key_id"]))?;
         let id = &record.core.key_id;
         ensure!(
             record.core.is_valid_at(SystemTime::now()),
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
         // Rotates the other keys first, and then fails for those that were already replaced.
-        match find_successor_in_use(deployment, &record).await? {
+        match find_unrevoked_successor(deployment, &record).await? {
             Some(successor_id) => already_replaced_messages.push(format!(
                 "the key {id} was already replaced by {successor_id}: use the new key or, if it is lost, revoke it and rotate {id} again"
             )),
@@ -81,7 +81,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 }
 
 /// The id of the key that has replaced a key. `None` if there is none, or if it is revoked.
-async fn find_successor_in_use<'a>(
+async fn find_unrevoked_successor<'a>(
     deployment: &Deployment,
     record: &'a FullKeyRecord,
 ) -> Result<Option<&'a str>> {
@@ -89,8 +89,10 @@ async fn find_successor_in_use<'a>(
         return Ok(None);
     };
     let successor = read::find(deployment, Table::API_KEYS, &[successor_id]).await?;
-    let is_in_use = successor.is_some_and(|record| record.get("revoked_at").is_none());
-    Ok(is_in_use.then_some(successor_id))
+    match successor {
+        Some(record) if record.get("revoked_at").is_none() => Ok(Some(successor_id)),
+        _ => Ok(None),
+    }
 }
 
 async fn rotate(

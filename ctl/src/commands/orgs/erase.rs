@@ -116,6 +116,7 @@ pub async fn erase(
         readers.retain(|reader| reader.table != Table::ORGANIZATIONS);
         readers
     };
-    let deleted = delete_with_children(deployment, &marked_org.if_marked, make_readers).await?;
+    let deleted =
+        delete_with_children(deployment, &marked_org.record_if_marked, make_readers).await?;
     Ok(deleted + 1)
 }

@@ -25,7 +25,7 @@ use crate::{
     target::{ProjectArgs, Target},
     text::pluralize,
     wait::WaitArgs,
-    write::{MarkedRecord, TEAM_MARK, delete_with_children},
+    write::{TEAM_MARK, delete_with_children},
 };
 
 pub(super) async fn execute(
@@ -86,9 +86,9 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Removes `teams`, each of which is paired with its record as the operator saw it. Returns how
-/// many members of each this run deleted, or `None` if the team has been removed or created again.
-/// An edited team is removed too. If this fails, a later run can continue.
+/// Removes `teams`, each of which is paired with its record as the operator saw it. Returns, for
+/// each team, how many members this run deleted, or `None` if the team has been removed or created
+/// again. An edited team is removed too. If this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
@@ -124,9 +124,11 @@ pub async fn remove_teams(
     let mut member_counts = Vec::new();
     for (team, marked_team) in marked_teams {
         let mut member_count = None;
-        if let Some(MarkedRecord { if_marked, .. }) = &marked_team {
+        if let Some(marked_team) = &marked_team {
             let make_readers = || vec![member_reader(team)];
-            let count = delete_with_children(deployment, if_marked, make_readers).await?;
+            let count =
+                delete_with_children(deployment, &marked_team.record_if_marked, make_readers)
+                    .await?;
             member_count = Some(count);
         }
         member_counts.push(member_count);

@@ -90,11 +90,8 @@ impl Restore<'_> {
             let all_records = self.source.records.iter();
             let records = all_records.filter(|((record_table, _), _)| record_table == table);
             let copies = stream::iter(records).map(async |((_, primary_key), record)| {
-                let copy = timeout(COPY_TIMEOUT, self.copy(*table, primary_key, record)).await;
-                let outcome =
-                    copy.unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")));
-                let description = || format!("{} {}", table.record_kind, primary_key.join(" "));
-                anyhow::Ok((record, outcome.with_context(description)?))
+                let outcome = self.copy_in_time(*table, primary_key, record).await?;
+                anyhow::Ok((record, outcome))
             });
             let mut copies = copies.buffered(CONCURRENCY);
             while let Some((record, outcome)) = copies.try_next().await? {
@@ -108,6 +105,19 @@ impl Restore<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Copies a record like [`Restore::copy`]. Fails if that takes longer than [`COPY_TIMEOUT`].
+    async fn copy_in_time(
+        &self,
+        table: Table,
+        primary_key: &[String],
+        record: &Value,
+    ) -> Result<Outcome> {
+        timeout(COPY_TIMEOUT, self.copy(table, primary_key, record))
+            .await
+            .unwrap_or_else(|_| Err(anyhow!("DynamoDB did not respond in time")))
+            .with_context(|| format!("{} {}", table.record_kind, primary_key.join(" ")))
     }
 
     /// Copies a record unless it exists, or must be skipped. A dry run only reads.

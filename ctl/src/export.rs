@@ -28,8 +28,8 @@ enum Output {
     Stdout(BufWriter<Stdout>),
     File {
         writer: BufWriter<File>,
-        /// The path of the incomplete file, which is deleted if the command fails. `None` once the
-        /// file has been renamed to `path`.
+        /// The path of the incomplete file, which is deleted if the command fails. `None` after the
+        /// first call of `persist`, which renames the file to `path`.
         partial_path: Option<TempPath>,
         path: PathBuf,
     },

@@ -167,7 +167,7 @@ impl Reader {
         self
     }
 
-    /// Reads only a page. Must not be used with [`Reader::organization`], which ignores the limit.
+    /// Reads only a page. Must not be used with [`Reader::organization`], whose scans have no limit.
     pub(crate) fn with_page(mut self, args: PageArgs) -> Self {
         self.remaining_limit = args.limit;
         self.start_key = args.after;

@@ -1,8 +1,11 @@
 //! The record of an organization and its state.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
+use workspace_records::item::string_attribute;
 
 use crate::{deployment::Deployment, read};
 
@@ -71,4 +74,12 @@ impl Organization {
         self.record["state"] = json!(self.state().as_str());
         self.record
     }
+}
+
+/// The distinct ids of the organizations to which these records belong, sorted.
+pub(crate) fn org_ids<'a>(records: impl IntoIterator<Item = &'a Value>) -> BTreeSet<&'a str> {
+    let records = records.into_iter();
+    records
+        .map(|record| string_attribute(record, "org_id"))
+        .collect()
 }

@@ -3,7 +3,7 @@
 mod api;
 mod stack;
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
@@ -18,7 +18,7 @@ use crate::{
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
     key_record,
-    organization::{OrgState, Organization},
+    organization::{OrgState, Organization, org_ids},
     output::print_rows,
     read::{self, Reader},
     session::Session,
@@ -250,12 +250,12 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
             && !is_replaced
             && key_record::is_active_and_expires_within(record, EXPIRY_NOTICE)
     });
-    let org_of = |record| string_attribute(record, "org_id");
     let mut count = 0;
-    for org in BTreeSet::from_iter(records.iter().map(org_of)) {
+    for org in org_ids(&records) {
         let organization = Organization::find(deployment, org).await?;
         if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            let org_records = records.iter().filter(|record| org_of(record) == org);
+            let records = records.iter();
+            let org_records = records.filter(|record| string_attribute(record, "org_id") == org);
             count += org_records.count();
         }
     }

@@ -6,10 +6,7 @@ mod list;
 mod revoke;
 mod rotate;
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
-use workspace_records::item::string_attribute;
 
 pub use self::create::{Args as CreateArgs, NewKey};
 pub use self::key_arguments::Expiry;
@@ -17,7 +14,7 @@ pub use self::key_arguments::Expiry;
 use self::key_arguments::{KeyArgs, read_key_ids};
 use crate::{
     key_record,
-    organization::{OrgState, Organization},
+    organization::{OrgState, Organization, org_ids},
     output::print_rows,
     session::Session,
 };
@@ -71,8 +68,7 @@ async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
     let records = key_record::require_records(deployment, &ids).await?;
     let outputs: Vec<_> = records.into_iter().map(key_record::into_output).collect();
     print_rows(&outputs, &KEY_COLUMNS, session)?;
-    let org_of = |record| string_attribute(record, "org_id");
-    for org in BTreeSet::from_iter(outputs.iter().map(org_of)) {
+    for org in org_ids(&outputs) {
         let state = match Organization::find(deployment, org).await? {
             Some(organization) if organization.state() == OrgState::Enabled => continue,
             Some(organization) => organization.state().as_str(),

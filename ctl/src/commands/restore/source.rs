@@ -1,7 +1,7 @@
 //! Reads the source of a restore: an export, or a table.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     fs::File,
     io::{BufRead as _, BufReader},
 };
@@ -19,6 +19,7 @@ use crate::{
     arguments::table_of_kind,
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
+    organization::org_ids,
     write::is_mark_attribute,
 };
 
@@ -124,8 +125,7 @@ impl Source {
 
     /// Checks that the records belong to one organization, unless `--org` or `--all-orgs` is given.
     pub(super) fn check_single_org(&self, from: &str, filter: &RestoreFilter) -> Result<()> {
-        let records = self.records.values();
-        let orgs = BTreeSet::from_iter(records.map(|record| string_attribute(record, "org_id")));
+        let orgs = org_ids(self.records.values());
         if orgs.len() < 2 || filter.org.is_some() || filter.all_orgs {
             return Ok(());
         }

@@ -88,7 +88,10 @@ impl CheckResult {
 
     /// A check that was skipped if the result is an error.
     fn optional(name: &str, result: Result<Status>) -> Self {
-        Self::new(name, Ok(result.unwrap_or_else(Status::Skipped)))
+        Self {
+            name: name.to_owned(),
+            status: result.unwrap_or_else(Status::Skipped),
+        }
     }
 }
 

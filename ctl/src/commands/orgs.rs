@@ -130,8 +130,9 @@ async fn show(org: &str, session: &Session) -> Result<()> {
     record["records"] = counts.clone();
     print_rows(&[record], &SHOW_COLUMNS, session)?;
     if !session.global_args.json {
-        let mut kinds: Vec<&str> = Table::ALL.iter().map(|table| table.record_kind).collect();
-        kinds.retain(|kind| *kind != Table::ORGANIZATIONS.record_kind);
+        let tables = Table::ALL.iter();
+        let counted_tables = tables.filter(|table| **table != Table::ORGANIZATIONS);
+        let kinds: Vec<_> = counted_tables.map(|table| table.record_kind).collect();
         print_rows(&[counts], &kinds, session)?;
     }
     Ok(())

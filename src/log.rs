@@ -14,6 +14,8 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct RequestLog<'a> {
     pub(crate) request_id: &'a str,
+    /// The id in the lines that Lambda itself logs about the invocation.
+    pub(crate) lambda_request_id: &'a str,
     /// The X-Ray trace id of the invocation.
     pub(crate) trace_id: Option<&'a str>,
     /// Whether this is the first request of the process.
@@ -74,6 +76,7 @@ impl RequestLog<'_> {
                     model_type = self.parameters.get(parameter::MODEL_TYPE),
                     entries = self.distinct_entry_count,
                     request_id = self.request_id,
+                    lambda_request_id = self.lambda_request_id,
                     trace_id = self.trace_id,
                     duration_ms = duration.as_micros() as f64 / 1000.0,
                     cold_start = self.is_cold_start,

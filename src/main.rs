@@ -40,7 +40,11 @@ fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("workspace_management", LevelFilter::INFO); // this package's library
-    let json_layer = fmt::layer().json().flatten_event(true).with_target(false);
+    let json_layer = fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_span_list(false)
+        .with_target(false);
     tracing_subscriber::registry()
         .with(json_layer.with_filter(levels))
         .init();

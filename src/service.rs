@@ -10,6 +10,7 @@ use std::{
 use futures_util::FutureExt as _;
 use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProxyResponse};
 use serde_json::value::RawValue;
+use tracing::Instrument as _;
 
 use crate::{
     api_key::Credential,
@@ -57,12 +58,13 @@ impl Service {
         let started_at = Instant::now();
         let LambdaEvent { payload, context } = lambda_event;
         let event = Event::parse(payload.get());
-        // API Gateway's id, or Lambda's if the event has none.
-        let request_id = event.request_id().unwrap_or(&context.request_id);
+        let lambda_request_id = &*context.request_id;
+        let request_id = event.request_id().unwrap_or(lambda_request_id);
         let request = event.request(request_id, received_at);
         let mut log = RequestLog {
             request_id,
             trace_id: context.xray_trace_id.as_deref(),
+            lambda_request_id,
             is_cold_start: self.is_cold_start.swap(false, Ordering::Relaxed),
             ..RequestLog::default()
         };
@@ -80,7 +82,10 @@ impl Service {
                     request,
                     &mut log,
                 ));
-                run_within(remaining_time(&context, received_at), request_future).await
+                // Adds the ids to the lines that a panic and the SDK log.
+                let span = tracing::info_span!("request", request_id, lambda_request_id);
+                let time_limit = remaining_time(&context, received_at);
+                run_within(time_limit, request_future.instrument(span)).await
             }
         };
         log.write(&outcome, started_at.elapsed());

@@ -37,12 +37,38 @@ async fn each_request_logs_one_line_with_every_field() {
         assert_eq!(line["organization"], "acme", "{line}");
         assert_eq!(line["key_id"], key_id(&key), "{line}");
         assert_eq!(line["request_id"], "gateway-request", "{line}");
+        assert_eq!(line["lambda_request_id"], "invocation", "{line}");
         assert_eq!(line["trace_id"], TRACE_ID, "{line}");
         assert!(line["duration_ms"].as_f64().unwrap() > 0.0, "{line}");
         assert!(line["timestamp"].is_string(), "{line}");
     }
     let cause = log[2]["cause"].as_str().unwrap();
     assert!(cause.contains("ResourceNotFoundException"), "{cause}");
+}
+
+/// Without credentials, the SDK looks for a profile when it first needs one.
+#[tokio::test]
+async fn a_warning_of_the_sdk_has_the_ids_of_the_request() {
+    let app = TestApp::new().await;
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", ""),
+        ("AWS_CONFIG_FILE", "/no/such/file"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ];
+    let mut function = Function::start(&app, &variables).await;
+
+    let response = function
+        .invoke(&create_papers(&app.anonymous_client()))
+        .await;
+    assert!(response.status >= 500, "{response:?}");
+
+    let log = function.log().await;
+    assert!(log.len() > 1, "{log:?}");
+    for warning in &log[..log.len() - 1] {
+        assert_eq!(warning["level"], "WARN");
+        let ids = json!({ "name": "request", "request_id": "gateway-request", "lambda_request_id": "invocation" });
+        assert_eq!(warning["span"], ids, "{warning}");
+    }
 }
 
 /// Sends requests to a function. Returns the log: one line for each request.
@@ -261,8 +287,8 @@ fn runbook_queries() -> impl Iterator<Item = &'static str> {
 fn queried_fields(query: &str) -> impl Iterator<Item = &str> {
     /// The words of the query language, and the names that the queries give to their results.
     const OTHER_WORDS: &[&str] = &[
-        "and", "as", "by", "count", "desc", "display", "filter", "in", "latest", "max", "or",
-        "pct", "requests", "sort", "stats", "sum", "total", "why",
+        "and", "as", "by", "count", "desc", "display", "filter", "in", "latest", "like", "max",
+        "or", "pct", "requests", "sort", "stats", "sum", "total", "why",
     ];
     let is_separator =
         |character: char| !character.is_ascii_alphabetic() && !"_@".contains(character);

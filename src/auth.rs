@@ -83,9 +83,10 @@ impl<'a> Caller<'a> {
     }
 
     /// Whether an earlier attempt of this request created the existing record, which has these
-    /// attributes. The SDK retries a write whose response is lost, and then finds the record.
+    /// attributes. The SDK retries a write whose response is lost, and then finds the record. The
+    /// request id alone is not enough, because clients can repeat it.
     pub(crate) fn created_in_this_request(&self, existing: &CreationAttributes) -> bool {
-        existing.request_id == self.creation.request_id
+        *existing == self.creation
     }
 
     /// The attributes for the records that this request creates.

@@ -62,8 +62,8 @@ async fn a_response_has_the_id_and_says_whether_the_request_has_created_the_reco
         let mut sample = Sample::example(*operation);
         let table = sample.records[0].table;
         for (client, request_id, state) in [
-            (&acme, "first", "created"),
-            (&acme, "retry", "existing"),
+            (&acme, "constant", "created"),
+            (&acme, "constant", "existing"),
             (&second_key, "second key", "existing"),
         ] {
             let response = sample.send(client, request_id).await;

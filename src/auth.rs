@@ -11,7 +11,7 @@ use crate::{
     log::RequestLog,
     operations::Operation,
     store::{FoundApiKey, Organization, Store, timestamp},
-    text::escape,
+    text::shorten,
     values::Identifier,
 };
 
@@ -74,12 +74,9 @@ impl<'a> Caller<'a> {
         self.identity != Identity::Anonymous
     }
 
-    /// Escapes a name from a stored record. `None` if the caller may not see the name.
-    pub(crate) fn name_for_response(&self, name: &str) -> Option<String> {
-        if self.may_see_stored_values() {
-            return Some(escape(name));
-        }
-        None
+    /// Escapes and shortens text from a stored record. `None` if the caller may not see the text.
+    pub(crate) fn text_for_response(&self, text: &str) -> Option<String> {
+        self.may_see_stored_values().then(|| shorten(text))
     }
 
     /// Whether an earlier attempt of this request created the existing record, which has these

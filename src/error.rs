@@ -30,6 +30,11 @@ fn name_in_commas(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(", \"{name}\","))
 }
 
+/// Puts a description in quotes after a colon. Empty for `None`.
+fn description_after_colon(description: Option<&str>) -> String {
+    description.map_or_else(String::new, |description| format!(": \"{description}\""))
+}
+
 fn models_already_exist(count: usize) -> String {
     match count {
         1 => "1 model already exists".to_owned(),
@@ -97,11 +102,14 @@ pub(crate) enum Error {
         existing_name: Option<String>,
     },
     #[error(
-        "A {resource_kind} with this name already exists with a different description. Nothing was changed."
+        "A {resource_kind} with this name already exists with a different description{description_after_colon}. Nothing was changed.",
+        description_after_colon = description_after_colon(.existing_description.as_deref())
     )]
     DifferentDescription {
         resource_kind: &'static str,
         id: String,
+        /// The description in the record. `None` for anonymous callers.
+        existing_description: Option<String>,
     },
     #[error(
         "This project already has a logging instance with the project name \"{existing_name}\". Nothing was changed."

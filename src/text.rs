@@ -32,6 +32,24 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// Escapes text like [`escape`], and shortens it to 200 characters, for the `detail` of an error,
+/// which has at most 1,000. An escape sequence is kept whole or left out.
+pub(crate) fn shorten(text: &str) -> String {
+    const MAX_LENGTH: usize = 200;
+    let mut shortened = String::new();
+    let mut length = 0;
+    for c in text.chars() {
+        let escaped = escape(c.encode_utf8(&mut [0; 4]));
+        length += escaped.chars().count();
+        if length > MAX_LENGTH {
+            shortened.push('…');
+            break;
+        }
+        shortened += &escaped;
+    }
+    shortened
+}
+
 /// Whether a character can control a terminal, or reorder or hide text.
 pub fn needs_escape(c: char) -> bool {
     match c {

@@ -59,11 +59,15 @@ pub(crate) async fn create_data_store(
             return Err(Error::DifferentName {
                 resource_kind,
                 id,
-                existing_name: caller.name_for_response(&existing.data_store_name),
+                existing_name: caller.text_for_response(&existing.data_store_name),
             });
         }
         if existing.data_store_description != data_store.data_store_description {
-            return Err(Error::DifferentDescription { resource_kind, id });
+            return Err(Error::DifferentDescription {
+                resource_kind,
+                id,
+                existing_description: caller.text_for_response(&existing.data_store_description),
+            });
         }
         is_new = caller.created_in_this_request(&existing.creation);
     }

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     operations::Success,
     store::{Store, Table},
-    text::escape,
+    text::shorten,
     values::{DisplayName, Identifier},
 };
 
@@ -52,7 +52,7 @@ pub(crate) async fn create_logging_instance(
     {
         if existing.project_name != instance.project_name {
             // No caller of this operation is anonymous, so the existing name may be shown.
-            let existing_name = escape(&existing.project_name);
+            let existing_name = shorten(&existing.project_name);
             return Err(Error::DifferentProjectName { existing_name });
         }
         is_new = caller.created_in_this_request(&existing.creation);

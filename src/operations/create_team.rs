@@ -74,11 +74,15 @@ pub(crate) async fn create_team(
             return Err(Error::DifferentName {
                 resource_kind,
                 id,
-                existing_name: caller.name_for_response(&existing.team_name),
+                existing_name: caller.text_for_response(&existing.team_name),
             });
         }
         if existing.team_description != team.team_description {
-            return Err(Error::DifferentDescription { resource_kind, id });
+            return Err(Error::DifferentDescription {
+                resource_kind,
+                id,
+                existing_description: caller.text_for_response(&existing.team_description),
+            });
         }
         is_new = caller.created_in_this_request(&existing.creation);
     }

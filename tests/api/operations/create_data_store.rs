@@ -25,8 +25,8 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
 
 pub(super) fn problems() -> ProblemExamples {
     let names = ["C++", "C#"].map(|name| json!({ "dataStoreName": name }));
-    let descriptions =
-        ["", "x"].map(|text| json!({ "dataStoreName": "Papers", "dataStoreDescription": text }));
+    let descriptions = ["What the team has read", "x"]
+        .map(|text| json!({ "dataStoreName": "Papers", "dataStoreDescription": text }));
     vec![
         ("DataStoreTaken/other_name", names.to_vec()),
         ("DataStoreTaken/other_description", descriptions.to_vec()),
@@ -52,5 +52,33 @@ async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
             data store is yours, or choose a name that gives a different id."
         );
         assert_eq!(detail, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_409_shortens_what_it_quotes_and_quotes_nothing_to_anonymous_callers() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    // Each character takes 9 characters when it is escaped.
+    let [name, description] = [99, 1000].map(|count| format!("a{}", "\u{e0041}".repeat(count - 1)));
+    let body = |name: &str, description: &str| json!({ "dataStoreName": name, "dataStoreDescription": description });
+    acme.post(PATH, body(&name, &description))
+        .await
+        .assert_success();
+
+    for (sent, reason) in [
+        (body("a", ""), "other_name"),
+        (body(&name, "b"), "other_description"),
+    ] {
+        for (client, quote) in [(&acme, r#""a\u{e0041}"#), (&app.anonymous_client(), "")] {
+            let response = client.post(PATH, sent.clone()).await;
+            response.assert_problem(409, "name_taken");
+            let problem = response.body.unwrap();
+            assert_eq!(problem["reason"], reason);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.chars().count() <= 1000, "{detail}");
+            assert_eq!(detail.contains("e0041"), !quote.is_empty(), "{detail}");
+            assert!(detail.contains(quote), "{detail}");
+        }
     }
 }

@@ -23,8 +23,8 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
 
 pub(super) fn problems() -> ProblemExamples {
     let names = ["C++", "C#"].map(|name| json!({ "teamName": name }));
-    let descriptions =
-        ["", "x"].map(|text| json!({ "teamName": "Research Team", "teamDescription": text }));
+    let descriptions = ["Reads papers", "x"]
+        .map(|text| json!({ "teamName": "Research Team", "teamDescription": text }));
     vec![
         ("TeamTaken/other_name", names.to_vec()),
         ("TeamTaken/other_description", descriptions.to_vec()),

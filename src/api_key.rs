@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{error::KeyRejection, operations::Operation, strict_null::null_as_strictest};
+use crate::{
+    error::KeyRejection, operations::Operation, prefer::split_unquoted,
+    strict_null::null_as_strictest,
+};
 
 /// The first characters of every key.
 pub const API_KEY_PREFIX: &str = "wsk_";
@@ -41,6 +44,16 @@ impl<'a> ApiKey<'a> {
             return Some(Self { id, secret });
         }
         None
+    }
+
+    /// Whether a text contains the text form of a key.
+    pub(crate) fn is_in(text: &str) -> bool {
+        const LENGTH: usize =
+            API_KEY_PREFIX.len() + API_KEY_ID_LENGTH + 1 + SECRET_LENGTH + CHECKSUM_LENGTH;
+        text.match_indices(API_KEY_PREFIX).any(|(start, _)| {
+            let candidate = text.get(start..start + LENGTH);
+            candidate.and_then(ApiKey::parse).is_some()
+        })
     }
 
     /// Encodes random bytes as a new key. The secret has two halves of 22 digits, because its 256
@@ -77,7 +90,7 @@ impl<'a> Credential<'a> {
     pub(crate) fn parse(values: &[&'a str]) -> Self {
         let value = match values {
             [] => "",
-            [value] => value.trim(),
+            [value] if !has_several_credentials(value) => value.trim(),
             _ => return Self::Invalid(KeyRejection::SeveralHeaders),
         };
         let is_bearer = |scheme: &str| scheme.eq_ignore_ascii_case("bearer");
@@ -93,6 +106,18 @@ impl<'a> Credential<'a> {
             None => Self::Invalid(KeyRejection::Malformed),
         }
     }
+}
+
+/// Whether the value of an `Authorization` header has several credentials, because payload 2.0 joins
+/// the values of repeated headers with commas. In one credential, only parameters follow a comma, as
+/// in `Digest realm="a", nonce=b`.
+fn has_several_credentials(value: &str) -> bool {
+    let mut after_commas = split_unquoted(value, ',').skip(1);
+    let is_parameter = |part: &str| {
+        let name = part.split_once('=').map(|(name, _)| name.trim());
+        name.is_some_and(|name| !name.contains(' '))
+    };
+    after_commas.any(|part| !is_parameter(part))
 }
 
 /// The record of an API key, which `workspacectl` writes and the function reads.
@@ -243,6 +268,21 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_found_in_a_text() {
+        for text in ["{}", "Bearer {}.", "wsk_{}{}", "é{}0"] {
+            assert!(ApiKey::is_in(&text.replace("{}", DEMO_KEY)), "{text}");
+        }
+        for text in [
+            "",
+            "wsk_",
+            &DEMO_KEY[..66],
+            &DEMO_KEY.replace("Key1", "Key2"),
+        ] {
+            assert!(!ApiKey::is_in(text), "{text}");
+        }
+    }
+
+    #[test]
     fn a_credential_has_the_bearer_scheme_in_any_case_or_no_scheme() {
         let key = ApiKey::encode([1; 8], [[7; 16]; 2]);
         let is_key = |headers: &[&str]| matches!(Credential::parse(headers), Credential::Key(_));
@@ -261,7 +301,17 @@ mod tests {
             (&["Basic"][..], KeyRejection::Malformed),
             (&["Bearer Bearer"], KeyRejection::Malformed),
             (&["Basic YTpi"], KeyRejection::UnsupportedScheme),
+            (
+                &[r#"Digest uri="a,b", c=d"#],
+                KeyRejection::UnsupportedScheme,
+            ),
             (&["", ""], KeyRejection::SeveralHeaders),
+            // as payload 2.0 joins the values
+            (&[","], KeyRejection::SeveralHeaders),
+            (&["Bearer a,Bearer a"], KeyRejection::SeveralHeaders),
+            (&["a, a"], KeyRejection::SeveralHeaders),
+            (&["Basic YTo=,Bearer a"], KeyRejection::SeveralHeaders),
+            (&["Bearer a,Basic YTo="], KeyRejection::SeveralHeaders),
         ] {
             let credential = Credential::parse(headers);
             let is_expected = matches!(credential, Credential::Invalid(it) if it == rejection);

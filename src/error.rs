@@ -51,7 +51,7 @@ pub(crate) enum Error {
     #[error("The event is not an HTTP request, or the request body is not valid base64.")]
     MalformedEvent,
     #[error(
-        "The path parameter `{parameter_name}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not begin with `wsk_`.{}",
+        "The path parameter `{parameter_name}` must be 1 to {max_length} characters of `A-Z a-z 0-9 . _ ~ : @ -`. It must not be `.` or `..`, and must not contain an API key or begin with `wsk_`.{}",
         hint_for_parameter(.parameter_name)
     )]
     MalformedPath {

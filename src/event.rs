@@ -3,13 +3,14 @@
 //!
 //! `lambda_http`'s parser is not used, because it panics on some events and drops repeated headers.
 
-use std::{borrow::Cow, collections::HashMap, time::SystemTime};
+use std::{borrow::Cow, time::SystemTime};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use crate::api_key::Credential;
+use crate::{api_key::Credential, prefer::prefers};
 
 /// The HTTP request in an event.
 pub(crate) struct Request<'a> {
@@ -21,6 +22,11 @@ pub(crate) struct Request<'a> {
     /// The decoded segments of the path.
     pub(crate) segments: Vec<Cow<'a, str>>,
     pub(crate) credential: Credential<'a>,
+    /// `Prefer: return=headers-only`, which is this API's own: the response to a create operation
+    /// has headers that give the id of the record and say whether it is new.
+    pub(crate) wants_record_headers: bool,
+    /// `Prefer: handling=strict`: a body with an unknown field is invalid.
+    pub(crate) is_strict: bool,
     pub(crate) body: Cow<'a, [u8]>,
 }
 
@@ -29,15 +35,20 @@ pub(crate) struct Request<'a> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Event {
+    /// `2.0` in payload 2.0.
+    version: Option<String>,
+    /// The route that an HTTP API matched, such as `POST /api/v1/bot/playground/{id}/voice`.
+    route_key: Option<String>,
     /// The path in payload 2.0.
     raw_path: Option<String>,
     /// The path in payload 1.0.
     path: Option<String>,
     /// The method in payload 1.0.
     http_method: Option<String>,
-    headers: Option<HashMap<String, String>>,
+    // The values can have any type, because a value that the function does not read changes nothing.
+    headers: Option<Map<String, Value>>,
     /// All values of all headers, in payload 1.0. `headers` has only one value per header.
-    multi_value_headers: Option<HashMap<String, Vec<String>>>,
+    multi_value_headers: Option<Map<String, Value>>,
     body: Option<String>,
     is_base64_encoded: Option<bool>,
     request_context: RequestContext,
@@ -64,9 +75,16 @@ impl Event {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    /// The id of the request. `None` if the event source sends no id.
+    pub(crate) fn is_payload_2(&self) -> bool {
+        self.version.as_deref() == Some("2.0")
+    }
+
+    /// API Gateway's id of the request. `None` unless it has 1 to 128 visible ASCII characters.
+    /// Emulators send empty ids, and a client of a REST API can choose the id.
     pub(crate) fn request_id(&self) -> Option<&str> {
-        self.request_context.request_id.as_deref()
+        let id = self.request_context.request_id.as_deref()?;
+        let is_visible = id.bytes().all(|byte| byte.is_ascii_graphic());
+        (is_visible && (1..=128).contains(&id.len())).then_some(id)
     }
 
     /// The HTTP request in the event. `None` if there is none, or if the body is not valid base64.
@@ -77,12 +95,15 @@ impl Event {
     ) -> Option<Request<'a>> {
         let v2_method = self.request_context.http.method.as_deref();
         let body = self.body.as_deref().unwrap_or_default();
+        let prefer = self.header_values("prefer");
         Some(Request {
             id,
             received_at,
             method: v2_method.or(self.http_method.as_deref())?,
             segments: self.segments()?,
             credential: Credential::parse(&self.header_values("authorization")),
+            wants_record_headers: prefers(&prefer, "return", "headers-only"),
+            is_strict: prefers(&prefer, "handling", "strict"),
             body: match self.is_base64_encoded {
                 Some(true) => STANDARD.decode(body).ok()?.into(),
                 _ => body.as_bytes().into(),
@@ -90,17 +111,22 @@ impl Event {
         })
     }
 
-    /// The percent-decoded segments of the path, without the stage that some event sources add.
-    ///
-    /// Some event sources have decoded the path already. Decoding twice is harmless, because no
-    /// valid path contains a `%` once it is decoded.
+    /// The decoded segments of the path, without the stage that some event sources add.
     fn segments(&self) -> Option<Vec<Cow<'_, str>>> {
         let path = self.raw_path.as_deref().or(self.path.as_deref())?;
         let without_leading_slash = path.strip_prefix('/').unwrap_or(path);
-        let mut segments: Vec<_> = without_leading_slash
-            .split('/')
-            .map(|segment| percent_decode_str(segment).decode_utf8_lossy())
-            .collect();
+        // An HTTP API decodes the path before it invokes the function. REST APIs and function URLs
+        // do not.
+        let route_key = self.route_key.as_deref().unwrap_or_default();
+        let is_decoded = route_key.starts_with("POST /api/v1/");
+        let mut segments = Vec::new();
+        for segment in without_leading_slash.split('/') {
+            segments.push(if is_decoded {
+                segment.into()
+            } else {
+                percent_decode_str(segment).decode_utf8_lossy()
+            });
+        }
         // If the path begins with `api/v1`, its first segment is not the stage, even if the stage
         // is named `api`.
         let starts_at_api = segments.starts_with(&["api".into(), "v1".into()]);
@@ -111,13 +137,19 @@ impl Event {
         Some(segments)
     }
 
-    /// The values of a header. Payload 2.0 joins repeated headers into one value with commas. The
-    /// case of `name` does not matter.
+    /// The values of a header that are strings. Payload 2.0 joins repeated headers into one value with
+    /// commas. The case of `name` does not matter.
     fn header_values(&self, name: &str) -> Vec<&str> {
         let mut found = Vec::new();
         for (header, values) in self.multi_value_headers.iter().flatten() {
             if header.eq_ignore_ascii_case(name) {
-                found.extend(values.iter().map(String::as_str));
+                found.extend(
+                    values
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(Value::as_str),
+                );
             }
         }
         if !found.is_empty() {
@@ -125,29 +157,16 @@ impl Event {
         }
         for (header, value) in self.headers.iter().flatten() {
             if header.eq_ignore_ascii_case(name) {
-                found.push(value.as_str());
+                found.extend(value.as_str());
             }
         }
         found
-    }
-
-    /// Whether a `Prefer` header (RFC 7240) contains this API's preference `return=headers-only`
-    /// (case-insensitive). If so, the response to a create operation has headers that give the id
-    /// of the record and say whether it is new.
-    pub(crate) fn wants_record_headers(&self) -> bool {
-        let values = self.header_values("prefer");
-        let mut preferences = values.iter().flat_map(|value| value.split(','));
-        preferences.any(|preference| {
-            preference
-                .trim()
-                .eq_ignore_ascii_case("return=headers-only")
-        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -171,28 +190,11 @@ mod tests {
     #[test]
     fn multi_value_headers_take_precedence() {
         let event = event(&json!({
-            "headers": { "Authorization": "last" },
-            "multiValueHeaders": { "AUTHORIZATION": ["first", "last"], "other": ["x"] },
+            "headers": { "Authorization": "last", "prefer": "a" },
+            "multiValueHeaders": { "AUTHORIZATION": ["first", null, "last"], "prefer": 1 },
         }));
         assert_eq!(event.header_values("authorization"), ["first", "last"]);
+        assert_eq!(event.header_values("prefer"), ["a"]);
         assert_eq!(event.header_values("absent"), [] as [&str; 0]);
-    }
-
-    #[test]
-    fn the_preference_is_found_in_lists_and_in_any_case() {
-        for (values, expected) in [
-            (&["return=headers-only"][..], true),
-            (&["Return=Headers-Only"], true),
-            (&["respond-async, wait=10, return=headers-only"], true),
-            (&["handling=lenient", "wait=1,return=headers-only"], true),
-            (&[], false),
-            (&[""], false),
-            (&["return=minimal"], false),
-            (&["headers-only"], false),
-            (&["noreturn=headers-only"], false),
-        ] {
-            let event = event(&json!({ "multiValueHeaders": { "Prefer": values } }));
-            assert_eq!(event.wants_record_headers(), expected, "{values:?}");
-        }
     }
 }

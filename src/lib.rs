@@ -12,8 +12,8 @@
 //! |---|---|
 //! | [`config`] | reads the environment variables |
 //! | [`service`] | handles an event within a time limit |
-//! | `event` | parses Lambda's event into a request |
-//! | `response` | turns the outcome of a request (`Success` or `Error`) into Lambda's response |
+//! | `event`, `prefer` | parse Lambda's event into a request |
+//! | [`response`] | turns the outcome of a request (`Success` or `Error`) into Lambda's response |
 //! | `log` | writes one line per request |
 //! | `router` | matches the path, authorizes the caller and runs the operation |
 //! | [`operations`] | one module per operation, and the names of operations and path parameters |
@@ -78,7 +78,8 @@ mod error;
 mod event;
 mod log;
 pub mod operations;
-mod response;
+mod prefer;
+pub mod response;
 mod router;
 pub mod service;
 pub mod store;

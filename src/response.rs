@@ -1,58 +1,82 @@
 //! Builds the response: a 204, or the problem document of an error.
 
-use lambda_http::{
-    Body,
-    aws_lambda_events::apigw::ApiGatewayProxyResponse,
-    http::{HeaderValue, header::CONTENT_TYPE},
-};
+use std::{borrow::Cow, collections::BTreeMap};
+
 use serde::Serialize;
 
 use crate::{
     error::{Error, ErrorReport, Result, Violation},
-    event::Event,
+    event::{Event, Request},
     operations::Success,
 };
 
-/// Builds the response to a request. HTTP APIs, function URLs and REST APIs accept its format.
+/// The response, in the form that HTTP APIs, function URLs and REST APIs accept.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    /// The HTTP status.
+    pub status_code: u16,
+    /// The headers, by their names in lower case.
+    pub headers: BTreeMap<&'static str, Cow<'static, str>>,
+    /// The problem document of an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    is_base64_encoded: bool,
+    /// Always empty. Programs that read payload 2.0, such as `cargo lambda watch`, can require this
+    /// field, and REST APIs reject it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cookies: Option<[String; 0]>,
+}
+
+/// Builds the response to an event. `request` is the HTTP request in the event, if there is one.
 pub(crate) fn build(
     event: &Event,
+    request: Option<&Request<'_>>,
     outcome: &Result<Success>,
     request_id: &str,
-) -> ApiGatewayProxyResponse {
-    let mut response = ApiGatewayProxyResponse::default();
-    let headers = &mut response.headers;
-    if let Ok(request_id) = HeaderValue::from_str(request_id) {
-        headers.insert("x-request-id", request_id);
-    }
-    match outcome {
+) -> Response {
+    let mut headers = BTreeMap::from([
+        ("x-content-type-options", "nosniff".into()),
+        ("x-request-id", request_id.to_owned().into()),
+    ]);
+    let mut applied = Vec::new();
+    let (status_code, body) = match outcome {
         Ok(success) => {
-            response.status_code = 204;
             if let Success::CreatedOrFound { id, is_new } = success
-                && event.wants_record_headers()
+                && request.is_some_and(|request| request.wants_record_headers)
             {
+                applied.push("return=headers-only");
                 let state = if *is_new { "created" } else { "existing" };
-                let applied = HeaderValue::from_static("return=headers-only");
-                headers.insert("x-resource-state", HeaderValue::from_static(state));
-                headers.insert("preference-applied", applied);
-                if let Some(id) = id
-                    && let Ok(id) = HeaderValue::from_str(id)
-                {
-                    headers.insert("x-resource-id", id);
+                headers.insert("x-resource-state", state.into());
+                if let Some(id) = id {
+                    headers.insert("x-resource-id", id.clone().into());
                 }
             }
+            (204, None)
         }
         Err(error) => {
             let report = error.report();
-            response.status_code = report.status.into();
-            let problem_json = HeaderValue::from_static("application/problem+json");
-            headers.insert(CONTENT_TYPE, problem_json);
-            if let Some((name, value)) = &report.header {
-                headers.insert(name, HeaderValue::from_static(value));
+            headers.insert("content-type", "application/problem+json".into());
+            if let Some((name, value)) = report.header {
+                headers.insert(name, value.into());
             }
-            response.body = problem_document(error, &report, request_id);
+            (report.status, problem_document(error, &report, request_id))
         }
+    };
+    // The other statuses do not depend on the fields of the body.
+    if request.is_some_and(|request| request.is_strict) && [204, 409, 422].contains(&status_code) {
+        applied.push("handling=strict");
     }
-    response
+    if !applied.is_empty() {
+        headers.insert("preference-applied", applied.join(", ").into());
+    }
+    Response {
+        status_code,
+        headers,
+        body,
+        is_base64_encoded: false,
+        cookies: event.is_payload_2().then_some([]),
+    }
 }
 
 /// The problem document of an error (RFC 9457).
@@ -68,7 +92,7 @@ struct Problem<'a> {
     violations: &'a [Violation],
 }
 
-fn problem_document(error: &Error, report: &ErrorReport<'_>, request_id: &str) -> Option<Body> {
+fn problem_document(error: &Error, report: &ErrorReport<'_>, request_id: &str) -> Option<String> {
     let problem = Problem {
         r#type: format!("urn:workspace-management:problem:{}", report.code),
         report,
@@ -77,20 +101,5 @@ fn problem_document(error: &Error, report: &ErrorReport<'_>, request_id: &str) -
         violations: report.violations,
     };
     // Serializing strings and numbers does not fail.
-    serde_json::to_string(&problem).ok().map(Body::Text)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_request_id_that_cannot_be_a_header_is_omitted_from_the_headers() {
-        let response = build(&Event::default(), &Ok(Success::Written), "line\nbreak");
-        let response = serde_json::to_value(response).unwrap();
-        assert_eq!(response["statusCode"], 204);
-        assert_eq!(response["headers"], json!({}));
-    }
+    serde_json::to_string(&problem).ok()
 }

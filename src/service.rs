@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use lambda_http::{Context, LambdaEvent, aws_lambda_events::apigw::ApiGatewayProxyResponse};
+use lambda_http::{Context, LambdaEvent};
 use serde_json::value::RawValue;
 use tracing::Instrument as _;
 
@@ -19,7 +19,8 @@ use crate::{
     event::Event,
     log::RequestLog,
     operations::Success,
-    response, router,
+    response::{self, Response},
+    router,
     store::Store,
 };
 
@@ -53,7 +54,7 @@ impl Service {
         &self,
         lambda_event: LambdaEvent<Box<RawValue>>,
         received_at: SystemTime,
-    ) -> ApiGatewayProxyResponse {
+    ) -> Response {
         // The duration in the log needs a monotonic clock.
         let started_at = Instant::now();
         let LambdaEvent { payload, context } = lambda_event;
@@ -63,8 +64,8 @@ impl Service {
         let request = event.request(request_id, received_at);
         let mut log = RequestLog {
             request_id,
-            trace_id: context.xray_trace_id.as_deref(),
             lambda_request_id,
+            trace_id: context.xray_trace_id.as_deref(),
             is_cold_start: self.is_cold_start.swap(false, Ordering::Relaxed),
             ..RequestLog::default()
         };
@@ -89,7 +90,7 @@ impl Service {
             }
         };
         log.write(&outcome, started_at.elapsed());
-        response::build(&event, &outcome, request_id)
+        response::build(&event, request.as_ref(), &outcome, request_id)
     }
 }
 

@@ -4,7 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
 use serde::Serialize;
 
 use crate::{
-    api_key::API_KEY_PREFIX,
+    api_key::{API_KEY_PREFIX, ApiKey},
     body::{Violations, type_mismatch},
     error::{Rule, Violation},
 };
@@ -17,8 +17,8 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A valid path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`. It is
 /// case-sensitive. `.` and `..` are not valid, because clients and proxies remove these segments
-/// from a path (RFC 3986, section 5.2.4). A parameter cannot begin with `wsk_`, so that an API key
-/// in a path is neither logged nor stored.
+/// from a path (RFC 3986, section 5.2.4). A parameter can neither begin with `wsk_` nor contain an
+/// API key, so that a key in a path is neither logged nor stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
         let has_valid_length = (1..=MAX_LENGTH).contains(&segment.len());
         let is_dot_segment = segment == "." || segment == "..";
         let is_well_formed = has_valid_length && !is_dot_segment && segment.bytes().all(is_allowed);
-        if is_well_formed && !segment.starts_with(API_KEY_PREFIX) {
+        if is_well_formed && !segment.starts_with(API_KEY_PREFIX) && !ApiKey::is_in(segment) {
             return Some(Self(segment.to_owned()));
         }
         None
@@ -106,6 +106,9 @@ pub struct ParsedAttribute {
 /// # Errors
 /// The first violation, as a predicate that follows the name of the value: `must not be empty`.
 pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, String> {
+    if ApiKey::is_in(text) {
+        return Err("must not contain an API key".to_owned());
+    }
     let text_and_id = match attribute {
         "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
             let (name, id) = parsed.into_name_and_id();

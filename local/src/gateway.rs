@@ -7,17 +7,19 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, Request, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, MatchedPath, Request, State, rejection::BytesRejection},
     http::{HeaderName, HeaderValue, Method, StatusCode, request::Parts},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
+    routing::any,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lambda_runtime::{Context, LambdaEvent};
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 use tower_http::cors::CorsLayer;
@@ -87,14 +89,17 @@ fn is_text(content_type: &str) -> bool {
 /// `cors_origin` may call them. `rate_limit` is the maximum number of requests per second.
 ///
 /// # Errors
-/// If the origin is not a valid header value, or `template.yaml` does not declare CORS.
+/// If the origin is not a valid header value, or `template.yaml` does not declare routes or CORS.
 pub fn routes(
     service: Arc<Service>,
     cors_origin: Option<&str>,
     rate_limit: Option<u32>,
 ) -> Result<Router> {
-    let mut routes = Router::new()
-        .fallback(forward)
+    let mut routes = Router::new().fallback(forward);
+    for path in route_paths()? {
+        routes = routes.route(path, any(forward));
+    }
+    let mut routes = routes
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(service);
     if let Some(limit) = rate_limit {
@@ -197,7 +202,17 @@ async fn forward(
             .or_insert_with(|| value.into_owned());
     }
     let body = if body.is_empty() { None } else { Some(&*body) };
-    let mut event = http_event(parts.method.as_str(), parts.uri.path(), &headers, body);
+    let method = parts.method.as_str();
+    let mut event = http_event(method, parts.uri.path(), &headers, body);
+    if let Some(path) = parts.extensions.get::<MatchedPath>()
+        && parts.method == Method::POST
+    {
+        let route_key = format!("POST {}", path.as_str());
+        event["routeKey"] = json!(route_key);
+        event["requestContext"]["routeKey"] = json!(route_key);
+        event["rawPath"] = json!(delivered_path(parts.uri.path()));
+        event["requestContext"]["http"]["path"] = event["rawPath"].clone();
+    }
     event["rawQueryString"] = json!(parts.uri.query().unwrap_or_default());
     let request_id = random_request_id();
     event["requestContext"]["requestId"] = json!(request_id);
@@ -209,10 +224,34 @@ async fn forward(
         .map_or(0, |time| time.as_millis() as u64);
     let event = LambdaEvent::new(to_raw_value(&event).expect("JSON"), context);
     let response = service.handle(event, SystemTime::now()).await;
-    let status =
-        StatusCode::from_u16(response.status_code as u16).unwrap_or(StatusCode::BAD_GATEWAY);
-    let body = response.body.as_deref().unwrap_or_default().to_vec();
-    (status, response.headers, Body::from(body)).into_response()
+    let mut http_response = Response::builder().status(response.status_code);
+    for (name, value) in response.headers {
+        http_response = http_response.header(name, &*value);
+    }
+    let body = Body::from(response.body.unwrap_or_default());
+    http_response
+        .body(body)
+        .unwrap_or_else(|_| error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"))
+}
+
+/// The paths of the template's routes, such as `/api/v1/org/{org_id}/dataStores/create`.
+fn route_paths() -> Result<Vec<&'static str>> {
+    let events = &template()?["Resources"]["Function"]["Properties"]["Events"];
+    let events = events.as_mapping().context("the template has no routes")?;
+    let path = |event: &'static yaml_serde::Value| event["Properties"]["Path"].as_str();
+    events
+        .values()
+        .map(|event| path(event).context("a route has no path"))
+        .collect()
+}
+
+/// The path that an HTTP API delivers for a path that matches a route. AWS does not document it. It
+/// was observed on AWS that the path is decoded twice, and cut off at a decoded question mark:
+/// <https://github.com/hotsock/voker/pull/8>.
+fn delivered_path(path: &str) -> String {
+    let decode = |path: &str| percent_decode_str(path).decode_utf8_lossy().into_owned();
+    let decoded = decode(&decode(path));
+    decoded.split('?').next().unwrap_or_default().to_owned()
 }
 
 /// The size of the request line and the values of all headers.

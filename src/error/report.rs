@@ -1,6 +1,5 @@
 //! What the response and the log line say about an error: status, code, title and more.
 
-use lambda_http::http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 
 use super::{Error, Violation};
@@ -32,9 +31,9 @@ pub(crate) struct ErrorReport<'a> {
     /// The values in the body that cause the error. `response::Problem` serializes them last.
     #[serde(skip)]
     pub(crate) violations: &'a [Violation],
-    /// An additional header, such as `Allow` for a 405.
+    /// An additional header, such as `allow` for a 405.
     #[serde(skip)]
-    pub(crate) header: Option<(HeaderName, &'static str)>,
+    pub(crate) header: Option<(&'static str, &'static str)>,
     /// Why the API key is not accepted, or `"none"` if no key was sent. Only for the log.
     #[serde(skip)]
     pub(crate) key_rejection: Option<&'static str>,
@@ -61,22 +60,22 @@ impl Error {
             Self::NotJson(reason) => report.log_only_reason = Some(reason),
             Self::NoKey => {
                 report.key_rejection = Some("none");
-                report.header = Some((WWW_AUTHENTICATE, CHALLENGE_NO_KEY));
+                report.header = Some(("www-authenticate", CHALLENGE_NO_KEY));
             }
             Self::KeyNotAccepted(rejection) => {
                 report.key_rejection = Some(rejection.name());
-                report.header = Some((WWW_AUTHENTICATE, CHALLENGE_KEY_NOT_ACCEPTED));
+                report.header = Some(("www-authenticate", CHALLENGE_KEY_NOT_ACCEPTED));
             }
             Self::NoSuchOrganization { log_only_reason } | Self::NoSuchTeam { log_only_reason } => {
                 report.log_only_reason = Some(log_only_reason);
             }
-            Self::MethodNotAllowed => report.header = Some((ALLOW, "POST")),
+            Self::MethodNotAllowed => report.header = Some(("allow", "POST")),
             Self::TeamBeingRemoved { id } => {
                 report.conflict_reason = Some("being_removed");
                 report.resource_id = Some(id);
                 // In seconds. By default, `workspacectl` deletes a team 90 s after the removal
                 // begins. Part of this time has usually passed, so `Retry-After` is shorter.
-                report.header = Some((RETRY_AFTER, "60"));
+                report.header = Some(("retry-after", "60"));
             }
             Self::DifferentName { id, .. } => {
                 report.conflict_reason = Some("other_name");
@@ -94,7 +93,7 @@ impl Error {
                 report.violations = violations;
             }
             Self::InvalidBody(violations) => report.violations = violations,
-            Self::Unavailable(_) => report.header = Some((RETRY_AFTER, "1")),
+            Self::Unavailable(_) => report.header = Some(("retry-after", "1")),
             // These have nothing more to report.
             Self::MalformedEvent
             | Self::WrongOrganization

@@ -44,10 +44,10 @@ fn rest_api(path: &str) -> Value {
     })
 }
 
-/// A response has the fields that both payload formats have in common. API Gateway rejects a
-/// response to a REST API if the response has more fields.
+/// A response has the fields that both payload formats have in common, and `cookies` in payload 2.0.
+/// API Gateway rejects a response to a REST API if the response has more fields.
 #[tokio::test]
-async fn every_source_can_send_a_request_and_gets_a_response_in_the_same_form() {
+async fn every_source_can_send_a_request_and_gets_a_response_in_its_form() {
     let app = TestApp::new().await;
     let mut with_stage = http_api();
     with_stage["rawPath"] = json!(format!("/prod{PATH}"));
@@ -59,13 +59,9 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_the_same_form() 
         "host": "lb.example.com:99999 ",
         "x-forwarded-proto": "http,https",
         "x-odd": "\u{1}",
+        "x-null": null,
+        "x-list": [1],
     });
-    let fields = [
-        "headers",
-        "isBase64Encoded",
-        "multiValueHeaders",
-        "statusCode",
-    ];
 
     for event in [
         http_api(),
@@ -77,6 +73,10 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_the_same_form() 
     ] {
         let response = app.send_raw(event.clone()).await;
         let object = response.as_object().unwrap();
+        let mut fields = vec!["headers", "isBase64Encoded", "statusCode"];
+        if event["version"] == "2.0" {
+            fields.insert(0, "cookies");
+        }
         assert!(object.keys().eq(fields), "{event}: {response}");
         let has_null = object.values().any(Value::is_null);
         assert!(!has_null, "{event}: {response}");
@@ -87,6 +87,48 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_the_same_form() 
 
     let data_store = app.only_record(Table::DATA_STORES).await;
     assert_eq!(data_store["data_store_id"], "papers");
+}
+
+#[tokio::test]
+async fn the_path_is_decoded_unless_the_event_names_a_route_of_the_api() {
+    let app = TestApp::new().await;
+    for (route_key, status) in [
+        (json!("POST /api/v1/org/{org_id}/dataStores/create"), 400),
+        (json!("$default"), 204),
+        (json!(null), 204),
+    ] {
+        let mut event = http_api();
+        event["rawPath"] = json!(PATH.replace("acme", "acm%65"));
+        event["routeKey"] = route_key.clone();
+        assert_eq!(app.send(event).await.status, status, "{route_key}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_id_that_is_not_visible_or_too_long_is_replaced_by_lambdas_id() {
+    let app = TestApp::new().await;
+    for (id, is_used) in [
+        (&*"x".repeat(128), true),
+        ("JKJaXmPLvHcESHA=", true),
+        (&*"x".repeat(129), false),
+        ("", false),
+        (" ", false),
+        ("a\nb", false),
+        ("é", false),
+    ] {
+        let mut event = http_api();
+        event["requestContext"]["requestId"] = json!(id);
+        let response = app.send(event).await;
+        response.assert_success();
+        let expected = if is_used { id } else { "lambda-request" };
+        assert_eq!(response.headers["x-request-id"], expected, "{id:?}");
+        let data_store = json!({ "org_id": "acme", "data_store_id": "papers" });
+        assert_eq!(
+            app.only_record(Table::DATA_STORES).await["request_id"],
+            expected
+        );
+        app.remove(Table::DATA_STORES, data_store).await;
+    }
 }
 
 #[tokio::test]

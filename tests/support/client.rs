@@ -52,14 +52,19 @@ impl TestResponse {
         };
         let request_id = response.headers.get("x-request-id");
         let request_id = request_id.unwrap_or_else(|| panic!("no request id: {response:?}"));
-        let resource = ["preference-applied", "x-resource-id", "x-resource-state"];
+        assert_eq!(response.headers["x-content-type-options"], "nosniff");
+        let resource = ["x-resource-id", "x-resource-state"];
         match &response.body {
             None => {
                 assert_eq!(response.status, 204, "{response:?}");
-                for name in response.headers.keys() {
-                    let is_known = name == "x-request-id" || resource.contains(&name.as_str());
-                    assert!(is_known, "{response:?}");
-                }
+                let common = [
+                    "preference-applied",
+                    "x-content-type-options",
+                    "x-request-id",
+                ];
+                let mut names = response.headers.keys().map(String::as_str);
+                let is_known = |name: &str| common.contains(&name) || resource.contains(&name);
+                assert!(names.all(is_known), "{response:?}");
             }
             Some(problem) => {
                 assert_eq!(response.headers["content-type"], "application/problem+json");

@@ -173,7 +173,11 @@ async fn assert_stores_sample(operation: Operation, client: &TestClient<'_>, cre
     let response = client.post(&sample.path, sample.body).await;
 
     response.assert_success();
-    let headers = [("x-request-id".to_owned(), "gateway-request".to_owned())];
+    let headers = [
+        ("x-content-type-options", "nosniff"),
+        ("x-request-id", "gateway-request"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(response.headers, headers.into());
     let mut stored = app.all_records().await;
     for (table, records) in &mut stored {

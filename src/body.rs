@@ -5,29 +5,104 @@
 use std::ops::ControlFlow;
 
 use deserr::{
-    DeserializeError, Deserr, ErrorKind, IntoValue, MergeWithError, Value, ValueKind,
-    ValuePointerRef,
+    DeserializeError, Deserr, ErrorKind, IntoValue, MergeWithError, ValueKind, ValuePointerRef,
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::{
+    api_key::ApiKey,
+    error::{Error, Result, Rule, Violation},
 };
 
-use crate::error::{Error, Result, Rule, Violation};
+mod numbers;
+
+use numbers::with_exact_integers;
+
+/// The maximum number of violations in a response. Only bodies with many unknown fields or API keys
+/// have more.
+const MAX_VIOLATIONS: usize = 400;
+
+/// The maximum length of a pointer, as in the contract.
+const MAX_POINTER_LENGTH: usize = 1000;
 
 /// The maximum size of a body, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Parses a body. Skips a byte order mark, which some editors and libraries add.
+/// Parses a body. Skips a byte order mark, which some editors and libraries add. Ignores unknown
+/// fields unless `is_strict`.
 ///
 /// # Errors
 /// [`Error::BodyTooLarge`], [`Error::NotJson`], or [`Error::InvalidBody`] with all violations.
-pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8]) -> Result<T> {
+pub(crate) fn parse<T: Deserr<Violations>>(body: &[u8], is_strict: bool) -> Result<T> {
     if body.len() > MAX_BYTES {
         return Err(Error::BodyTooLarge {
             max_bytes: MAX_BYTES,
         });
     }
+    let json = parse_json(body)?;
+    let mut keys = Vec::new();
+    find_api_keys(&json, ValuePointerRef::Origin, &mut keys);
+    if !keys.is_empty() {
+        return Err(invalid_body(keys));
+    }
+    let result: Result<T, Violations> = match deserr::deserialize(json) {
+        // `deserr` returns no input if it finds an unknown field.
+        Err(Violations { unknown_fields, .. }) if !is_strict && !unknown_fields.is_empty() => {
+            let mut json = parse_json(body)?;
+            for (object, name) in unknown_fields {
+                let object = json.pointer_mut(&object).and_then(Value::as_object_mut);
+                object.and_then(|object| object.remove(&name));
+            }
+            deserr::deserialize(json)
+        }
+        result => result,
+    };
+    result.map_err(|found| invalid_body(found.violations))
+}
+
+fn invalid_body(mut violations: Vec<Violation>) -> Error {
+    violations.truncate(MAX_VIOLATIONS);
+    Error::InvalidBody(violations)
+}
+
+fn parse_json(body: &[u8]) -> Result<Value> {
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
-    let json: serde_json::Value = serde_json::from_slice(body)
-        .map_err(|error| Error::NotJson(json_error_detail(body, &error)))?;
-    deserr::deserialize(json).map_err(|Violations(violations)| Error::InvalidBody(violations))
+    serde_json::from_slice(&with_exact_integers(body))
+        .map_err(|error| Error::NotJson(json_error_detail(body, &error)))
+}
+
+/// Finds the API keys in a body, even in unknown fields and names of fields.
+fn find_api_keys(json: &Value, location: ValuePointerRef, found: &mut Vec<Violation>) {
+    let key_at = |location| {
+        let violation = Violation::new(Rule::Pattern, "must not contain an API key");
+        let mut pointer = pointer(location);
+        // The key can be deep in an unknown field. Then an object around it is named.
+        while pointer.len() > MAX_POINTER_LENGTH {
+            let parent = pointer.rfind('/').unwrap_or_default();
+            pointer.truncate(parent);
+        }
+        violation.at(pointer)
+    };
+    match json {
+        Value::String(text) if ApiKey::is_in(text) => found.push(key_at(location)),
+        Value::Array(entries) => {
+            for (index, entry) in entries.iter().enumerate() {
+                find_api_keys(entry, location.push_index(index), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                // A pointer must not repeat the key.
+                if ApiKey::is_in(name) {
+                    found.push(key_at(location));
+                } else {
+                    find_api_keys(value, location.push_key(name), found);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Says why a body is not JSON. The parser's own message is for Rust developers.
@@ -42,7 +117,12 @@ fn json_error_detail(body: &[u8], error: &serde_json::Error) -> String {
 
 /// One or more violations in a body.
 #[derive(Debug)]
-pub(crate) struct Violations(Vec<Violation>);
+pub(crate) struct Violations {
+    violations: Vec<Violation>,
+    /// The JSON pointer of the object and the name of each unknown field, which is one of the
+    /// violations.
+    unknown_fields: Vec<(String, String)>,
+}
 
 impl Violations {
     /// Violations at one location in the body.
@@ -51,15 +131,17 @@ impl Violations {
         violations: impl IntoIterator<Item = Violation>,
     ) -> Self {
         let violations = violations.into_iter();
-        Self(
-            violations
+        Self {
+            violations: violations
                 .map(|violation| violation.at(pointer(location)))
                 .collect(),
-        )
+            unknown_fields: Vec::new(),
+        }
     }
 
     pub(crate) fn merged_with(mut self, mut others: Self) -> Self {
-        self.0.append(&mut others.0);
+        self.violations.append(&mut others.violations);
+        self.unknown_fields.append(&mut others.unknown_fields);
         self
     }
 }
@@ -90,7 +172,16 @@ impl DeserializeError for Violations {
                 let accepted = accepted.first().copied().unwrap_or(ValueKind::Map);
                 type_mismatch(&actual, accepted, location)
             }
-            // Not reached, because unknown fields are ignored and no type is an enum.
+            ErrorKind::UnknownKey { key, accepted } => {
+                let detail = format!("is not a known field. Known are: {}", accepted.join(", "));
+                let violation = Violation::new(Rule::AdditionalProperties, detail);
+                let object = pointer(location).trim_start_matches('#').to_owned();
+                Self {
+                    unknown_fields: vec![(object, key.to_owned())],
+                    ..Self::new(location.push_key(key), [violation])
+                }
+            }
+            // Not reached, because no type is an enum.
             _ => Self::new(location, [Violation::new(Rule::Type, "is not allowed")]),
         };
         Self::merge(earlier, new, location)
@@ -99,7 +190,7 @@ impl DeserializeError for Violations {
 
 /// The violation for a value of the wrong JSON type.
 pub(crate) fn type_mismatch<V: IntoValue>(
-    actual: &Value<V>,
+    actual: &deserr::Value<V>,
     accepted: ValueKind,
     location: ValuePointerRef,
 ) -> Violations {
@@ -122,14 +213,19 @@ fn json_type_name(kind: ValueKind) -> &'static str {
     }
 }
 
-/// Formats a location in the body as a JSON pointer in a URI fragment (RFC 6901, section 6).
-/// Nothing needs escaping, because all pointers consist of array indexes and the contract's field
-/// names, which contain only letters.
+/// Formats a location in the body as a JSON pointer in a URI fragment (RFC 6901, section 6). The
+/// name of an unknown field is cut off, so that a pointer to it in a known object is short enough.
 fn pointer(location: ValuePointerRef) -> String {
+    const MAX_NAME_LENGTH: usize = 64;
     match location {
         ValuePointerRef::Origin => "#".to_owned(),
         ValuePointerRef::Index { index, prev } => format!("{}/{index}", pointer(*prev)),
-        ValuePointerRef::Key { key, prev } => format!("{}/{key}", pointer(*prev)),
+        ValuePointerRef::Key { key, prev } => {
+            let name: String = key.chars().take(MAX_NAME_LENGTH).collect();
+            let escaped = name.replace('~', "~0").replace('/', "~1");
+            let encoded = utf8_percent_encode(&escaped, NON_ALPHANUMERIC);
+            format!("{}/{encoded}", pointer(*prev))
+        }
     }
 }
 
@@ -144,9 +240,13 @@ mod tests {
         flag: bool,
     }
 
+    fn parse_leniently(body: &[u8]) -> Result<Example> {
+        parse(body, false)
+    }
+
     /// Each violation in the body as its pointer and its detail.
     fn violations(body: &str) -> Vec<String> {
-        match parse::<Example>(body.as_bytes()) {
+        match parse_leniently(body.as_bytes()) {
             Err(Error::InvalidBody(violations)) => violations
                 .iter()
                 .map(|violation| format!("{} {}", violation.pointer, violation.detail))
@@ -189,7 +289,7 @@ mod tests {
             (b"{\"flag\": \"\xe9\"}", "invalid at line 1, column 11"),
             (nested.as_bytes(), "invalid at line 1, column 128"),
         ] {
-            let error = parse::<Example>(body).unwrap_err().to_string();
+            let error = parse_leniently(body).unwrap_err().to_string();
             let expected = format!("The request body is not JSON. It is {what_is_wrong}.");
             assert_eq!(error, expected, "{}", body.escape_ascii());
         }
@@ -197,13 +297,13 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_skipped() {
-        assert!(parse::<Example>("\u{feff}{\"flag\": true}".as_bytes()).is_ok());
-        assert!(parse::<Example>("\u{feff}\u{feff}{\"flag\": true}".as_bytes()).is_err());
+        assert!(parse_leniently("\u{feff}{\"flag\": true}".as_bytes()).is_ok());
+        assert!(parse_leniently("\u{feff}\u{feff}{\"flag\": true}".as_bytes()).is_err());
     }
 
     #[test]
     fn the_last_of_several_fields_with_the_same_name_is_used() {
-        assert!(parse::<Example>(br#"{"flag": 1, "flag": true}"#).is_ok());
+        assert!(parse_leniently(br#"{"flag": 1, "flag": true}"#).is_ok());
         let found = violations(r#"{"flag": true, "flag": 1}"#);
         assert_eq!(found, ["#/flag must be a boolean, but is an integer"]);
     }

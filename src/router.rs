@@ -126,11 +126,11 @@ pub(crate) async fn dispatch<'a>(
         log,
     )
     .await?;
-    let body = &request.body;
+    let (body, is_strict) = (&*request.body, request.is_strict);
     // Operations use the authorized `caller.org_id` instead of the `org_id` in the path.
     match route {
         Route::AddModels { model_type, .. } => {
-            let input: AddModelsInput = body::parse(body)?;
+            let input: AddModelsInput = body::parse(body, is_strict)?;
             log.distinct_entry_count = Some(input.models.len());
             add_models(store, caller, &model_type, input).await
         }
@@ -139,19 +139,21 @@ pub(crate) async fn dispatch<'a>(
             team_id,
             ..
         } => {
-            let input: AddTeamUsersInput = body::parse(body)?;
+            let input: AddTeamUsersInput = body::parse(body, is_strict)?;
             log.distinct_entry_count = Some(input.users.len());
             add_team_users(store, caller, &project_id, &team_id, input).await
         }
-        Route::CreateDataStore { .. } => create_data_store(store, caller, body::parse(body)?).await,
+        Route::CreateDataStore { .. } => {
+            create_data_store(store, caller, body::parse(body, is_strict)?).await
+        }
         Route::CreateLoggingInstance { project_id, .. } => {
-            create_logging_instance(store, caller, &project_id, body::parse(body)?).await
+            create_logging_instance(store, caller, &project_id, body::parse(body, is_strict)?).await
         }
         Route::CreateTeam { project_id, .. } => {
-            create_team(store, caller, &project_id, body::parse(body)?).await
+            create_team(store, caller, &project_id, body::parse(body, is_strict)?).await
         }
         Route::SetBotVoice { bot_id } => {
-            set_bot_voice(store, caller, &bot_id, body::parse(body)?).await
+            set_bot_voice(store, caller, &bot_id, body::parse(body, is_strict)?).await
         }
     }
 }

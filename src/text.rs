@@ -32,18 +32,15 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Escapes text like [`escape`], and shortens it to 200 characters, for the `detail` of an error,
-/// which has at most 1,000. An escape sequence is kept whole or left out.
+/// Escapes text like [`escape`], and cuts off what is longer than 400 bytes, because the `detail` of
+/// an error has at most 1,000 characters.
 pub(crate) fn shorten(text: &str) -> String {
-    const MAX_LENGTH: usize = 200;
+    const MAX_BYTES: usize = 400;
     let mut shortened = String::new();
-    let mut length = 0;
     for c in text.chars() {
-        let escaped = escape(c.encode_utf8(&mut [0; 4]));
-        length += escaped.chars().count();
-        if length > MAX_LENGTH {
-            shortened.push('…');
-            break;
+        let escaped = escape(&c.to_string());
+        if shortened.len() + escaped.len() > MAX_BYTES {
+            return shortened + "…";
         }
         shortened += &escaped;
     }

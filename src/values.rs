@@ -178,7 +178,8 @@ impl Deserr<Violations> for ModelNumber {
     ) -> Result<Self, Violations> {
         const MAX: i64 = (1 << 53) - 1;
         // Every integer from -MAX to MAX is exact as an `f64`, and no other integer is rounded into
-        // this range. As in JSON Schema, 3.0 is an integer.
+        // this range. As in JSON Schema, 3.0 is an integer. `body` makes sure that a `Float` without
+        // a fraction was sent as an integer.
         let number = match value {
             Value::Integer(number) => number as f64,
             Value::NegativeInteger(number) => number as f64,

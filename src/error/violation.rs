@@ -52,6 +52,7 @@ pub(crate) enum Rule {
     MaxItems,
     Minimum,
     Maximum,
+    AdditionalProperties,
     /// The value contradicts an earlier entry or a stored record. JSON Schema has no such keyword.
     Conflict,
 }

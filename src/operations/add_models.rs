@@ -14,14 +14,14 @@ use crate::{
 };
 
 #[derive(Debug, Deserr)]
-#[deserr(error = Violations)]
+#[deserr(error = Violations, deny_unknown_fields)]
 pub(crate) struct AddModelsInput {
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
     pub(crate) models: UniqueList<ModelEntry>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
-#[deserr(error = Violations)]
+#[deserr(error = Violations, deny_unknown_fields)]
 pub(crate) struct ModelEntry {
     #[deserr(rename = "id")]
     number: ModelNumber,

@@ -13,14 +13,14 @@ use crate::{
 };
 
 #[derive(Debug, Deserr)]
-#[deserr(error = Violations)]
+#[deserr(error = Violations, deny_unknown_fields)]
 pub(crate) struct AddTeamUsersInput {
     #[deserr(rename = "usersAddingToTeam")]
     pub(crate) users: UniqueList<UserEntry>,
 }
 
 #[derive(Debug, PartialEq, Deserr)]
-#[deserr(error = Violations)]
+#[deserr(error = Violations, deny_unknown_fields)]
 pub(crate) struct UserEntry {
     #[deserr(rename = "userid")]
     user_id: UserId,

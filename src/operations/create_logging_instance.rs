@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[derive(Debug, Deserr)]
-#[deserr(error = Violations)]
+#[deserr(error = Violations, deny_unknown_fields)]
 pub(crate) struct CreateLoggingInstanceInput {
     #[deserr(rename = "projectName")]
     project_name: DisplayName,

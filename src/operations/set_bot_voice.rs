@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[derive(Debug, Deserr)]
-#[deserr(error = Violations)]
+#[deserr(error = Violations, deny_unknown_fields)]
 pub(crate) struct SetBotVoiceInput {
     #[deserr(rename = "type")]
     voice_type: VoiceType,

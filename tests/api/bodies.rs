@@ -229,6 +229,71 @@ async fn the_smallest_and_the_largest_request_of_each_operation_are_stored() {
     }
 }
 
+/// Calls `change` with each string in a value.
+fn for_each_string(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(entries) => entries
+            .iter_mut()
+            .for_each(|it| for_each_string(it, change)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|it| for_each_string(it, change)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn a_body_with_an_api_key_is_rejected_and_the_key_is_not_repeated() {
+    let app = TestApp::new().await;
+    app.insert_demo_team().await;
+    let key = app.issue_key("acme", |_| {}).await;
+    let acme = app.client(&key);
+    let before = app.all_records().await;
+    for operation in Operation::ALL {
+        let sample = Sample::example(*operation);
+        let mut count = 0;
+        for_each_string(&mut sample.body.clone(), &mut |_| count += 1);
+        let mut bodies = Vec::new();
+        for index in 0..count {
+            let (mut body, mut position) = (sample.body.clone(), 0..);
+            for_each_string(&mut body, &mut |text| {
+                if position.next() == Some(index) {
+                    *text = format!("{text} {key}.");
+                }
+            });
+            bodies.push(body.to_string());
+        }
+        let with_field = |name: &str, value: &str| {
+            let mut body = sample.body.clone();
+            body[name] = json!([value]);
+            body.to_string()
+        };
+        bodies.push(with_field("unknown", &key));
+        bodies.push(with_field(&key, "a"));
+        let mut deep = json!(key);
+        for _ in 0..100 {
+            deep = json!({ "é".repeat(64): deep });
+        }
+        bodies.push(json!({ "unknown": deep }).to_string());
+        let escaped = key.replacen('w', r"\u0077", 1);
+        bodies.push(with_field("unknown", "PLACEHOLDER").replace("PLACEHOLDER", &escaped));
+        for strict in ["", "handling=strict"] {
+            let client = acme.clone().header("prefer", strict);
+            for body in &bodies {
+                let response = client.post_text(&sample.path, body).await;
+                response.assert_problem(422, "invalid_body");
+                let problem = response.body.unwrap();
+                let violation = &problem["errors"][0];
+                assert_eq!(violation["detail"], "must not contain an API key");
+                assert!(violation["pointer"].as_str().unwrap().len() <= 1000);
+                assert!(!problem.to_string().contains("wsk_"), "{problem}");
+            }
+        }
+    }
+    assert_eq!(app.all_records().await, before);
+}
+
 #[test]
 fn the_table_of_fields_has_the_limits_of_the_contract() {
     let documentation = include_str!("../../docs/api.md");

@@ -1,12 +1,12 @@
 //! With `Prefer: return=headers-only`, a response has the id of the record, and says whether it
-//! existed. The unit tests of `event.rs` cover headers from other event sources.
+//! existed.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use test_support::{
     TestApp, TestClient, TestResponse,
     faults::{Fault, Phase},
@@ -16,7 +16,7 @@ use workspace_local::dynamodb::action;
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
-    openapi::{contract, find_operation, resolve},
+    openapi::{contract, find_operation},
     operations::Sample,
 };
 
@@ -29,7 +29,7 @@ fn accepting_operations() -> Vec<Operation> {
     for operation in Operation::ALL {
         let (_, description) = find_operation(&contract, *operation);
         for parameter in description["parameters"].as_array().unwrap() {
-            if resolve(&contract, parameter)["name"] == "Prefer" {
+            if parameter["$ref"] == "#/components/parameters/Prefer" {
                 operations.push(*operation);
             }
         }
@@ -61,11 +61,13 @@ async fn a_response_has_the_id_and_says_whether_the_request_has_created_the_reco
     for operation in &accepting {
         let mut sample = Sample::example(*operation);
         let table = sample.records[0].table;
+        // Emulators use the same id for every request.
         for (client, request_id, state) in [
             (&acme, "constant", "created"),
             (&acme, "constant", "existing"),
             (&second_key, "second key", "existing"),
         ] {
+            app.advance_clock(Duration::from_millis(1));
             let response = sample.send(client, request_id).await;
             assert_state(&response, state);
             let id = json!(response.headers.get("x-resource-id"));
@@ -88,8 +90,110 @@ async fn a_response_has_the_id_and_says_whether_the_request_has_created_the_reco
         if !accepting.contains(operation) {
             let response = Sample::example(*operation).send(&acme, "ignored").await;
             response.assert_success();
-            assert_eq!(response.headers.len(), 1, "{operation:?}: {response:?}");
+            assert_eq!(response.headers.len(), 2, "{operation:?}: {response:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_preference_can_have_white_space_quotes_parameters_and_any_case() {
+    let app = TestApp::new().await;
+    let sample = Sample::example(Operation::CreateDataStore);
+    for (values, expected) in [
+        (&[][..], ""),
+        (&[PREFER], PREFER),
+        (&["Return=Headers-Only"], PREFER),
+        (
+            &["respond-async, wait=10", "\t, return=headers-only"],
+            PREFER,
+        ),
+        (&["return = headers-only"], PREFER),
+        (&[r#"return="headers-only""#], PREFER),
+        (&[r#"return="headers\-only""#], PREFER),
+        (&[r#"return=headers-only; foo="a, b=\"c""#], PREFER),
+        (&["return=headers-only;foo ; "], PREFER),
+        (&["return=headers-only", "return=minimal"], PREFER),
+        (
+            &["return=headers-only, handling=strict"],
+            "return=headers-only, handling=strict",
+        ),
+        (&["handling\t=\t\"STRICT\", a"], "handling=strict"),
+        (&["handling=lenient", "handling=strict"], ""),
+        (&["return=minimal, return=headers-only"], ""),
+        (&["return, return=headers-only"], ""),
+        (&["return; return=headers-only"], ""),
+        (&[r#"foo="a, return=headers-only, b""#], ""),
+        (&[r#"foo="\", return=headers-only""#], ""),
+        (&[r#"foo="a, return=headers-only"#], ""),
+        (&["foo; return=headers-only"], ""),
+        (&["return=headers-only foo"], ""),
+        (
+            &[
+                "return==headers-only",
+                "headers-only",
+                "noreturn=headers-only",
+                "strict",
+            ],
+            "",
+        ),
+    ] {
+        let mut event = sample.event(&Default::default(), "request");
+        event["multiValueHeaders"] = json!({ "Prefer": values });
+        let response = app.send(event).await;
+        response.assert_success();
+        let applied = response.headers.get("preference-applied");
+        assert_eq!(applied.map_or("", String::as_str), expected, "{values:?}");
+    }
+}
+
+/// The JSON pointers of all objects in a value.
+fn object_pointers(value: &Value, pointer: String, found: &mut Vec<String>) {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        object_pointers(value, format!("{pointer}/{name}"), found);
+    }
+    for (index, entry) in value.as_array().into_iter().flatten().enumerate() {
+        object_pointers(entry, format!("{pointer}/{index}"), found);
+    }
+    if value.is_object() {
+        found.push(pointer);
+    }
+}
+
+#[tokio::test]
+async fn unknown_fields_are_ignored_unless_the_client_prefers_strict_handling() {
+    const APPLIED: &str = "preference-applied";
+    let app = TestApp::new().await;
+    app.insert_demo_team().await;
+    let acme = app.client_with_new_key("acme").await;
+    let strict = acme.clone().header("prefer", "handling=strict");
+    for operation in Operation::ALL {
+        let sample = Sample::example(*operation);
+        let mut pointers = Vec::new();
+        object_pointers(&sample.body, String::new(), &mut pointers);
+        for pointer in pointers {
+            let mut misspelled = sample.clone();
+            let object = misspelled.body.pointer_mut(&pointer).unwrap();
+            object["descripton"] = json!("Reads papers");
+
+            let response = misspelled.send(&strict, "strict").await;
+            response.assert_problem(422, "invalid_body");
+            assert_eq!(response.headers[APPLIED], "handling=strict");
+            let errors = response.body.unwrap()["errors"].take();
+            assert_eq!(errors.as_array().unwrap().len(), 1, "{errors}");
+            let violation = &errors[0];
+            assert_eq!(violation["rule"], "additionalProperties");
+            assert_eq!(violation["pointer"], format!("#{pointer}/descripton"));
+
+            let response = misspelled.send(&acme, "lenient").await;
+            response.assert_success();
+            assert!(!response.headers.contains_key(APPLIED), "{response:?}");
+        }
+        let both = strict
+            .clone()
+            .header("prefer", "return=headers-only, handling=strict");
+        let response = sample.send(&both, "both").await;
+        response.assert_success();
+        assert!(response.headers[APPLIED].ends_with("handling=strict"));
     }
 }
 

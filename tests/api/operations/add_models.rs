@@ -97,6 +97,35 @@ async fn a_409_points_at_the_first_entry_of_each_conflicting_model() {
 }
 
 #[tokio::test]
+async fn an_id_is_any_number_whose_exact_value_is_an_integer() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    for (id, stored) in [
+        ("3.0", Some(3)),
+        ("1e2", Some(100)),
+        ("-100e-2", Some(-1)),
+        ("9007199254740991.0", Some(9_007_199_254_740_991_i64)),
+        ("1e-400", None),
+        ("4503599627370496.5", None),
+        ("1.00000000000000000001", None),
+        ("1e400", None),
+        ("9007199254740992", None),
+    ] {
+        let body = format!(r#"{{"aIModelsSelectedToAddToOrg":[{{"id":{id},"modelid":"{id}"}}]}}"#);
+        let response = acme.post_text(PATH, &body).await;
+        match stored {
+            Some(stored) => {
+                response.assert_success();
+                let records = app.records(Table::MODELS).await;
+                let record = records.iter().find(|record| record["model_id"] == id);
+                assert_eq!(record.unwrap()["id"], stored, "{id}");
+            }
+            None => response.assert_problem(422, "invalid_body"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn returns_422_for_a_list_with_a_wrong_length_or_a_model_with_two_ids() {
     let app = TestApp::new().await;
     let anonymous = app.anonymous_client();

@@ -3,6 +3,7 @@
 
 mod durability;
 mod page;
+mod paths;
 mod process;
 
 use std::{

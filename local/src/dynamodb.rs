@@ -14,7 +14,10 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use aws_sdk_dynamodb::{
     Client,
-    config::http::{HttpRequest, HttpResponse},
+    config::{
+        http::{HttpRequest, HttpResponse},
+        retry::RetryConfig,
+    },
 };
 use aws_smithy_runtime_api::{
     client::http::{
@@ -80,8 +83,7 @@ impl DynamoDb {
     /// If the file cannot be opened.
     pub fn open(file: &Path) -> Result<Self> {
         let name = file.to_str().context("the data file's name is not UTF-8")?;
-        let database =
-            Database::new(name).map_err(|error| anyhow!("cannot open {name}: {error}"))?;
+        let database = Database::new(name).map_err(|error| anyhow!("{error}"))?;
         Ok(Self::new(database))
     }
 
@@ -95,9 +97,11 @@ impl DynamoDb {
         Ok(dynamodb)
     }
 
-    /// A client that sends its requests without a network.
+    /// A client that sends its requests without a network, and each only once.
     pub fn client(&self) -> Client {
-        let config = sdk_config("http://dynamodb").http_client(http_client(self.clone()));
+        let config = sdk_config("http://dynamodb")
+            .http_client(http_client(self.clone()))
+            .retry_config(RetryConfig::disabled());
         Client::from_conf(config.build())
     }
 

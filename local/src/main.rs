@@ -69,6 +69,8 @@ fn catch_stop_signals() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
+    // SIGXFSZ, so that a write beyond `ulimit -f` fails and does not end the process.
+    let _too_large = signal(SignalKind::from_raw(25))?;
     Ok(async move {
         tokio::select! {
             _ = interrupted.recv() => {}

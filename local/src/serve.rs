@@ -2,7 +2,6 @@
 //! and the local page.
 
 use std::{
-    fs::File,
     io::{self, ErrorKind, Write as _},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
@@ -24,7 +23,7 @@ use workspace_records::local::{self, sdk_config, table_names};
 
 pub use crate::options::Options;
 use crate::{
-    data_file,
+    data_file::{self, DataFile},
     demo::{DEMO_KEY, DEMO_ORGANIZATION, store_demo},
     dynamodb::DynamoDb,
     events, gateway, page,
@@ -38,8 +37,7 @@ pub struct LocalService {
     /// The address of DynamoDB.
     pub dynamodb_url: String,
     dynamodb: DynamoDb,
-    /// The lock of the data file, if there is one.
-    _lock: Option<File>,
+    _data_file: Option<DataFile>,
 }
 
 impl LocalService {
@@ -53,15 +51,15 @@ impl LocalService {
             listen(options.host, options.dynamodb_port, "--dynamodb-port").await?;
         let url = client_url(api_listener.local_addr()?);
         let dynamodb_url = client_url(dynamodb_listener.local_addr()?);
-        let (dynamodb, lock) = match &options.data {
+        let (dynamodb, data_file) = match &options.data {
             None => {
                 let dynamodb = DynamoDb::with_tables().await?;
                 store_demo(&dynamodb.client(), &table_names()).await?;
                 (dynamodb, None)
             }
             Some(file) => {
-                let (dynamodb, lock) = data_file::open(file).await?;
-                (dynamodb, Some(lock))
+                let (dynamodb, data_file) = data_file::open(file).await?;
+                (dynamodb, Some(data_file))
             }
         };
         let dynamodb_access = Access {
@@ -80,7 +78,7 @@ impl LocalService {
             url,
             dynamodb_url,
             dynamodb,
-            _lock: lock,
+            _data_file: data_file,
         })
     }
 

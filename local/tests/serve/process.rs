@@ -4,12 +4,16 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::{
+        fs::{PermissionsExt as _, symlink},
+        net::UnixListener,
+    },
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::json;
+use tempfile::TempDir;
 use test_support::server::{Server, agent, create_data_store, dynamodb};
 use workspace_local::demo::DEMO_KEY;
 
@@ -50,22 +54,52 @@ fn serve_explains_why_it_cannot_start() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let folder = tempfile::tempdir().unwrap();
-    let names = ["no/data.sqlite", "foreign", "moved", "used"];
-    let [missing, foreign, moved, used] = names.map(|name| path(&folder, name));
-    fs::write(&foreign, "This is text, and not an SQLite header.").unwrap();
+    let file = |name: &str| path(&folder, name);
+    fs::write(file("foreign"), "This is text, and not an SQLite header.").unwrap();
+    let sqlite = [b"SQLite format 3\0".as_slice(), &[0; 4080]].concat();
+    fs::write(file("sqlite"), sqlite).unwrap();
+    fs::create_dir(file("folder")).unwrap();
+    let _socket = UnixListener::bind(file("socket")).unwrap();
+    let mkfifo = Command::new("mkfifo").arg(file("fifo")).status();
+    assert!(mkfifo.unwrap().success());
+    symlink("fifo", file("link-to-fifo")).unwrap();
+    symlink("no/data.sqlite", file("link-to-missing")).unwrap();
     // Kills the process, which leaves `moved-wal`.
-    drop(Process::start(&["--data", &moved]));
-    fs::remove_file(&moved).unwrap();
-    let _process = Process::start(&["--data", &used]);
-    #[rustfmt::skip] // keeps a table short
-    let cases = [
-        ("--port", &port, "is in use: choose a different port with --port"),
-        ("--dynamodb-port", &port, "is in use: choose a different port with --dynamodb-port"),
-        ("--data", &missing, "cannot open the data file"),
-        ("--data", &foreign, "was not created by `cargo serve`"),
-        ("--data", &moved, "the file is missing, but"),
-        ("--data", &used, "another `cargo serve` uses the file"),
+    drop(Process::start(&["--data", &file("moved")]));
+    fs::remove_file(file("moved")).unwrap();
+    let _process = Process::start(&["--data", &file("used")]);
+    symlink("used", file("link")).unwrap();
+    fs::hard_link(file("used"), file("hard-link")).unwrap();
+    let (irregular, is_used) = (
+        "is not a regular file",
+        "another `cargo serve` uses the file",
+    );
+    let mut cases = vec![
+        (
+            "--port",
+            port.clone(),
+            "choose a different port with --port",
+        ),
+        (
+            "--dynamodb-port",
+            port,
+            "choose a different port with --dynamodb-port",
+        ),
     ];
+    #[rustfmt::skip] // keeps a table short
+    let files = [
+        ("no/data.sqlite", "cannot open the data file"), ("new/", "cannot open the data file"),
+        ("link-to-missing", "cannot open the data file"), ("moved", "the file is missing, but"),
+        ("foreign", "did not create it"), ("sqlite", "did not create it"),
+        ("folder", irregular), ("fifo", irregular), ("link-to-fifo", irregular), ("socket", irregular),
+        ("used", is_used), ("folder/../used", is_used), ("link", is_used), ("hard-link", is_used),
+    ];
+    for (name, message) in files {
+        if name != "hard-link" || cfg!(target_os = "linux") {
+            cases.push(("--data", file(name), message));
+        }
+    }
+    let before = listing(&folder);
 
     for (option, value, message) in cases {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serve"));
@@ -74,17 +108,62 @@ fn serve_explains_why_it_cannot_start() {
                 command.args([port, "0"]);
             }
         }
-        let output = command.args([option, value]).output().unwrap();
+        let output = command.args([option, &*value]).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.contains(message), "{error}");
         assert!(error.starts_with("error: "), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
-    for suffix in ["", "-wal", "-shm", "-lock"] {
-        let metadata = fs::metadata(format!("{used}{suffix}")).unwrap();
+    assert_eq!(listing(&folder), before);
+    for suffix in ["", "-wal", "-shm"] {
+        let metadata = fs::metadata(file("used") + suffix).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{suffix}");
     }
+}
+
+/// What `ls -l` prints: the names, kinds, sizes and times of the files in a folder.
+fn listing(folder: &TempDir) -> String {
+    let mut ls = Command::new("ls");
+    let output = ls.arg("-lR").arg(folder.path()).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_data_file_can_be_a_link_to_a_missing_or_an_empty_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(path(&folder, "volume")).unwrap();
+    fs::write(path(&folder, "volume/empty"), "").unwrap();
+    for target in ["volume/missing", "volume/empty"] {
+        let link = path(&folder, "link");
+        symlink(target, &link).unwrap();
+        Process::start(&["--data", &link]).stop("-TERM");
+        assert!(fs::metadata(path(&folder, target)).unwrap().len() > 0);
+        fs::remove_file(link).unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn serve_says_that_it_has_no_space_and_can_create_the_data_file_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "data.sqlite");
+    let limited = |blocks: &str| {
+        let serve = env!("CARGO_BIN_EXE_serve");
+        let script = r#"ulimit -f "$1" && exec "$2" --port 0 --dynamodb-port 0 --data "$3""#;
+        let mut sh = Command::new("sh");
+        let output = sh.args(["-c", script, "sh", blocks, serve, &file]).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    // The later the failure, the more the file contains.
+    for blocks in ["4", "100", "400"] {
+        let error = limited(blocks);
+        let expected = format!("error: cannot open the data file {file}: File too large");
+        assert!(error.starts_with(&expected), "{blocks}: {error}");
+    }
+    let process = Process::start(&["--data", &file]);
+    let created = create_data_store(&agent(), &process.url, "acme", DEMO_KEY, "Papers");
+    assert_eq!(created.unwrap(), 204);
 }
 
 /// A newer version can have a table that the data file lacks.

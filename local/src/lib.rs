@@ -51,6 +51,8 @@
 //! # anyhow::Ok(())
 //! ```
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod data_file;
 pub mod demo;
 pub mod dynamodb;

@@ -1,4 +1,5 @@
 //! `cargo serve`: the whole service on this machine.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use std::{
     env,
@@ -13,7 +14,7 @@ use tracing_subscriber::{
     fmt,
     prelude::*,
 };
-use workspace_local::serve::{LocalService, Options};
+use workspace_local::serve::{LocalService, Options, note};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -22,7 +23,7 @@ async fn main() -> ExitCode {
     match run(&options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            note(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -38,7 +39,7 @@ async fn run(options: &Options) -> Result<()> {
         && let Err(error) = open::that_detached(&service.url)
     {
         // A machine may have no browser. The printed address is enough.
-        eprintln!("cannot open a browser: {error}");
+        note(&format!("cannot open a browser: {error}"));
     }
     stop_signal.await;
     Ok(())
@@ -57,6 +58,8 @@ fn start_log(verbose: bool) {
     let log = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
+        // Otherwise, a request whose line cannot be written would panic.
+        .log_internal_errors(false)
         .with_target(false);
     tracing_subscriber::registry()
         .with(log.with_filter(levels))

@@ -103,33 +103,32 @@ impl LocalService {
     /// `--json` notes for a person to standard error.
     ///
     /// # Errors
-    /// If `events/` or DynamoDB cannot be read, or standard output is closed.
+    /// If `events/` or DynamoDB cannot be read.
     pub async fn print(&self, options: &Options) -> Result<()> {
+        let (url, dynamodb_url) = (&self.url, &self.dynamodb_url);
         let requests = self.requests(options)?;
-        let mut out = io::stdout().lock();
         if options.json {
             let addresses = json!({
-                "url": self.url,
-                "dynamodb": self.dynamodb_url,
+                "url": url,
+                "dynamodb": dynamodb_url,
                 "key": DEMO_KEY,
                 "requests": requests,
             });
-            writeln!(out, "{addresses}")?;
+            print(&addresses.to_string());
             return Ok(());
         }
-        writeln!(out, "listening on {}", self.url)?;
-        writeln!(out, "dynamodb on {}", self.dynamodb_url)?;
-        writeln!(out, "key: {DEMO_KEY}")?;
-        for request in requests {
-            writeln!(out, "{request}")?;
+        let requests = requests.join("\n");
+        print(&format!(
+            "listening on {url}\ndynamodb on {dynamodb_url}\nkey: {DEMO_KEY}\n{requests}"
+        ));
+        for line in self.notes(options).await? {
+            note(&line);
         }
-        for note in self.notes(options).await? {
-            eprintln!("{note}");
-        }
-        let command = doctor_command(&self.url, &self.dynamodb_url);
-        eprintln!("to check the service: {command}");
-        let url = &self.url;
-        eprintln!("paste these requests into a shell, or open {url} in a browser");
+        let command = doctor_command(url, dynamodb_url);
+        note(&format!("to check the service: {command}"));
+        note(&format!(
+            "paste these requests into a shell, or open {url} in a browser"
+        ));
         Ok(())
     }
 
@@ -172,6 +171,18 @@ impl LocalService {
         let record = response.item.unwrap_or_default();
         Ok(record.contains_key(attribute))
     }
+}
+
+/// Prints lines to standard output. If this fails, the service goes on.
+fn print(lines: &str) {
+    if let Err(error) = writeln!(io::stdout(), "{lines}") {
+        note(&format!("cannot print the addresses: {error}"));
+    }
+}
+
+/// Prints a line to standard error. If this fails, nothing else changes.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// The routes of the API and the local page.

@@ -8,7 +8,7 @@ mod process;
 
 use std::{
     io::{BufRead as _, BufReader},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use serde_json::Value;
@@ -37,8 +37,6 @@ struct Process {
     child: Child,
     url: String,
     dynamodb_url: String,
-    /// Stays open, because the process fails when it prints to a closed output.
-    _stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
@@ -55,7 +53,6 @@ impl Process {
             child,
             url: field("url"),
             dynamodb_url: field("dynamodb"),
-            _stdout: stdout,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What `cargo serve` prints, how it stops, why it does not start, and which requests it accepts.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::{
@@ -9,6 +9,7 @@ use std::{
         net::UnixListener,
     },
     process::{Command, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -166,6 +167,42 @@ fn serve_says_that_it_has_no_space_and_can_create_the_data_file_later() {
     assert_eq!(created.unwrap(), 204);
 }
 
+#[test]
+fn serve_goes_on_if_its_output_cannot_be_written() {
+    let mut makers: Vec<fn() -> Stdio> = vec![|| std::io::pipe().unwrap().1.into()];
+    if cfg!(target_os = "linux") {
+        makers.push(|| {
+            File::options()
+                .write(true)
+                .open("/dev/full")
+                .unwrap()
+                .into()
+        });
+    }
+    for broken in makers {
+        let mut child = spawn(&[], Stdio::piped(), broken());
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let url = line.trim_end().strip_prefix("listening on ").unwrap();
+        for _ in 0..2 {
+            let created = create_data_store(&agent(), url, "acme", DEMO_KEY, "Papers");
+            assert_eq!(created.unwrap(), 204);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let mut child = spawn(&["--json"], broken(), Stdio::piped());
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        assert!(line.contains("cannot print the addresses"), "{line}");
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(child.try_wait().unwrap(), None, "it ended");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
 /// A newer version can have a table that the data file lacks.
 #[test]
 fn a_data_file_keeps_its_records_and_gets_missing_tables() {
@@ -223,7 +260,7 @@ fn requests_above_the_rate_limit_get_the_429_of_api_gateway() {
     let response = send();
     assert_eq!(response.status, 429);
     assert_eq!(response.body, r#"{"message":"Too Many Requests"}"#);
-    std::thread::sleep(Duration::from_millis(600));
+    thread::sleep(Duration::from_millis(600));
     assert_eq!(send().status, 204);
 }
 

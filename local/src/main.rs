@@ -1,12 +1,9 @@
 //! `cargo serve`: the whole service on this machine.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-use std::{
-    env,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
+use anstream::{AutoStream, ColorChoice};
 use anyhow::Result;
 use clap::Parser as _;
 use tracing_subscriber::{
@@ -57,7 +54,7 @@ fn start_log(verbose: bool) {
         .with_target("workspace_management", LevelFilter::INFO);
     let log = fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
+        .with_ansi(AutoStream::choice(&io::stderr()) != ColorChoice::Never)
         // Otherwise, a request whose line cannot be written would panic.
         .log_internal_errors(false)
         .with_target(false);

@@ -19,17 +19,17 @@ fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// Starts `cargo serve` on free ports.
+/// `cargo serve` on free ports.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_serve"));
+    command.args(["--port", "0", "--dynamodb-port", "0"]);
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    command
+}
+
 fn spawn(arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_serve"))
-        .args(["--port", "0", "--dynamodb-port", "0"])
-        .args(arguments)
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr)
-        .spawn()
-        .unwrap()
+    let mut command = command(arguments);
+    command.stdout(stdout).stderr(stderr).spawn().unwrap()
 }
 
 /// A running `cargo serve`. The process is killed when this value is dropped.

@@ -13,12 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_support::server::{Server, agent, create_data_store, dynamodb};
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{Process, path, spawn};
+use crate::{Process, command, path, spawn};
 
 const CREATE: &str = "/api/v1/org/acme/dataStores/create";
 const PAPERS: &str = r#"{"dataStoreName":"Papers"}"#;
@@ -200,6 +200,39 @@ fn serve_goes_on_if_its_output_cannot_be_written() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_log_has_colors_if_the_messages_about_options_have_them() {
+    for (variables, expected) in [
+        (&[][..], false),
+        (&[("CLICOLOR_FORCE", "1")], true),
+        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")], true),
+        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
+    ] {
+        let serve = |option| {
+            let mut command = command(&[option]);
+            command
+                .envs(variables.iter().copied())
+                .stderr(Stdio::piped());
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let messages = serve("--unknown").wait_with_output().unwrap();
+        let mut child = serve("--json");
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let printed: Value = serde_json::from_str(&line).unwrap();
+        let url = printed["url"].as_str().unwrap();
+        create_data_store(&agent(), url, "acme", DEMO_KEY, "Papers").unwrap();
+        child.kill().unwrap();
+        let log = child.wait_with_output().unwrap();
+        for output in [messages, log] {
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert!(!text.is_empty());
+            assert_eq!(text.contains('\x1b'), expected, "{variables:?}: {text}");
+        }
     }
 }
 

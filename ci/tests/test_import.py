@@ -12,6 +12,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,6 +126,65 @@ def test_a_second_row_for_one_record_is_refused_with_its_members(serve, tmp_path
     assert [voice["type"] for voice in service.records("voices")] == ["alloy"]
 
 
+@pytest.fixture
+def recorder():
+    """A server that accepts every request, and lists the paths and bodies."""
+    received = []
+
+    class Recorder(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            received.append((self.path, json.loads(body)))
+            self.send_response(204)
+            if "addUsers" not in self.path:
+                self.send_header("x-resource-state", "created")
+                self.send_header("x-resource-id", f"id-{len(received)}")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Recorder)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", key="wsk_x", received=received)
+    server.shutdown()
+
+
+def test_members_of_a_team_are_sent_in_requests_of_up_to_100(recorder, tmp_path):
+    rows = [{"team": team, "project": "p"} for team in ["A", "B"]]
+    # Twice, so that the second row of each user is in the same request.
+    rows += [{"member": f"user-{number:03}", "team": "A", "project": "p"} for number in range(125)] * 2
+    rows += [{"member": "ada", "team": "B", "project": "p"}]
+    found, output, _ = run(recorder, tmp_path, *rows)
+    assert found == {1: "created", 2: "created", **{line: "ok" for line in range(3, 254)}}, output
+    members = [(path, body["usersAddingToTeam"]) for path, body in recorder.received if "addUsers" in path]
+    assert [(path.split("/")[-2], len(users)) for path, users in members] == [("id-1", 50), ("id-1", 50), ("id-1", 25), ("id-2", 1)]
+    assert len({user["userid"] for _, users in members[:3] for user in users}) == 125
+
+
+def test_an_invalid_member_does_not_keep_the_others_out(service, tmp_path):
+    invalid = {7: "", 8: "a\nb", 60: "x" * 300, 150: None, 151: 7, 152: "\ud800"}
+    rows = [{"team": "A", "project": "p"}]
+    rows += [{"member": invalid.get(line, f"user-{line}"), "team": "A", "project": "p"} for line in range(2, 203)]
+    found, output, _ = run(service, tmp_path, *rows)
+    assert {line for line, state in found.items() if state == "invalid"} == set(invalid), output
+    assert len(service.records("members")) == 201 - len(invalid)
+
+
+def test_an_id_that_a_path_cannot_contain_is_invalid_before_anything_is_sent(recorder, tmp_path):
+    rows = [{"data_store": "Papers"}, {"team": "A", "project": "a.b_c~d:e@f-1"}]
+    for value in ["a b", "50%25", "a%2Fb", "a/b", "a?b", "a#b", "a\\b", "a+b", "é", "a\n", "", ".", "..", 7, None, []]:
+        rows += [{kind: "A", "project": value} for kind in ["team", "logging_instance"]]
+        rows += [{"member": "ada", "team": "A", "project": value}]
+        rows += [{"model": "m", "type": value, "id": 1}, {"voice": "v", "bot": value, "enabled": True}]
+    rows += [{kind: "A"} for kind in ["team", "logging_instance", "model", "voice", "member"]]
+    found, output, _ = run(recorder, tmp_path, *rows)
+    assert found == {1: "created", 2: "created", **{line: "invalid" for line in range(3, len(rows) + 1)}}, output
+    assert [line.split()[1] for line in output.splitlines()[-2:]] == ["2", "1"]
+    paths = ["/api/v1/project/acme/a.b_c~d:e@f-1/createNewTeamOnProject", "/api/v1/org/acme/dataStores/create"]
+    assert [path for path, _ in recorder.received] == paths
+
+
 def test_no_row_ends_in_a_traceback(serve, tmp_path):
     service = serve()
     deep = b'{"team": ' + b"[" * 300 + b"]" * 300 + b', "project": "apollo"}'
@@ -174,10 +234,12 @@ def test_only_a_204_from_the_service_is_a_success(serve, tmp_path):
 
 
 def test_wrong_arguments_get_the_usage(service, tmp_path):
-    environment = {**os.environ, "KEY": "wsk_a\nb"}
-    for arguments in [[], [service.url, "acme", "rows.jsonl"], [service.url, "ac me", "rows.jsonl"]]:
+    cases = [("wsk_a\nb", []), ("wsk_a\nb", [service.url, "acme", "rows.jsonl"])]
+    for organization in ["ac me", "", "a/b", "a%2Fb", "a?b", "..", "é"]:
+        cases.append((service.key, [service.url, organization, "rows.jsonl"]))
+    for key, arguments in cases:
         command = [sys.executable, SCRIPT, *arguments]
-        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        result = subprocess.run(command, env={**os.environ, "KEY": key}, capture_output=True, text=True)
         assert result.returncode == 1 and "usage: KEY=wsk_" in result.stderr, result
     output, errors = start(service, tmp_path / "absent.jsonl").communicate()
     assert output == "" and errors.startswith("cannot read the file: "), errors

@@ -230,23 +230,22 @@ fn commands_that_need_other_tools_have_valid_arguments() {
     assert_none(&failures);
 }
 
-/// Whether a command deletes or overwrites something, or lets requests in.
-fn is_destructive(command: &str) -> bool {
-    const ACTIONS: &[(&str, &[&str])] = &[
-        (
-            "workspacectl ",
-            &[
-                "edit", "enable", "erase", "remove", "restore", "revoke", "rotate",
-            ],
-        ),
-        ("sam ", &["delete", "deploy"]),
-        ("aws ", &["delete-", "put-", "restore-", "update-"]),
+/// Whether a command can create, change or delete something, on AWS or on this machine.
+fn can_change_something(command: &str) -> bool {
+    const CHANGES: &[&str] = &[
+        "create", "disable", "edit", "enable", "erase", "remove", "restore", "revoke", "rotate",
     ];
-    let mut actions = ACTIONS.iter();
-    actions.any(|(program, words)| {
-        let begins = |word: &str| words.iter().any(|action| word.starts_with(action));
-        command.starts_with(program) && command.split_whitespace().any(begins)
-    })
+    const READS: &[&str] = &["batch-get-", "describe-", "get", "list-", "query", "wait"];
+    let words: Vec<_> = command.split_whitespace().collect();
+    let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
+    match words[0] {
+        "aws" => !READS.iter().any(|action| words[2].starts_with(action)),
+        "cargo" => words[1] != "test",
+        "curl" => has(&["-d", "-X"]),
+        "gh" => words[1] != "api",
+        "workspacectl" => has(CHANGES) || has(&["--key-file", "--out"]),
+        program => !["grep", "jq", "sleep"].contains(&program),
+    }
 }
 
 /// The commands of a block of which the one with a number fails, if there are as many.
@@ -260,21 +259,22 @@ fn commands(block: &Block, fail_at: usize) -> Vec<String> {
 }
 
 #[test]
-fn nothing_destructive_follows_a_failure() {
+fn nothing_is_changed_after_a_failure() {
     let documents = documents();
     let blocks = documents.iter().flat_map(Document::blocks);
     let mut failures = Vec::new();
     let mut count = 0;
     for block in blocks.filter(|block| block.info.starts_with("sh")) {
         let all = commands(&block, 0);
-        if !all.iter().any(|command| is_destructive(command)) {
+        if !all.iter().any(|command| can_change_something(command)) {
             continue;
         }
         count += 1;
         for number in 1..=all.len() {
-            let later = commands(&block, number).split_off(number);
-            if let Some(command) = later.iter().find(|command| is_destructive(command)) {
-                let failed = &all[number - 1];
+            let mut run = commands(&block, number);
+            let later = run.split_off(number);
+            if let Some(command) = later.iter().find(|command| can_change_something(command)) {
+                let failed = &run[number - 1];
                 failures.push(format!(
                     "{}: after `{failed}` failed: `{command}`",
                     block.place
@@ -283,5 +283,55 @@ fn nothing_destructive_follows_a_failure() {
         }
     }
     assert_none(&failures);
-    assert!(count > 10, "only {count} blocks are destructive");
+    assert!(count > 20, "only {count} blocks change something");
+}
+
+/// The words of a block, in which each quoted text is `TEXT`, or `$TEXT` if it contains a variable.
+fn unquoted_words(block: &str) -> Vec<String> {
+    let mut words = String::new();
+    let mut rest = block;
+    while let Some(start) = rest.find(['"', '\'']) {
+        let (before, quoted) = rest.split_at(start);
+        let text = quoted[1..].split(&quoted[..1]).next().unwrap();
+        words += before;
+        words += if text.contains('$') { "$TEXT" } else { "TEXT" };
+        rest = &quoted[text.len() + 2..];
+    }
+    words += rest;
+    let words = words.replace("\\\n", " ").replace('\n', " ; ");
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn blocks_can_be_pasted_again_and_into_zsh() {
+    const SOURCES: &[&str] = &["aws", "cargo", "python3", "workspacectl"];
+    let mut failures = Vec::new();
+    for Block { place, info, text } in documents().iter().flat_map(Document::blocks) {
+        if !info.starts_with("sh") {
+            continue;
+        }
+        let words = unquoted_words(&text);
+        let mut fail = |failure: &str| failures.push(format!("{place}: {failure}"));
+        if words.iter().any(|word| word.starts_with('#')) {
+            fail("zsh runs comments");
+        }
+        if words.iter().any(|word| word == "exit" || word == "-e") {
+            fail("it can end the reader's shell");
+        }
+        for pair in words.windows(2).filter(|pair| pair[0] == ">") {
+            let is_kept = text.contains("set -C") || pair[1].contains('$');
+            if !is_kept && !pair[1].starts_with("target/") {
+                fail(&format!("it overwrites {}", pair[1]));
+            }
+        }
+        let ends_command = |word: &String| ["&&", ";", "|", "||"].contains(&&**word);
+        for command in words.split_inclusive(ends_command) {
+            let is_source = command.iter().any(|word| SOURCES.contains(&&**word));
+            let is_piped = command.last().is_some_and(|word| word == "|");
+            if is_source && is_piped && !text.contains("set -o pipefail") {
+                fail(&format!("`{}` hides a failure", command.join(" ")));
+            }
+        }
+    }
+    assert_none(&failures);
 }

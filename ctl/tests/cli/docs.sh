@@ -60,6 +60,6 @@ if [ "$MODE" = run ]; then
 else
   PATH=/none
   command_not_found_handle() { step "$@" && echo placeholder; }
-  date() { echo 0; }  # never fails
-  cd() { :; }; .() { :; }; source() { :; }; exit() { :; }; exec() { "$@"; }
+  date() { echo 0; }; sort() { :; }; tee() { :; }; uniq() { :; }  # never fail
+  cd() { step cd "$@"; }; .() { step . "$@"; }; exit() { :; }; exec() { "$@"; }
 fi

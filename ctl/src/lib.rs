@@ -23,12 +23,15 @@
 //! | `teams_partition`, such as `acme#apollo` | `project` of a team |
 //! | the partition of a member, such as `acme#apollo#docs` | `team` of a member |
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod arguments;
 pub mod commands;
 pub mod deployment;
 mod errors;
 pub mod export;
 mod key_record;
+mod message;
 pub mod organization;
 mod output;
 mod read;
@@ -56,6 +59,7 @@ use crate::{
         edit, keys, list, orgs, remove, restore,
     },
     errors::{RequestError, UsageError},
+    message::print_message,
     session::{GlobalArgs, Session},
     text::escape,
 };
@@ -175,8 +179,8 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
     let may_contain_key =
         env::args_os().any(|argument| argument.to_string_lossy().contains(API_KEY_PREFIX));
     if is_error && may_contain_key {
-        eprintln!(
-            "error: invalid arguments. They are not shown, because one may be an API key. See --help"
+        print_message(
+            "error: invalid arguments. They are not shown, because one may be an API key. See --help",
         );
         return ExitCode::from(2);
     }
@@ -205,9 +209,9 @@ fn report_error(error: &anyhow::Error, session: &Session) {
         text = format!("{}: {text}", deployment.display_name);
         is_local_service = deployment.local_service_dynamodb_url.is_some();
     }
-    eprintln!("error: {}", escape(&text));
+    print_message(&format!("error: {}", escape(&text)));
     if let Some(hint) = errors::hint(error, is_local_service) {
-        eprintln!("hint: {hint}");
+        print_message(&format!("hint: {hint}"));
     }
 }
 

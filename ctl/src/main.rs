@@ -1,5 +1,7 @@
 //! The entry point of `workspacectl`: see the library.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 
 #[tokio::main]

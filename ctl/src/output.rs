@@ -11,6 +11,7 @@ use console::Term;
 use serde_json::{Value, json};
 
 use crate::{
+    message::print_message,
     read::Listing,
     session::Session,
     text::{escape, escape_json, humanize},
@@ -52,7 +53,9 @@ pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Sessi
     }
     print_rows(&listing.records, columns, session)?;
     if let Some(cursor) = &listing.cursor {
-        eprintln!("for more records, repeat the command with --after {cursor}");
+        print_message(&format!(
+            "for more records, repeat the command with --after {cursor}"
+        ));
     }
     Ok(())
 }

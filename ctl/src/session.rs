@@ -1,6 +1,6 @@
 //! What a command works with: its session (global arguments and deployment) and its run.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::{Context as _, Result, ensure};
 use gethostname::gethostname;
@@ -10,6 +10,7 @@ use workspace_management::config::read_variable;
 use crate::{
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
+    message::{print_message, print_prompt},
     text::escape,
 };
 
@@ -76,8 +77,7 @@ impl Session {
             return Ok(());
         }
         let text = self.escaped_with_deployment_name(text);
-        eprint!("{text} Type {} to confirm: ", escape(answer));
-        io::stderr().flush()?;
+        print_prompt(&format!("{text} Type {} to confirm: ", escape(answer)));
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
         ensure!(line.trim() == answer, "not confirmed: nothing was changed");
@@ -86,7 +86,7 @@ impl Session {
 
     /// Prints `<deployment>: <text>`, escaped, to standard error.
     pub(crate) fn report(&self, text: &str) {
-        eprintln!("{}", self.escaped_with_deployment_name(text));
+        print_message(&self.escaped_with_deployment_name(text));
     }
 
     fn escaped_with_deployment_name(&self, text: &str) -> String {

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::sleep;
 use workspace_management::{service::FUNCTION_TIMEOUT, store::MAX_CACHE_TTL};
 
-use crate::deployment::Deployment;
+use crate::{deployment::Deployment, message::print_message};
 
 /// How long after the function's timeout one of its writes can still reach DynamoDB. AWS accepts
 /// requests for five minutes after they were signed, so this is only an assumption.
@@ -37,11 +37,11 @@ impl WaitArgs {
     /// different machine.
     pub(crate) async fn wait(self, deployment: &Deployment) {
         if deployment.is_on_aws() && !self.is_safe() {
-            eprintln!(
+            print_message(&format!(
                 "warning: the wait of {} s (--wait or WORKSPACECTL_WAIT) is too short: the function can write for up to {} s from now",
                 self.seconds,
                 SAFE_WAIT.as_secs()
-            );
+            ));
         }
         if self.seconds == 0 {
             return;
@@ -52,7 +52,7 @@ impl WaitArgs {
         }
         bar.set_message(WAIT_REASON);
         if bar.is_hidden() {
-            eprintln!("waiting {} s {WAIT_REASON}", self.seconds);
+            print_message(&format!("waiting {} s {WAIT_REASON}", self.seconds));
         }
         for _ in 0..self.seconds {
             sleep(Duration::from_secs(1)).await;

@@ -18,6 +18,7 @@ use crate::{
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError},
     key_record,
+    message::print_message,
     organization::{OrgState, Organization, org_ids},
     output::print_rows,
     read::{self, Reader},
@@ -103,7 +104,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         (None, Some(dynamodb_url)) => Some(local_api_url(dynamodb_url)?),
         (url, _) => url,
     };
-    eprintln!("checking {}", deployment.display_name);
+    print_message(&format!("checking {}", deployment.display_name));
     let mut results = Vec::new();
     for table in Table::ALL {
         let mut name = table.logical_id.to_owned();
@@ -132,9 +133,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         });
     }
     if key.is_none() {
-        eprintln!(
+        print_message(&format!(
             "note: writes through the API were not checked: to check them, pass an API key with --key-file or {KEY_VARIABLE}"
-        );
+        ));
     }
     let expiry_result = check_key_expiry(deployment).await;
     results.push(CheckResult::optional("API keys", expiry_result));

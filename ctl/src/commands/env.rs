@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{output::print_json_or_text, session::Session};
+use crate::{message::print_message, output::print_json_or_text, session::Session};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -32,9 +32,9 @@ pub(crate) async fn execute(session: &Session) -> Result<()> {
             ("AWS_SECRET_ACCESS_KEY", "local"),
         ]);
     }
-    eprintln!(
+    print_message(
         "ANONYMOUS_OPERATIONS (default: denied) and KEY_CACHE_SECONDS (default: 60) are not included: \
-        to override the defaults, add them yourself"
+        to override the defaults, add them yourself",
     );
     let lines = variables
         .iter()

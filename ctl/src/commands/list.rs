@@ -9,6 +9,7 @@ use crate::{
     arguments::{parse_identifier, table_parser},
     deployment::Deployment,
     errors::UsageError,
+    message::print_message,
     organization::Organization,
     output::print_listing,
     read::{self, Listing, PageArgs, Reader},
@@ -69,7 +70,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         if let Some(org) = &org {
             Organization::require(deployment, org).await?;
         }
-        eprintln!("no {} match the options", table.record_kind);
+        print_message(&format!("no {} match the options", table.record_kind));
     }
     let columns = columns(table, &listing.records);
     print_listing(&listing, &columns, session)

@@ -18,6 +18,7 @@ use self::{copy::Restore, source::Source};
 use crate::{
     arguments::{parse_identifier, table_parser},
     errors::UsageError,
+    message::print_message,
     session::Session,
     text::pluralize,
 };
@@ -108,9 +109,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     source.check_single_org(from, filter)?;
     if source.keys_without_hash_count > 0 {
         let keys_text = pluralize(source.keys_without_hash_count, "key");
-        eprintln!(
+        print_message(&format!(
             "note: leaving out {keys_text}, because exports lack the hashes of keys: create new keys"
-        );
+        ));
     }
     if source.records.is_empty() {
         bail!("nothing was restored: {from} has no records that match the options");
@@ -120,8 +121,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         .keys()
         .any(|(table, _)| *table == Table::API_KEYS)
     {
-        eprintln!(
-            "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again"
+        print_message(
+            "note: copying a key that was revoked after the backup makes it valid again: revoke such keys again",
         );
     }
     let restore = Restore {

@@ -17,6 +17,7 @@ use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
     key_record::{self, FullKeyRecord},
+    message::print_message,
     organization::{OrgState, Organization},
     output::print_or_fail_on_closed_pipe,
     session::{Run, Session},
@@ -138,7 +139,6 @@ impl NewKey {
             // On one line, because a rotation of several keys prints a line for each.
             escape_json(&record.to_string())
         } else {
-            eprintln!("{}", escape(&self.summary()));
             self.key.clone()
         };
         if let Err(error) = print_or_fail_on_closed_pipe(&text) {
@@ -148,6 +148,9 @@ impl NewKey {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
             })?;
             bail!("cannot print the key, so it was revoked: {error}");
+        }
+        if !json {
+            print_message(&escape(&self.summary()));
         }
         Ok(())
     }

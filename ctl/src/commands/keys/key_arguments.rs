@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use workspace_management::api_key::{API_KEY_ID_LENGTH, API_KEY_PREFIX, ApiKey};
 
-use crate::errors::UsageError;
+use crate::{errors::UsageError, message::print_message};
 
 /// The maximum overlap, which is how long a replaced key can stay valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
@@ -115,7 +115,7 @@ pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
 
 fn read_key_ids_from_stdin() -> Result<Vec<String>> {
     if io::stdin().is_terminal() {
-        eprintln!("enter keys or their ids, one per line, then press Ctrl-D");
+        print_message("enter keys or their ids, one per line, then press Ctrl-D");
     }
     let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
     let mut ids = Vec::new();

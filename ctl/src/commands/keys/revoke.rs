@@ -10,6 +10,7 @@ use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
     key_record,
+    message::print_message,
     organization::{OrgState, Organization},
     output::{print, print_rows},
     read::Reader,
@@ -70,9 +71,9 @@ async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     let (deployment, run) = session.deployment_and_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == OrgState::Enabled {
-        eprintln!(
+        print_message(&format!(
             "note: {org} is enabled, so this command can miss a key that is created at the same time. To prevent this, run `workspacectl orgs disable {org}` first"
-        );
+        ));
     }
     let reader = Reader::organization(Table::API_KEYS, org);
     let mut records = reader.read(deployment).await?.records;

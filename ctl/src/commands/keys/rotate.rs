@@ -16,6 +16,7 @@ use super::{
 use crate::{
     deployment::Deployment,
     key_record::{self, FullKeyRecord},
+    message::print_message,
     read,
     session::{Run, Session},
     text::{escape, humanize},
@@ -151,11 +152,11 @@ async fn schedule_expiry(
         .update(deployment, expression, &values)
         .await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
-    eprintln!(
+    print_message(&format!(
         "the old key {id} is valid until {}. For up to {} longer, the function can accept it if it has cached it",
         escape(&expires_at),
         humanize(MAX_CACHE_TTL)
-    );
+    ));
     Ok(())
 }
 

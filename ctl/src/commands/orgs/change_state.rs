@@ -9,6 +9,7 @@ use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
 
 use crate::{
     deployment::Deployment,
+    message::print_message,
     organization::{OrgState, Organization},
     output::print_json_or_text,
     session::{Run, Session},
@@ -42,11 +43,11 @@ pub(super) async fn execute(
     let state = organization.state().as_str();
     session.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
-        eprintln!(
+        print_message(&format!(
             "the function will reject all new requests within {} seconds, and its last writes will have finished within {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()
-        );
+        ));
     }
     if let Some(wait_args) = wait_args {
         wait_args.wait(deployment).await;

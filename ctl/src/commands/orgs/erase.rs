@@ -18,6 +18,7 @@ use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
     export::ExportWriter,
+    message::print_message,
     organization::{OrgState, Organization},
     output::print_json_or_text,
     read::org_readers,
@@ -108,7 +109,7 @@ pub async fn erase(
             "another run has erased {org}, and may have deleted records before this run could export them: keep the export of that run"
         );
         export.persist()?;
-        eprintln!("exported {} of {org}", pluralize(count, "record"));
+        print_message(&format!("exported {} of {org}", pluralize(count, "record")));
     }
     // All but the organization's own record, which is deleted last.
     let make_readers = || {

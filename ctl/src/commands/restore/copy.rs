@@ -15,6 +15,7 @@ use workspace_records::item::{primary_key_values, string_attribute};
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
     deployment::Deployment,
+    message::print_message,
     output::print,
     read,
     session::Run,
@@ -65,13 +66,15 @@ impl Restore<'_> {
         let mut counts = Counts::default();
         // The counts are printed even if this fails.
         let result = self.copy_all(&mut counts).await;
-        if self.is_dry_run {
-            eprint!("dry run, nothing was written. The result would be: ");
-        }
-        eprintln!(
-            "{} copied, {} exist, {} differ, {} skipped",
+        let prefix = if self.is_dry_run {
+            "dry run, nothing was written. The result would be: "
+        } else {
+            ""
+        };
+        print_message(&format!(
+            "{prefix}{} copied, {} exist, {} differ, {} skipped",
             counts.copied, counts.existing, counts.different, counts.skipped
-        );
+        ));
         result?;
         let not_restored = counts.different + counts.skipped;
         if not_restored > 0 {

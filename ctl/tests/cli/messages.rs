@@ -1,0 +1,105 @@
+//! Messages that cannot be written.
+
+use std::{fs::OpenOptions, io, process::Command};
+
+use workspace_local::demo::DEMO_KEY;
+
+use crate::{new_file, server::Server, text, unused_url, words, workspacectl};
+
+/// Replaces standard error of a command.
+type Replace = fn(&mut Command);
+
+/// A full device and a pipe without a reader.
+const UNWRITABLE: [Replace; 2] = [
+    |command| {
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        command.stderr(full.unwrap());
+    },
+    |command| {
+        command.stderr(io::pipe().unwrap().1);
+    },
+];
+
+#[test]
+fn a_message_that_cannot_be_written_changes_no_outcome() {
+    for replace in UNWRITABLE {
+        let server = Server::with_records();
+        let (_folder, file) = new_file();
+        let doctor = format!("doctor --url {}", server.url);
+        let lines = [
+            "orgs create globex --verbose",
+            "list teams --org globex --verbose",
+            "list members --limit 1",
+            "orgs show acme",
+            &format!("orgs export acme --out {file}"),
+            &format!("restore --from {file} --org acme --dry-run"),
+            "edit team --org acme --project apollo research-team --name Manuals --yes",
+            "remove voice --org acme bot-7",
+            "remove member --org acme --all-teams ada --yes",
+            "remove team --org acme --project apollo research-team --wait 0 --yes",
+            "env",
+            &doctor,
+            "keys list",
+            "orgs disable acme --wait 1",
+            "orgs erase acme --without-export --wait 0 --yes",
+            "completions bash",
+            "help keys create",
+        ];
+        for line in lines {
+            let mut command = server.command(line);
+            replace(&mut command);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{line}: {output:?}");
+        }
+        let failures = [
+            ("orgs show nobody", 1),
+            ("keys check acmeDemoKey1 --verbose", 1),
+            ("orgs erase globex --without-export", 2),
+            ("keys revoke wsk_mistyped", 2),
+            ("list nothing", 2),
+        ];
+        for (line, code) in failures {
+            let mut command = server.command(line);
+            replace(&mut command);
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+        }
+        let mut unreachable = workspacectl("orgs list --verbose");
+        unreachable.env("AWS_ENDPOINT_URL_DYNAMODB", unused_url());
+        replace(&mut unreachable);
+        assert_eq!(unreachable.output().unwrap().status.code(), Some(1));
+    }
+}
+
+#[test]
+fn a_new_key_is_printed_even_if_its_description_cannot_be_written() {
+    let server = Server::start();
+    for replace in UNWRITABLE {
+        let mut create = server.command("keys create --org acme");
+        replace(&mut create);
+        let output = create.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let key = text(&output.stdout).trim();
+        assert_eq!(key.len(), DEMO_KEY.len());
+        let mut rotate = server.command(&format!("keys rotate {key}"));
+        replace(&mut rotate);
+        let output = rotate.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(text(&output.stdout).trim().len(), DEMO_KEY.len());
+    }
+}
+
+/// A shell closes it with `2>&-`. Rust opens `/dev/null` instead.
+#[test]
+fn standard_error_may_be_closed() {
+    let server = Server::start();
+    let output = Command::new("/bin/sh")
+        .args(["-c", "exec \"$0\" \"$@\" 2>&-"])
+        .arg(env!("CARGO_BIN_EXE_workspacectl"))
+        .args(words("keys create --org acme"))
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stdout).trim().len(), DEMO_KEY.len());
+}

@@ -29,6 +29,9 @@ pub struct WaitArgs {
     /// record behind, or end up in a new organization with the same id
     #[arg(id = "wait", long, value_name = "SECONDS", env = "WORKSPACECTL_WAIT", default_value_t = SAFE_WAIT.as_secs())]
     pub seconds: u64,
+    /// Whether to wait without saying so. For tests, because they do not capture messages.
+    #[arg(skip)]
+    pub is_silent: bool,
 }
 
 impl WaitArgs {
@@ -45,6 +48,9 @@ impl WaitArgs {
         }
         if self.seconds == 0 {
             return;
+        }
+        if self.is_silent {
+            return sleep(Duration::from_secs(self.seconds)).await;
         }
         let bar = ProgressBar::with_draw_target(Some(self.seconds), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s {msg}") {

@@ -203,11 +203,13 @@ impl World {
 
     /// The wait of a run of a command.
     fn wait(&self, is_rerun: bool) -> WaitArgs {
-        match self.weakness {
-            Some(Weakness::NoWaitInRerun) if is_rerun => WaitArgs { seconds: 0 },
-            _ => WaitArgs {
-                seconds: SAFE_WAIT.as_secs(),
-            },
+        let seconds = match self.weakness {
+            Some(Weakness::NoWaitInRerun) if is_rerun => 0,
+            _ => SAFE_WAIT.as_secs(),
+        };
+        WaitArgs {
+            seconds,
+            is_silent: true,
         }
     }
 

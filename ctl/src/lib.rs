@@ -28,6 +28,7 @@
 mod arguments;
 pub mod commands;
 pub mod deployment;
+pub mod environment;
 mod errors;
 pub mod export;
 mod key_record;

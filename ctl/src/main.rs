@@ -4,7 +4,12 @@
 
 use std::process::ExitCode;
 
+fn main() -> ExitCode {
+    workspacectl::environment::unset_empty_variables();
+    execute()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn execute() -> ExitCode {
     workspacectl::execute().await
 }

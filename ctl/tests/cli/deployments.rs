@@ -10,7 +10,10 @@ use std::{
 use serde_json::Value;
 use workspace_management::store::Table;
 
-use crate::{AWS, assert_exits_with, server::Server, text, unused_url, workspacectl};
+use crate::{
+    AWS, assert_exits_with, network::Network, on_stack, server::Server, text, unused_url,
+    workspacectl,
+};
 
 /// The URL of DynamoDB.
 const DYNAMODB: &str = "AWS_ENDPOINT_URL_DYNAMODB";
@@ -116,4 +119,40 @@ fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot
     let output = command.envs(tables()).envs([REGION]).output().unwrap();
     let variables: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(variables.as_object().unwrap().len(), Table::ALL.len());
+}
+
+#[test]
+fn a_variable_that_is_empty_counts_as_not_set() {
+    let network = Network::new();
+    let url = network.listen(|_, _| true);
+    let mut command = on_stack(&url, "orgs list");
+    for name in [
+        "AWS_CA_BUNDLE",
+        "AWS_CONFIG_FILE",
+        "AWS_ENDPOINT_URL_CLOUDFORMATION",
+        "AWS_ENDPOINT_URL_DYNAMODB",
+        "AWS_MAX_ATTEMPTS",
+        "AWS_PROFILE",
+        "AWS_REGION",
+        "AWS_SESSION_TOKEN",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_USE_FIPS_ENDPOINT",
+        "ORGANIZATIONS_TABLE",
+        "WORKSPACECTL_STACK",
+        "WORKSPACECTL_WAIT",
+    ] {
+        command.env(name, "");
+    }
+    command.env("AWS_DEFAULT_REGION", "eu-north-1");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stderr), "");
+
+    let no_region = on_stack(&url, "orgs list").env("AWS_REGION", "").output();
+    assert_exits_with(1, &no_region.unwrap(), "set AWS_REGION");
+
+    let server = Server::start();
+    let mut disable = server.command("orgs disable acme --no-wait");
+    let output = disable.env("WORKSPACECTL_WAIT", "").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }

@@ -42,12 +42,9 @@ mod text;
 pub mod wait;
 mod write;
 
-use std::{
-    env,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-};
+use std::{env, io, process::ExitCode};
 
+use anstream::{AutoStream, ColorChoice};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use tokio::sync::OnceCell;
@@ -189,13 +186,13 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(if is_error { 2 } else { 0 })
 }
 
-/// Logs warnings from libraries to standard error. Called only with `--verbose`, because the SDK
-/// warns about every failed condition of a write.
+/// Logs warnings from libraries to standard error, in color if clap would use color. Called only
+/// with `--verbose`, because the SDK warns about every failed condition of a write.
 fn init_log() {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
+        .with_ansi(AutoStream::choice(&io::stderr()) != ColorChoice::Never)
         .with_target(false)
         .init();
 }

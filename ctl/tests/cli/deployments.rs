@@ -156,3 +156,32 @@ fn a_variable_that_is_empty_counts_as_not_set() {
     let output = disable.env("WORKSPACECTL_WAIT", "").output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
+
+#[test]
+fn libraries_log_in_color_when_clap_prints_in_color() {
+    let network = Network::new();
+    let url = network.listen(|_, _| true);
+    let is_colored = |line: &str, variables: &[(&str, &str)]| {
+        let mut command = on_stack(&url, line);
+        // The SDK warns about a value that is not a boolean.
+        command.env("AWS_USE_FIPS_ENDPOINT", "perhaps");
+        let output = command.envs(variables.to_vec()).output().unwrap();
+        assert!(!output.stderr.is_empty(), "{line}");
+        output.stderr.contains(&0x1b)
+    };
+    let (force, none) = (("CLICOLOR_FORCE", "1"), ("NO_COLOR", ""));
+    for (variables, expected) in [
+        (&[][..], false),
+        (&[force], true),
+        (&[force, none], true),
+        (&[force, ("NO_COLOR", "1")], false),
+    ] {
+        for line in ["list nothing", "--verbose orgs list"] {
+            assert_eq!(
+                is_colored(line, variables),
+                expected,
+                "{line}: {variables:?}"
+            );
+        }
+    }
+}

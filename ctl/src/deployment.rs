@@ -1,9 +1,11 @@
 //! A deployment: the names of its tables, and the clients that access it.
 
-use std::{collections::HashMap, sync::LazyLock, time::Duration};
+use std::{
+    collections::HashMap, env, fs, io::ErrorKind, path::PathBuf, sync::LazyLock, time::Duration,
+};
 
-use anyhow::{Context as _, Result, bail};
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use aws_config::{BehaviorVersion, Region, SdkConfig, identity::IdentityCache, profile};
 use aws_sdk_cloudformation::types::Stack as StackDescription;
 use aws_sdk_dynamodb::{
     Client,
@@ -23,13 +25,19 @@ use workspace_management::{
 };
 use workspace_records::local;
 
-use crate::errors::{RequestResultExt as _, UsageError};
+use crate::{
+    errors::{RequestResultExt as _, UsageError},
+    text::join_lines,
+};
 
 /// The maximum number of attempts per request. Large removals run into throttling and conflicts.
 const MAX_ATTEMPTS: u32 = 10;
 
 /// The upper bound of the random wait before the second attempt. The bound doubles each time.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+
+/// How long getting credentials may take. Some programs of `credential_process` ask for a code.
+const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// What a command operates on: a stack, the tables named in the environment, or the local service.
 pub struct Deployment {
@@ -173,19 +181,58 @@ impl Stack {
     }
 }
 
-/// Loads the SDK's configuration from the environment, with the connector of [`build_connector`].
-/// Fails if no region is configured.
+/// Loads the SDK's configuration, with the connector of [`build_connector`]. Fails if it cannot be
+/// used, although the SDK would ignore some of the reasons.
 async fn load_sdk_config() -> Result<SdkConfig> {
+    check_config_files()?;
+    let (fs, env) = Default::default();
+    let profiles = profile::load(&fs, &env, &Default::default(), None)
+        .await
+        .map_err(|error| anyhow!("{}", join_lines(&format!("{:#}", Error::new(error)))))?;
+    let mut loader = aws_config::defaults(BehaviorVersion::latest());
+    if let Some(name) =
+        read_variable("AWS_PROFILE").or_else(|| read_variable("AWS_DEFAULT_PROFILE"))
+    {
+        ensure!(
+            profiles.get_profile(&name).is_some(),
+            "there is no AWS profile {name}: check AWS_PROFILE, or see `aws configure list-profiles`"
+        );
+        loader = loader.profile_name(name);
+    }
     let http_client = HttpClientBuilder::new()
         .build_with_connector_fn(|settings, _| build_connector(settings.cloned()));
-    let config = aws_config::defaults(BehaviorVersion::latest())
+    let config = loader
         .http_client(http_client)
+        .identity_cache(
+            IdentityCache::lazy()
+                .load_timeout(CREDENTIALS_TIMEOUT)
+                .build(),
+        )
         .load()
         .await;
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
     Ok(config)
+}
+
+/// Fails if a configuration file of AWS exists and is not text, which the SDK would only log.
+fn check_config_files() -> Result<()> {
+    for (variable, name) in [
+        ("AWS_CONFIG_FILE", "config"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+    ] {
+        let default = || Some(env::home_dir()?.join(".aws").join(name));
+        let Some(path) = read_variable(variable).map(PathBuf::from).or_else(default) else {
+            continue;
+        };
+        if let Err(error) = fs::read_to_string(&path)
+            && error.kind() == ErrorKind::InvalidData
+        {
+            bail!("cannot read {}: {error}", path.display());
+        }
+    }
+    Ok(())
 }
 
 /// Builds a connector that uses the proxy in the environment, as the SDK's default connector does.

@@ -6,6 +6,8 @@ use anyhow::{Chain, Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
+use crate::text::join_lines;
+
 /// A usage error that clap does not report. The process exits with 2, as after errors from clap.
 /// The message must never repeat an argument that may be an API key.
 #[derive(Debug, thiserror::Error)]
@@ -23,13 +25,12 @@ pub(crate) struct RequestError {
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("no AWS credentials")]
-    NoCredentials,
+    /// Contains the cause.
+    #[error("no AWS credentials: {0}")]
+    NoCredentials(String),
     /// Contains the root cause.
     #[error("{0}")]
     NoResponse(String),
-    #[error("the request timed out")]
-    TimedOut,
     /// AWS or a local DynamoDB responded with an error.
     #[error("{code}: {message}")]
     Rejected { code: String, message: String },
@@ -45,16 +46,19 @@ where
 {
     fn from(error: SdkError<E, R>) -> Self {
         let causes = DisplayErrorContext(&error).to_string();
-        let failure = if Chain::new(&error).any(|cause| cause.is::<CredentialsError>()) {
-            Failure::NoCredentials
+        let root_cause = Chain::new(&error).last().map(ToString::to_string);
+        let root_cause = root_cause.unwrap_or_default();
+        let credentials_errors = Chain::new(&error).filter_map(|cause| cause.downcast_ref());
+        let failure = if let Some(error) = credentials_errors.last() {
+            Failure::NoCredentials(credentials_failure(error))
+        } else if root_cause.starts_with("identity resolver timed out") {
+            Failure::NoCredentials("they were not provided in time".to_owned())
         } else {
             match &error {
-                SdkError::TimeoutError(_) => Failure::TimedOut,
-                SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) => {
-                    // Keeps only the root cause, which the HTTP client wraps in several layers.
-                    let root_cause = Chain::new(&error).last().map(ToString::to_string);
-                    Failure::NoResponse(root_cause.unwrap_or_default())
-                }
+                SdkError::ConstructionFailure(_)
+                | SdkError::TimeoutError(_)
+                // Keeps only the root cause, which the HTTP client wraps in several layers.
+                | SdkError::DispatchFailure(_) => Failure::NoResponse(root_cause),
                 _ => match error.code() {
                     Some(code) => Failure::Rejected {
                         code: code.to_owned(),
@@ -65,6 +69,24 @@ where
             }
         };
         Self { failure, causes }
+    }
+}
+
+/// Why there are no credentials, such as what a `credential_process` printed.
+fn credentials_failure(error: &CredentialsError) -> String {
+    // The first cause is the error itself, which says only that something failed.
+    let causes = Chain::new(error).skip(1).map(ToString::to_string);
+    let causes = Vec::from_iter(causes).join(": ");
+    match error {
+        // Nothing is configured, unless the line about the profile has a reason.
+        CredentialsError::CredentialsNotLoaded(_) => {
+            let profile = causes.lines().find(|line| line.contains("Profile: "));
+            let reason = profile.and_then(|line| line.rsplit_once("enabled: "));
+            reason
+                .map_or("none are configured", |(_, reason)| reason)
+                .to_owned()
+        }
+        _ => join_lines(&causes),
     }
 }
 
@@ -82,6 +104,12 @@ where
     }
 }
 
+/// Whether a request failed because there are no credentials, so that all others would fail too.
+pub(crate) fn lacks_credentials(error: &anyhow::Error) -> bool {
+    let error: Option<&RequestError> = error.downcast_ref();
+    error.is_some_and(|error| matches!(error.failure, Failure::NoCredentials(_)))
+}
+
 /// What failed and why. `verbose` adds all causes of a failed request.
 pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
     match error.downcast_ref::<RequestError>() {
@@ -93,8 +121,8 @@ pub(crate) fn error_text(error: &anyhow::Error, verbose: bool) -> String {
 /// What to do about an error. `None` if there is nothing to add to the text of the error.
 pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'static str> {
     Some(match &error.downcast_ref::<RequestError>()?.failure {
-        Failure::NoCredentials => {
-            "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws sso login`, or run `aws configure`."
+        Failure::NoCredentials(_) => {
+            "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws login` or `aws sso login`, or run `aws configure`."
         }
         Failure::NoResponse(_) if is_local_service => {
             "Run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the URL that `cargo serve` prints. To use a stack, pass --stack."
@@ -118,6 +146,5 @@ pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'st
             }
             _ => return None,
         },
-        Failure::TimedOut => return None,
     })
 }

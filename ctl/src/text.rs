@@ -21,6 +21,11 @@ pub(crate) fn escape_json(json: &str) -> String {
     escaped
 }
 
+/// Text on one line, with single spaces.
+pub(crate) fn join_lines(text: &str) -> String {
+    Vec::from_iter(text.split_whitespace()).join(" ")
+}
+
 /// A duration in its largest unit, such as `3 days`. Rounds to whole seconds, then to that unit.
 pub(crate) fn humanize(duration: Duration) -> String {
     let seconds = (duration + Duration::from_millis(500)).as_secs();

@@ -16,7 +16,7 @@ use workspace_records::{item::string_attribute, local, tables::TableDeclaration}
 use self::api::Api;
 use crate::{
     deployment::Deployment,
-    errors::{RequestResultExt as _, UsageError},
+    errors::{RequestResultExt as _, UsageError, lacks_credentials},
     key_record,
     message::print_message,
     organization::{OrgState, Organization, org_ids},
@@ -112,10 +112,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         if table_name != name {
             name += &format!(" {table_name}");
         }
-        results.push(CheckResult::new(
-            name,
-            check_table(*table, deployment).await,
-        ));
+        let result = check_table(*table, deployment).await;
+        if result.as_ref().is_err_and(lacks_credentials) {
+            return result.map(drop);
+        }
+        results.push(CheckResult::new(name, result));
     }
     if let Some(stack) = &deployment.stack {
         let (stack_results, api_url_of_stack) = stack::check(stack, &deployment.table_names).await;

@@ -2,12 +2,14 @@
 //! there is none.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader},
     net::TcpListener,
     process::Stdio,
 };
 
 use serde_json::Value;
+use tempfile::TempDir;
 use workspace_management::store::Table;
 
 use crate::{
@@ -183,5 +185,35 @@ fn libraries_log_in_color_when_clap_prints_in_color() {
                 "{line}: {variables:?}"
             );
         }
+    }
+}
+
+/// Writes the configuration file of AWS in a new home folder.
+fn home_with_config(config: &str) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join(".aws")).unwrap();
+    fs::write(home.path().join(".aws/config"), config).unwrap();
+    home
+}
+
+#[test]
+fn a_configuration_of_aws_that_cannot_be_used_is_named() {
+    #[rustfmt::skip] // keeps a table short
+    let cases: [(&[u8], &str, &str); 6] = [
+        (b"[default]", "AWS_PROFILE=nosuch", "there is no AWS profile nosuch"),
+        (b"[default]", "AWS_DEFAULT_PROFILE=nosuch", "there is no AWS profile nosuch"),
+        (b"[profile x", "", ".aws/config on line 1: Profile definition must end with ']'"),
+        (b"\xff\xfe[\0", "", ".aws/config: stream did not contain valid UTF-8"),
+        (b"[default]\ncredential_process = echo 'sign in first' >&2 && false", "", "Stderr: sign in first\n"),
+        (b"[default]\nrole_arn = arn\nsource_profile = nosuch", "", "profile `nosuch` was not defined"),
+    ];
+    for (config, variable, error) in cases {
+        let home = home_with_config("");
+        fs::write(home.path().join(".aws/config"), config).unwrap();
+        let mut command = workspacectl("--stack stack orgs list");
+        command.env("HOME", home.path()).envs([REGION]);
+        command.env("AWS_EC2_METADATA_DISABLED", "true");
+        command.envs(variable.split_once('='));
+        assert_exits_with(1, &command.output().unwrap(), error);
     }
 }

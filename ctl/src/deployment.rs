@@ -1,8 +1,6 @@
 //! A deployment: the names of its tables, and the clients that access it.
 
-use std::{
-    collections::HashMap, env, fs, io::ErrorKind, path::PathBuf, sync::LazyLock, time::Duration,
-};
+use std::{collections::HashMap, env, fs, io::ErrorKind, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use aws_config::{BehaviorVersion, Region, SdkConfig, identity::IdentityCache, profile};
@@ -11,22 +9,15 @@ use aws_sdk_dynamodb::{
     Client,
     config::{Builder as ConfigBuilder, retry::RetryConfig},
 };
-use aws_smithy_http_client::{
-    Builder as HttpClientBuilder, Connector, proxy::ProxyConfig, tls::TrustStore,
-};
-use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
-use rustls_native_certs::load_native_certs;
 use workspace_management::{
     config::{self, read_variable},
-    store::{
-        AdditionalRetryClassifier, Table, TableNames,
-        connection::{AMAZON_ROOTS, https_connector},
-    },
+    store::{AdditionalRetryClassifier, Table, TableNames},
 };
 use workspace_records::local;
 
 use crate::{
     errors::{RequestResultExt as _, UsageError},
+    http,
     text::join_lines,
 };
 
@@ -39,6 +30,9 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 /// How long getting credentials may take. Some programs of `credential_process` ask for a code.
 const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(50);
 
+/// The variable that names a file with root certificates.
+const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
+
 /// What a command operates on: a stack, the tables named in the environment, or the local service.
 pub struct Deployment {
     /// The DynamoDB client.
@@ -48,6 +42,8 @@ pub struct Deployment {
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
     pub(crate) local_service_dynamodb_url: Option<String>,
+    /// The file with root certificates to use instead of the system's, if one is configured.
+    pub(crate) ca_bundle: Option<String>,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
     /// `None` unless the operator named a stack.
@@ -55,18 +51,18 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Resolves the deployment to work on, as the help of [`crate::Cli`] describes. Fails if an
-    /// endpoint URL in the environment is invalid, the stack is unreadable or incomplete, only some
-    /// table variables are set, or no region is configured. The local service needs no region.
+    /// Resolves the deployment to work on, as the help of [`crate::Cli`] describes. Fails if the
+    /// configuration of AWS or an endpoint URL is invalid, the stack is unreadable or incomplete, or
+    /// only some table variables are set. The local service needs no configuration of AWS.
     pub(crate) async fn resolve(stack_name: Option<&str>) -> Result<Self> {
         let endpoint_url =
             config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
         let is_set = |table: &Table| read_variable(table.env_variable).is_some();
         if stack_name.is_none() && !Table::ALL.iter().any(is_set) {
             let url = endpoint_url.as_deref().unwrap_or(local::DYNAMODB_URL);
-            return Ok(Self::local_service(url));
+            return Self::local_service(url);
         }
-        let sdk_config = load_sdk_config().await?;
+        let (sdk_config, ca_bundle) = load_sdk_config().await?;
         let stack = match stack_name {
             Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
             None => None,
@@ -99,23 +95,28 @@ impl Deployment {
             table_names,
             display_name,
             local_service_dynamodb_url: None,
+            ca_bundle,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
         })
     }
 
     /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
-    /// at once if nothing is listening.
-    pub fn local_service(dynamodb_url: &str) -> Self {
-        let config = local::sdk_config(dynamodb_url).retry_config(RetryConfig::disabled());
-        Self {
+    /// at once if nothing is listening. Fails if the file with root certificates is invalid.
+    pub fn local_service(dynamodb_url: &str) -> Result<Self> {
+        let ca_bundle = read_variable(CA_BUNDLE);
+        let config = local::sdk_config(dynamodb_url)
+            .http_client(http::client(dynamodb_url, ca_bundle.as_deref())?)
+            .retry_config(RetryConfig::disabled());
+        Ok(Self {
             dynamodb: Client::from_conf(config.build()),
             table_names: local::table_names(),
             display_name: format!("local DynamoDB at {dynamodb_url}"),
             local_service_dynamodb_url: Some(dynamodb_url.to_owned()),
+            ca_bundle,
             sts: None,
             stack: None,
-        }
+        })
     }
 
     pub(crate) fn table_name(&self, table: Table) -> &str {
@@ -181,28 +182,30 @@ impl Stack {
     }
 }
 
-/// Loads the SDK's configuration, with the connector of [`build_connector`]. Fails if it cannot be
-/// used, although the SDK would ignore some of the reasons.
-async fn load_sdk_config() -> Result<SdkConfig> {
+/// Loads the SDK's configuration, and the path of the file with root certificates, if one is set.
+/// Fails if the configuration cannot be used, although the SDK would ignore some of the reasons.
+async fn load_sdk_config() -> Result<(SdkConfig, Option<String>)> {
     check_config_files()?;
     let (fs, env) = Default::default();
     let profiles = profile::load(&fs, &env, &Default::default(), None)
         .await
         .map_err(|error| anyhow!("{}", join_lines(&format!("{:#}", Error::new(error)))))?;
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
+    let mut settings = profiles.get_profile("default");
     if let Some(name) =
         read_variable("AWS_PROFILE").or_else(|| read_variable("AWS_DEFAULT_PROFILE"))
     {
+        settings = profiles.get_profile(&name);
         ensure!(
-            profiles.get_profile(&name).is_some(),
+            settings.is_some(),
             "there is no AWS profile {name}: check AWS_PROFILE, or see `aws configure list-profiles`"
         );
         loader = loader.profile_name(name);
     }
-    let http_client = HttpClientBuilder::new()
-        .build_with_connector_fn(|settings, _| build_connector(settings.cloned()));
+    let from_profile = || Some(settings?.get("ca_bundle")?.to_owned());
+    let ca_bundle = read_variable(CA_BUNDLE).or_else(from_profile);
     let config = loader
-        .http_client(http_client)
+        .http_client(http::client("https:", ca_bundle.as_deref())?)
         .identity_cache(
             IdentityCache::lazy()
                 .load_timeout(CREDENTIALS_TIMEOUT)
@@ -213,7 +216,7 @@ async fn load_sdk_config() -> Result<SdkConfig> {
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
-    Ok(config)
+    Ok((config, ca_bundle))
 }
 
 /// Fails if a configuration file of AWS exists and is not text, which the SDK would only log.
@@ -233,22 +236,4 @@ fn check_config_files() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Builds a connector that uses the proxy in the environment, as the SDK's default connector does.
-/// It differs from the default in two ways:
-///
-/// - It uses the Lambda function's TLS library, because the SDK's takes half a minute to compile.
-/// - If the system has no root certificates, as in small containers, it trusts Amazon's.
-pub(crate) fn build_connector(settings: Option<HttpConnectorSettings>) -> Connector {
-    // Cached, because loading the roots can be slow, and the SDK builds several connectors.
-    static HAS_SYSTEM_ROOTS: LazyLock<bool> =
-        LazyLock::new(|| !load_native_certs().certs.is_empty());
-    let trust_store = if *HAS_SYSTEM_ROOTS {
-        TrustStore::default()
-    } else {
-        TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
-    };
-    let connector = https_connector(trust_store, Some(ProxyConfig::from_env()), settings);
-    connector.expect("valid root certificates")
 }

@@ -31,6 +31,7 @@ pub mod deployment;
 pub mod environment;
 mod errors;
 pub mod export;
+mod http;
 mod key_record;
 mod message;
 pub mod organization;

@@ -124,7 +124,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         api_url = api_url.or(api_url_of_stack);
     }
     if let Some(url) = api_url {
-        results.extend(check_api(&url, key.as_deref(), args.retry, deployment).await);
+        results.extend(check_api(&url, key.as_deref(), args.retry, deployment).await?);
     } else {
         let error = anyhow!("the URL of the API is unknown: pass it with --url");
         results.push(match deployment.stack {
@@ -192,10 +192,10 @@ async fn check_api(
     key: Option<&str>,
     retry_seconds: Option<u64>,
     deployment: &Deployment,
-) -> Vec<CheckResult> {
+) -> Result<Vec<CheckResult>> {
     let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
     let retry_time = Duration::from_secs(retry_seconds.unwrap_or(default_seconds));
-    let api = Api::new(url, retry_time);
+    let api = Api::new(url, retry_time, deployment.ca_bundle.as_deref())?;
     let mut results = vec![CheckResult::new(
         format!("API {url}"),
         api.check_rejects_unknown_key().await,
@@ -206,7 +206,7 @@ async fn check_api(
             Err(error) => results.push(CheckResult::new("API writes", Err(error))),
         }
     }
-    results
+    Ok(results)
 }
 
 /// Checks that each operation writes to the organization of an API key.

@@ -3,17 +3,24 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpListener,
+    path::Path,
     process::Stdio,
+    sync::Arc,
+    thread,
 };
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned, crypto::ring, pki_types::PrivatePkcs8KeyDer,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use workspace_management::store::Table;
 
 use crate::{
-    AWS, assert_exits_with, network::Network, on_stack, server::Server, text, unused_url,
+    AWS, ROOTS, assert_exits_with, network::Network, on_stack, server::Server, text, unused_url,
     workspacectl,
 };
 
@@ -123,6 +130,14 @@ fn env_prints_the_variables_for_the_tables_and_names_the_settings_that_it_cannot
     assert_eq!(variables.as_object().unwrap().len(), Table::ALL.len());
 }
 
+/// Writes the configuration file of AWS in a new home folder.
+fn home_with_config(config: &str) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join(".aws")).unwrap();
+    fs::write(home.path().join(".aws/config"), config).unwrap();
+    home
+}
+
 #[test]
 fn a_variable_that_is_empty_counts_as_not_set() {
     let network = Network::new();
@@ -160,6 +175,29 @@ fn a_variable_that_is_empty_counts_as_not_set() {
 }
 
 #[test]
+fn a_configuration_of_aws_that_cannot_be_used_is_named() {
+    #[rustfmt::skip] // keeps a table short
+    let cases: [(&[u8], &str, &str); 7] = [
+        (b"[default]", "AWS_PROFILE=nosuch", "there is no AWS profile nosuch"),
+        (b"[default]", "AWS_DEFAULT_PROFILE=nosuch", "there is no AWS profile nosuch"),
+        (b"[profile x", "", ".aws/config on line 1: Profile definition must end with ']'"),
+        (b"\xff\xfe[\0", "", ".aws/config: stream did not contain valid UTF-8"),
+        (b"[default]\ncredential_process = echo 'sign in first' >&2 && false", "", "Stderr: sign in first\n"),
+        (b"[default]\nrole_arn = arn\nsource_profile = nosuch", "", "profile `nosuch` was not defined"),
+        (b"[default]\nca_bundle = /no/such.pem", "", "cannot use the file /no/such.pem"),
+    ];
+    for (config, variable, error) in cases {
+        let home = home_with_config("");
+        fs::write(home.path().join(".aws/config"), config).unwrap();
+        let mut command = workspacectl("--stack stack orgs list");
+        command.env("HOME", home.path()).envs([REGION]);
+        command.env("AWS_EC2_METADATA_DISABLED", "true");
+        command.envs(variable.split_once('='));
+        assert_exits_with(1, &command.output().unwrap(), error);
+    }
+}
+
+#[test]
 fn libraries_log_in_color_when_clap_prints_in_color() {
     let network = Network::new();
     let url = network.listen(|_, _| true);
@@ -188,32 +226,64 @@ fn libraries_log_in_color_when_clap_prints_in_color() {
     }
 }
 
-/// Writes the configuration file of AWS in a new home folder.
-fn home_with_config(config: &str) -> TempDir {
-    let home = tempfile::tempdir().unwrap();
-    fs::create_dir(home.path().join(".aws")).unwrap();
-    fs::write(home.path().join(".aws/config"), config).unwrap();
-    home
+/// Starts a server of HTTPS that returns an empty list. Its root certificate is in the file.
+fn start_https_server(ca_file: &Path) -> String {
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = CertificateParams::default();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    fs::write(ca_file, ca.self_signed(&ca_key).unwrap().pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&key, &Issuer::new(ca, ca_key));
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.unwrap().into()], key.into());
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!(
+        "https://localhost:{}",
+        listener.local_addr().unwrap().port()
+    );
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let tls = ServerConnection::new(config.clone()).unwrap();
+            let mut stream = StreamOwned::new(tls, connection.unwrap());
+            // Fails if the client does not trust the certificate.
+            if stream.read(&mut [0; 4096]).is_ok() {
+                let body = r#"{"Items":[],"Count":0,"ScannedCount":0}"#;
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+                let _ = stream.write_all((head + body).as_bytes());
+            }
+        }
+    });
+    url
 }
 
 #[test]
-fn a_configuration_of_aws_that_cannot_be_used_is_named() {
-    #[rustfmt::skip] // keeps a table short
-    let cases: [(&[u8], &str, &str); 6] = [
-        (b"[default]", "AWS_PROFILE=nosuch", "there is no AWS profile nosuch"),
-        (b"[default]", "AWS_DEFAULT_PROFILE=nosuch", "there is no AWS profile nosuch"),
-        (b"[profile x", "", ".aws/config on line 1: Profile definition must end with ']'"),
-        (b"\xff\xfe[\0", "", ".aws/config: stream did not contain valid UTF-8"),
-        (b"[default]\ncredential_process = echo 'sign in first' >&2 && false", "", "Stderr: sign in first\n"),
-        (b"[default]\nrole_arn = arn\nsource_profile = nosuch", "", "profile `nosuch` was not defined"),
-    ];
-    for (config, variable, error) in cases {
-        let home = home_with_config("");
-        fs::write(home.path().join(".aws/config"), config).unwrap();
-        let mut command = workspacectl("--stack stack orgs list");
-        command.env("HOME", home.path()).envs([REGION]);
-        command.env("AWS_EC2_METADATA_DISABLED", "true");
-        command.envs(variable.split_once('='));
-        assert_exits_with(1, &command.output().unwrap(), error);
+fn a_ca_bundle_in_the_environment_or_the_profile_replaces_the_roots_of_the_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca_file = folder.path().join("ca.pem");
+    let url = start_https_server(&ca_file);
+    let ca_file = ca_file.to_str().unwrap();
+    let profile = format!("[default]\nca_bundle = {ca_file}");
+    for (config, bundle) in [("", ca_file), (&profile, "")] {
+        let home = home_with_config(config);
+        let mut command = workspacectl("orgs list");
+        command.envs(tables()).envs(AWS).env(DYNAMODB, &url);
+        command
+            .env("HOME", home.path())
+            .env("AWS_CA_BUNDLE", bundle);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
+    let with_bundle = |bundle| {
+        let mut command = workspacectl("orgs list");
+        let command = command.env(DYNAMODB, &url).env("AWS_CA_BUNDLE", bundle);
+        command.output().unwrap()
+    };
+    assert!(with_bundle(ca_file).status.success());
+    assert_exits_with(1, &with_bundle(ROOTS), "UnknownIssuer");
 }

@@ -196,7 +196,7 @@ impl World {
             .retry_config(RetryConfig::standard().with_max_attempts(30))
             .timeout_config(timeouts.build())
             .retry_classifier(AdditionalRetryClassifier);
-        let mut deployment = Deployment::local_service("http://dynamodb");
+        let mut deployment = Deployment::local_service("http://dynamodb").expect("a client");
         deployment.dynamodb = Client::from_conf(config.build());
         (deployment, index_reads)
     }

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::{
     Client,
     config::{Builder as ConfigBuilder, retry::RetryConfig},
 };
+use aws_types::service_config::ServiceConfigKey;
 use workspace_management::{
     config::{self, read_variable},
     store::{AdditionalRetryClassifier, Table, TableNames},
@@ -29,6 +30,9 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// How long getting credentials may take. Some programs of `credential_process` ask for a code.
 const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// The variable that makes the SDK ignore endpoint URLs in the environment and in files.
+const IGNORE_ENDPOINT_URLS: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
 
 /// The variable that names a file with root certificates.
 const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
@@ -55,16 +59,17 @@ impl Deployment {
     /// configuration of AWS or an endpoint URL is invalid, the stack is unreadable or incomplete, or
     /// only some table variables are set. The local service needs no configuration of AWS.
     pub(crate) async fn resolve(stack_name: Option<&str>) -> Result<Self> {
-        let endpoint_url =
-            config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
         let is_set = |table: &Table| read_variable(table.env_variable).is_some();
         if stack_name.is_none() && !Table::ALL.iter().any(is_set) {
-            let url = endpoint_url.as_deref().unwrap_or(local::DYNAMODB_URL);
-            return Self::local_service(url);
+            return Self::local_service(&local_service_url()?);
         }
         let (sdk_config, ca_bundle) = load_sdk_config().await?;
+        let endpoint_url = endpoint_url(&sdk_config, "DynamoDB")?;
         let stack = match stack_name {
-            Some(name) => Some(Stack::read(name, sdk_config.clone()).await?),
+            Some(name) => {
+                check_endpoints(&sdk_config, endpoint_url.as_deref())?;
+                Some(Stack::read(name, sdk_config.clone()).await?)
+            }
             None => None,
         };
         // An endpoint URL is assumed to be a local DynamoDB's, unless there is a stack.
@@ -127,6 +132,20 @@ impl Deployment {
     pub(crate) fn is_on_aws(&self) -> bool {
         self.sts.is_some()
     }
+}
+
+/// The URL of the local service's DynamoDB. Fails if the environment has an invalid URL, or one that
+/// it tells to ignore.
+fn local_service_url() -> Result<String, UsageError> {
+    let url =
+        config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;
+    let ignored = read_variable(IGNORE_ENDPOINT_URLS);
+    if url.is_some() && ignored.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Err(UsageError(format!(
+            "{IGNORE_ENDPOINT_URLS} excludes AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL: unset one of them, or use a stack"
+        )));
+    }
+    Ok(url.unwrap_or_else(|| local::DYNAMODB_URL.to_owned()))
 }
 
 /// A CloudFormation stack and its resources.
@@ -234,6 +253,49 @@ fn check_config_files() -> Result<()> {
         {
             bail!("cannot read {}: {error}", path.display());
         }
+    }
+    Ok(())
+}
+
+/// The endpoint URL that is configured for a service. `None` means the region's. Fails if it is not
+/// an http or https URL.
+fn endpoint_url(config: &SdkConfig, service_id: &str) -> Result<Option<String>> {
+    let key = ServiceConfigKey::builder()
+        .service_id(service_id)
+        .env("AWS_ENDPOINT_URL")
+        .profile("endpoint_url")
+        .build()?;
+    let url = config
+        .service_config()
+        .and_then(|service| service.load_config(key));
+    if let Some(url) = &url
+        && !url.starts_with("http://")
+        && !url.starts_with("https://")
+    {
+        let message =
+            format!("the endpoint of {service_id} must be an http or https URL, not {url:?}");
+        return Err(UsageError(message).into());
+    }
+    Ok(url)
+}
+
+/// Fails if the tables of a stack would not be where the stack is: at the same endpoint, or both on
+/// AWS, for example at the endpoint of a VPC.
+fn check_endpoints(config: &SdkConfig, dynamodb_url: Option<&str>) -> Result<()> {
+    let cloudformation_url = endpoint_url(config, "CloudFormation")?;
+    let endpoints = [cloudformation_url.as_deref(), dynamodb_url];
+    let names = endpoints.map(|url| match url {
+        Some(url) if !url.contains(".amazonaws.com") && !url.contains(".api.aws") => {
+            url.trim_end_matches('/')
+        }
+        _ => "AWS",
+    });
+    if names[0] != names[1] {
+        let [stack, tables] = names;
+        return Err(UsageError(format!(
+            "the stack would be read from {stack} and its tables from {tables}: set both endpoints or neither, in the environment (AWS_ENDPOINT_URL) and in the AWS profile (endpoint_url)"
+        ))
+        .into());
     }
     Ok(())
 }

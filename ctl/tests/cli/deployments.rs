@@ -198,6 +198,41 @@ fn a_configuration_of_aws_that_cannot_be_used_is_named() {
 }
 
 #[test]
+fn messages_name_the_deployment_that_requests_go_to() {
+    let (server, network) = (Server::start(), Network::new());
+    let (dynamodb, aws) = (&server.dynamodb_url, network.listen(|_, _| true));
+    let global = format!("[default]\nendpoint_url = {aws}");
+    let service =
+        format!("[default]\nservices = x\n[services x]\ndynamodb =\n endpoint_url = {dynamodb}");
+    let run = |config: &str, stack: &str, variables: &[(&str, &str)]| {
+        let home = home_with_config(config);
+        let mut command = workspacectl(&format!("{stack} orgs create globex --if-absent"));
+        command.env("HOME", home.path()).envs(AWS);
+        command.envs(variables.to_vec()).env("SSL_CERT_FILE", ROOTS);
+        let output = command.output().unwrap();
+        (output.status.code(), text(&output.stderr).to_owned())
+    };
+    let ignore = ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true");
+    let local = (DYNAMODB, &**dynamodb);
+    // No request to AWS can be sent to this region.
+    let ignored = [&tables()[..], &[local, ignore, ("AWS_REGION", "no region")]].concat();
+    #[rustfmt::skip] // keeps a table short
+    let cases = [
+        (run(&global, "--stack stack", &[]), 0, "stack stack: the organization".to_owned()),
+        (run(&service, "", &tables()), 0, format!("OrganizationsTable in {dynamodb}: ")),
+        (run("", "", &ignored), 1, "OrganizationsTable in no region: ".to_owned()),
+        (run(&service, "--stack stack", &[]), 2, format!("its tables from {dynamodb}: set both")),
+        (run(&global, "--stack stack", &[local]), 2, format!("read from {aws} and its tables from {dynamodb}")),
+        (run("", "", &[local, ignore]), 2, format!("{} excludes {DYNAMODB}", ignore.0)),
+        (run("[default]\nendpoint_url = nonsense", "--stack stack", &[]), 2, "must be an http or https URL".to_owned()),
+    ];
+    for ((code, message), expected_code, expected) in cases {
+        assert_eq!(code, Some(expected_code), "{message}");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
+#[test]
 fn libraries_log_in_color_when_clap_prints_in_color() {
     let network = Network::new();
     let url = network.listen(|_, _| true);

@@ -56,8 +56,8 @@ pub struct Deployment {
 
 impl Deployment {
     /// Resolves the deployment to work on, as the help of [`crate::Cli`] describes. Fails if the
-    /// configuration of AWS or an endpoint URL is invalid, the stack is unreadable or incomplete, or
-    /// only some table variables are set. The local service needs no configuration of AWS.
+    /// configuration of AWS or an endpoint URL is invalid, the stack is unreadable or incomplete,
+    /// or only some table variables are set. The local service needs no configuration of AWS.
     pub(crate) async fn resolve(stack_name: Option<&str>) -> Result<Self> {
         let is_set = |table: &Table| read_variable(table.env_variable).is_some();
         if stack_name.is_none() && !Table::ALL.iter().any(is_set) {
@@ -134,8 +134,8 @@ impl Deployment {
     }
 }
 
-/// The URL of the local service's DynamoDB. Fails if the environment has an invalid URL, or one that
-/// it tells to ignore.
+/// The URL of the local service's DynamoDB. Fails if the environment has an invalid URL, or one
+/// that it tells to ignore.
 fn local_service_url() -> Result<String, UsageError> {
     let url =
         config::endpoint_url(&read_variable).map_err(|error| UsageError(error.to_string()))?;

@@ -71,7 +71,7 @@ pub(crate) fn connector(url: &str, ca_bundle: Option<&str>) -> Result<SharedHttp
 
 /// Returns a function that builds a connector. For https, the connector uses the proxy in the
 /// environment, as the SDK's default connector does, and the Lambda function's TLS library, because
-/// the SDK's takes half a minute to compile. For http, it reads no root certificates, so it is fast.
+/// the SDK's takes half a minute to compile. For http, it is fast, without root certificates.
 fn connector_fn(
     url: &str,
     ca_bundle: Option<&str>,

@@ -124,7 +124,7 @@ pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, S
 }
 
 /// Removes Unicode white space and byte order marks from both ends.
-fn trim(text: &str) -> &str {
+pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 

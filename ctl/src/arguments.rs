@@ -1,7 +1,14 @@
 //! Arguments shared by several commands.
 
+use std::{
+    io::{self, IsTerminal as _, Stdin},
+    path::Path,
+};
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use workspace_management::{store::Table, values::Identifier};
+
+use crate::message::print_message;
 
 /// The help text of arguments that take the id of an organization.
 pub(crate) const ORG_HELP: &str = "The id of the organization";
@@ -12,6 +19,19 @@ pub(crate) fn parse_identifier(text: &str) -> Result<String, &'static str> {
     id.ok_or(
         "an id has 1 to 128 characters: ASCII letters, digits and `-._~:@`. It must not be `.` or `..`, or start with `wsk_`",
     )
+}
+
+/// Whether a file in an option is standard input or output.
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Standard input. On a terminal, first says what to enter.
+pub(crate) fn stdin(what: &str) -> Stdin {
+    if io::stdin().is_terminal() {
+        print_message(&format!("enter {what}, then press Ctrl-D"));
+    }
+    io::stdin()
 }
 
 /// A parser that turns a kind of record, such as `teams`, into its table.

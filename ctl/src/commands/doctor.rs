@@ -3,18 +3,19 @@
 mod api;
 mod stack;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
 use serde_json::json;
 use workspace_management::{
-    api_key::ApiKey, config::read_variable, operations::Operation, store::Table,
+    api_key::ApiKey, config::read_variable, operations::Operation, store::Table, values::trim,
 };
 use workspace_records::{item::string_attribute, local, tables::TableDeclaration};
 
 use self::api::Api;
 use crate::{
+    arguments::{is_dash, stdin},
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError, lacks_credentials},
     key_record,
@@ -48,8 +49,8 @@ pub(crate) struct Args {
     /// Also fail if a check was skipped. If there are only warnings, exit with 3
     #[arg(long)]
     strict: bool,
-    /// Also send a request for each operation, with the API key in this file or in
-    /// WORKSPACECTL_DOCTOR_KEY. This stores a few records in the organization of the key
+    /// Also send a request for each operation, with the API key in this file (`-` is standard input)
+    /// or in WORKSPACECTL_DOCTOR_KEY. This stores a few records in the organization of the key
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// How long to retry requests to the API after a 429, a 5xx or no response [default: 60, or 0
@@ -178,12 +179,18 @@ fn print_and_conclude(results: Vec<CheckResult>, strict: bool, session: &Session
 
 /// Reads the API key for the write checks, if there is one.
 fn read_api_key(file: Option<PathBuf>) -> Result<Option<String>> {
-    let Some(file) = file else {
-        return Ok(read_variable(KEY_VARIABLE));
+    let text = match file {
+        None => read_variable(KEY_VARIABLE),
+        Some(file) => {
+            let text = if is_dash(&file) {
+                io::read_to_string(stdin("the API key"))
+            } else {
+                fs::read_to_string(&file)
+            };
+            Some(text.with_context(|| format!("cannot read {}", file.display()))?)
+        }
     };
-    let text =
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(Some(text.trim().to_owned()))
+    Ok(text.map(|text| trim(&text).to_owned()))
 }
 
 /// Checks that the API reads its tables and, with an API key, that each operation writes.

@@ -7,7 +7,12 @@
 mod copy;
 mod source;
 
-use std::{fs::File, path::Path, time::Duration};
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -16,7 +21,7 @@ use workspace_records::item::string_attribute;
 
 use self::{copy::Restore, source::Source};
 use crate::{
-    arguments::{parse_identifier, table_parser},
+    arguments::{is_dash, parse_identifier, stdin, table_parser},
     errors::UsageError,
     message::print_message,
     session::Session,
@@ -27,6 +32,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl restore --from globex.jsonl --dry-run
   workspacectl restore --from globex.jsonl
+  zcat globex.jsonl.gz | workspacectl restore --from -
   workspacectl restore --from globex.jsonl --org globex --project apollo --team docs
   workspacectl restore --from TeamsTable-restored --to teams --all-orgs
   workspacectl restore --from KeysTable-restored --to keys --org globex";
@@ -37,7 +43,8 @@ pub(crate) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A table restored from a backup, or a file in the format of `orgs export`
+    /// A table restored from a backup, or a file in the format of `orgs export`. `-` is standard
+    /// input
     #[arg(long, value_name = "TABLE|FILE")]
     from: String,
     #[command(flatten)]
@@ -92,17 +99,30 @@ impl RestoreFilter {
     }
 }
 
+/// Opens the export in `--from`. `None` if there is no such file, so that `from` is a table, which
+/// can have the name of a folder.
+fn open(from: &str) -> Result<Option<Box<dyn Read>>> {
+    if is_dash(Path::new(from)) {
+        return Ok(Some(Box::new(stdin("an export"))));
+    }
+    // Not only regular files: also pipes, such as `<(zcat FILE)`.
+    if fs::metadata(from).is_ok_and(|metadata| !metadata.is_dir()) {
+        let file = File::open(from).with_context(|| format!("cannot open {from}"))?;
+        return Ok(Some(Box::new(file)));
+    }
+    Ok(None)
+}
+
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { from, filter, .. } = &args;
-    let mut file = None;
-    if Path::new(from).is_file() {
-        file = Some(File::open(from).with_context(|| format!("cannot open {from}"))?);
-    } else {
+    let input = open(from)?;
+    let from = if from == "-" { "standard input" } else { from };
+    if input.is_none() {
         filter.check_options_for_table(from)?;
     }
     let (deployment, run) = session.deployment_and_run().await?;
-    let source = match file {
-        Some(file) => Source::read_file(from, file, filter),
+    let source = match input {
+        Some(input) => Source::read_export(from, input, filter),
         None => Source::scan_table(from, filter, deployment).await,
     };
     let source = source.context("nothing was restored")?;

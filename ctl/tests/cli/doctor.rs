@@ -259,6 +259,33 @@ fn a_key_that_cannot_be_used_is_named_and_never_printed() {
     assert!(!text.contains(&unknown), "{text}");
 }
 
+/// As `echo`, editors, Windows and secret stores leave it.
+#[test]
+fn a_key_is_used_without_the_white_space_around_it() {
+    let server = Server::start();
+    let (_folder, file) = new_file();
+    let line = format!("doctor --json --url {}", server.url);
+    for (before, after) in [("", "\n"), ("", "\r"), (" ", " "), ("\u{feff}", "\r\n")] {
+        let text = [before, DEMO_KEY, after].concat();
+        fs::write(&file, &text).unwrap();
+        let mut with_variable = server.command(&line);
+        with_variable.env("WORKSPACECTL_DOCTOR_KEY", &text);
+        let outputs = [
+            with_variable.output().unwrap(),
+            server.output(&format!("{line} --key-file {file}")),
+            server.output_with_input(&format!("{line} --key-file -"), &text),
+        ];
+        for output in outputs {
+            let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+            let count = Table::ALL.len() + 2 + Operation::ALL.len();
+            assert_eq!(checks.len(), count, "{checks:?}");
+            assert!(output.status.success(), "{text:?}: {checks:?}");
+        }
+        let checked = server.output_with_input("keys check -", &text);
+        assert!(checked.status.success(), "{text:?}: {checked:?}");
+    }
+}
+
 /// `permissions.rs` tests that a skipped check is no failure without `--strict`.
 #[test]
 fn a_check_that_was_skipped_is_a_failure_with_strict() {

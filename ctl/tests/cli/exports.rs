@@ -1,6 +1,6 @@
 //! The files of `orgs export`, `orgs erase` and `remove --export`. `kills` tests interruptions.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -8,7 +8,7 @@ use test_support::fixtures;
 use workspace_management::store::Table;
 use workspacectl::Cli;
 
-use crate::{assert_fails, assert_usage_error, network::Network, new_file, server::Server};
+use crate::{assert_fails, assert_usage_error, network::Network, new_file, server::Server, text};
 
 #[test]
 fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
@@ -139,4 +139,29 @@ fn nothing_changes_if_the_export_cannot_be_written_or_nothing_is_found() {
     assert_fails(&server.output(&missing), "does not exist");
     assert_eq!(server.valid_records(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// A pipe can be read only once, and has no size.
+#[test]
+fn an_export_is_restored_from_a_pipe() {
+    let server = Server::with_records();
+    let export = server.run("orgs export acme");
+    let planned = server.output_with_input("restore --from - --dry-run", &export);
+    let copy = text(&planned.stdout);
+    assert_eq!(copy.lines().count(), 9, "{planned:?}");
+    for from in ["/dev/stdin", "/dev/stdin --to teams --org acme"] {
+        let line = format!("restore --from {from} --dry-run");
+        let output = server.output_with_input(&line, &export);
+        let is_part = |line: &str| copy.contains(line);
+        assert!(output.status.success(), "{output:?}");
+        assert!(text(&output.stdout).lines().all(is_part), "{output:?}");
+    }
+    let script = "exec \"$0\" restore --from <(printf %s \"$EXPORT\") --dry-run";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script, env!("CARGO_BIN_EXE_workspacectl")]);
+    bash.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
+    let output = bash.env("EXPORT", &export).output().unwrap();
+    assert_eq!(text(&output.stdout), copy, "{output:?}");
+    let invalid = server.output_with_input("restore --from -", "{}");
+    assert_fails(&invalid, "line 1 of standard input has an unknown kind");
 }

@@ -2,14 +2,17 @@
 
 use std::{
     collections::HashSet,
-    io::{self, IsTerminal as _},
+    io,
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result};
-use workspace_management::api_key::{API_KEY_ID_LENGTH, API_KEY_PREFIX, ApiKey};
+use workspace_management::{
+    api_key::{API_KEY_ID_LENGTH, API_KEY_PREFIX, ApiKey},
+    values::trim,
+};
 
-use crate::{errors::UsageError, message::print_message};
+use crate::{arguments::stdin, errors::UsageError};
 
 /// The maximum overlap, which is how long a replaced key can stay valid: 30 days.
 const MAX_OVERLAP: Duration = Duration::from_secs(30 * 86_400);
@@ -105,7 +108,7 @@ pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
         if argument == "-" {
             ids.extend(read_key_ids_from_stdin()?);
         } else {
-            ids.push(parse_key_id(argument)?);
+            ids.push(parse_key_id(trim(argument))?);
         }
     }
     let mut seen = HashSet::new();
@@ -114,12 +117,10 @@ pub(super) fn read_key_ids(keys_or_ids: &[String]) -> Result<Vec<String>> {
 }
 
 fn read_key_ids_from_stdin() -> Result<Vec<String>> {
-    if io::stdin().is_terminal() {
-        print_message("enter keys or their ids, one per line, then press Ctrl-D");
-    }
-    let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
+    let input = stdin("keys or their ids, one per line");
+    let text = io::read_to_string(input).context("cannot read standard input")?;
     let mut ids = Vec::new();
-    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+    for (number, line) in (1..).zip(text.lines().map(trim)) {
         if line.is_empty() {
             continue;
         }

@@ -2,8 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs::File,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read},
 };
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
@@ -36,12 +35,16 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads all lines of a file.
+    /// Reads all lines of an export.
     /// Fails if a line is not from an export, or a matching record is invalid.
-    pub(super) fn read_file(from: &str, file: File, filter: &RestoreFilter) -> Result<Self> {
+    pub(super) fn read_export(
+        from: &str,
+        input: impl Read,
+        filter: &RestoreFilter,
+    ) -> Result<Self> {
         const ADVICE: &str = "use a file written by --export or `orgs export`";
         let mut source = Self::default();
-        for (line_number, line) in (1..).zip(BufReader::new(file).lines()) {
+        for (line_number, line) in (1..).zip(BufReader::new(input).lines()) {
             let location = format!("line {line_number} of {from}");
             let line = line.with_context(|| format!("cannot read {location}"))?;
             if line.trim().is_empty() {

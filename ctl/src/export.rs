@@ -2,21 +2,40 @@
 //! Lines. Each line is an object with the fields `table` (the kind of the record) and `record`.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, Stdout, Write},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 use workspace_management::store::Table;
 use workspace_records::item::to_json;
 
 use crate::{
-    deployment::Deployment, errors::UsageError, read::Reader, text::escape_json,
+    arguments::is_dash,
+    deployment::Deployment,
+    errors::UsageError,
+    output::{is_stdout_discarded, sync_stdout},
+    read::Reader,
+    text::escape_json,
     write::is_mark_attribute,
 };
+
+/// Checks the file in the option `--export` of a command that deletes records. Leaves no file
+/// behind: commands check the file before they ask for confirmation, and create it after the answer.
+pub(crate) fn check_export(path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    ensure!(
+        !is_dash(path) || !is_stdout_discarded()?,
+        "nothing was deleted, because standard output is closed or /dev/null, so the export would be lost"
+    );
+    ExportWriter::create(path).map(drop)
+}
 
 /// An export that is being written. On Unix, only the owner of the file can read it, because it may
 /// hold personal data.
@@ -36,10 +55,24 @@ enum Output {
 }
 
 impl ExportWriter {
-    /// Creates `FILE.partial`, where `FILE` is `path`. `persist` renames it to `FILE`. Unless
-    /// `persist` is called, it is deleted. Fails if it cannot be created, or if `FILE` or
-    /// `FILE.partial` exists, because two commands must not share a file.
+    /// Writes to standard output if `path` is `-`. Otherwise, creates `FILE.partial`, where `FILE`
+    /// is `path`. `persist` renames it to `FILE`. Unless `persist` is called, it is deleted. Fails
+    /// if it cannot be created, or if `FILE` or `FILE.partial` exists, because two commands must
+    /// not share a file.
     pub fn create(path: &Path) -> Result<Self> {
+        if is_dash(path) {
+            let output = Output::Stdout(BufWriter::new(io::stdout()));
+            return Ok(Self { output });
+        }
+        let name = path.display();
+        let text = path.as_os_str().as_encoded_bytes();
+        let has_name = |name: &OsStr| text.ends_with(name.as_encoded_bytes());
+        // Such as `exports/` and `exports/.`, even if they do not exist.
+        let is_folder = !path.file_name().is_some_and(has_name);
+        if is_folder || path.is_dir() {
+            let message = format!("{name} is a folder: add the name of a new file");
+            return Err(UsageError(message).into());
+        }
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists_error(path, ""));
         }
@@ -53,6 +86,10 @@ impl ExportWriter {
                 let advice = ", or delete this one if no other command is writing to it";
                 return Err(exists_error(&partial_path, advice));
             }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let folder = path.parent().unwrap_or(path).display();
+                bail!("cannot write {name}: there is no folder {folder}");
+            }
             result => result.with_context(|| format!("cannot write {}", partial_path.display()))?,
         };
         let output = Output::File {
@@ -61,11 +98,6 @@ impl ExportWriter {
             path: path.to_owned(),
         };
         Ok(Self { output })
-    }
-
-    pub(crate) fn stdout() -> Self {
-        let output = Output::Stdout(BufWriter::new(io::stdout()));
-        Self { output }
     }
 
     /// Writes a record without its mark and, for an API key, without the hash of its secret.
@@ -109,7 +141,10 @@ impl ExportWriter {
 
     fn try_persist(&mut self) -> io::Result<()> {
         match &mut self.output {
-            Output::Stdout(writer) => writer.flush(),
+            Output::Stdout(writer) => {
+                writer.flush()?;
+                sync_stdout()
+            }
             Output::File {
                 writer,
                 partial_path,

@@ -1,6 +1,7 @@
 //! Prints data to standard output, as JSON or as text.
 
 use std::{
+    fs::{self, File},
     io::{self, Write as _},
     time::SystemTime,
 };
@@ -30,6 +31,36 @@ pub(crate) fn print_or_fail_on_closed_pipe(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
+}
+
+/// Whether standard output is `/dev/null`, which Rust also opens in place of a closed one.
+pub(crate) fn is_stdout_discarded() -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let output = stdout_file()?.metadata()?;
+        Ok(fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == output.rdev()))
+    }
+    #[cfg(not(unix))]
+    Ok(false)
+}
+
+/// Waits until what was printed is on the disk, if standard output is a file.
+pub(crate) fn sync_stdout() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let output = stdout_file()?;
+        if output.metadata()?.is_file() {
+            output.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn stdout_file() -> io::Result<File> {
+    use std::os::fd::AsFd as _;
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 fn print_json(value: &Value) -> Result<()> {

@@ -139,11 +139,7 @@ async fn show(org: &str, session: &Session) -> Result<()> {
 }
 
 async fn export(org: &str, path: &Path, session: &Session) -> Result<()> {
-    let mut export = if path == Path::new("-") {
-        ExportWriter::stdout()
-    } else {
-        ExportWriter::create(path)?
-    };
+    let mut export = ExportWriter::create(path)?;
     let deployment = session.deployment().await?;
     Organization::require(deployment, org).await?;
     let readers = org_readers_via_teams_index(deployment, org).await?;

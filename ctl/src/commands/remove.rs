@@ -3,7 +3,10 @@
 pub mod from_all_teams;
 pub mod team;
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use anyhow::{Result, bail};
 use clap::builder::NonEmptyStringValueParser;
@@ -11,8 +14,8 @@ use serde_json::{Value, json};
 use workspace_management::store::{Table, timestamp};
 
 use crate::{
-    arguments::{ORG_HELP, parse_identifier},
-    export::ExportWriter,
+    arguments::{ORG_HELP, is_dash, parse_identifier},
+    export::{ExportWriter, check_export},
     output::print_json_or_text,
     session::{Run, Session},
     target::{DataStoreArgs, ProjectArgs, Target},
@@ -33,7 +36,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Export the records to this new file before deleting them. `restore` can copy them
-    /// back. The file is called FILE.partial until the first deletion
+    /// back. The file is called FILE.partial until the first deletion. `-` is standard output,
+    /// which then has nothing else
     #[arg(long, value_name = "FILE", global = true)]
     export: Option<PathBuf>,
     #[command(subcommand)]
@@ -101,8 +105,8 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
-    let path = args.export.as_deref();
-    let export = path.map(ExportWriter::create).transpose()?;
+    let export_path = args.export.as_deref();
+    check_export(export_path)?;
     match args.command {
         Command::Team {
             project_args,
@@ -111,7 +115,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         } => {
             teams.sort();
             teams.dedup();
-            team::execute(&project_args, &teams, wait_args, export, session).await
+            team::execute(&project_args, &teams, wait_args, export_path, session).await
         }
         Command::Member {
             org,
@@ -125,11 +129,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
                 display_name: format!("the member {user} of the team {team}"),
                 primary_key: [format!("{org}#{project}#{team}"), user],
             };
-            remove_record(&target, export, session).await
+            remove_record(&target, export_path, session).await
         }
         // With --all-teams.
         Command::Member { org, user, .. } => {
-            from_all_teams::execute(&org, &user, export, session).await
+            from_all_teams::execute(&org, &user, export_path, session).await
         }
         Command::Model {
             org,
@@ -141,7 +145,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
                 display_name: format!("the model {model_id} of the type {model_type}"),
                 primary_key: [org, format!("{model_type}#{model_id}")],
             };
-            remove_record(&target, export, session).await
+            remove_record(&target, export_path, session).await
         }
         Command::Voice { org, bot } => {
             let target = Target {
@@ -149,11 +153,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
                 display_name: format!("the voice of the bot {bot}"),
                 primary_key: [org, bot],
             };
-            remove_record(&target, export, session).await
+            remove_record(&target, export_path, session).await
         }
-        Command::DataStore(args) => remove_record(&args.target(), export, session).await,
+        Command::DataStore(args) => remove_record(&args.target(), export_path, session).await,
         Command::LoggingInstance(args) => {
-            remove_record(&args.logging_instance_target(), export, session).await
+            remove_record(&args.logging_instance_target(), export_path, session).await
         }
     }
 }
@@ -161,19 +165,36 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 /// Removes one record. Asks for no confirmation, because the arguments name the record.
 async fn remove_record(
     target: &Target,
-    mut export: Option<ExportWriter>,
+    export_path: Option<&Path>,
     session: &Session,
 ) -> Result<()> {
     let (deployment, run) = session.deployment_and_run().await?;
+    let mut export = export_path.map(ExportWriter::create).transpose()?;
     let Some(removed) = target.remove(deployment, export.as_mut()).await? else {
         bail!("{} does not exist", target.display_name);
     };
     session.report(&format!("{} was removed", target.display_name));
-    print_removed(removed, target.id_in_partition(), &run, session)
+    print_removed(
+        removed,
+        target.id_in_partition(),
+        &run,
+        export_path,
+        session,
+    )
 }
 
-/// With `--json`, prints what was removed, by whom and when. Otherwise prints the id.
-fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> Result<()> {
+/// With `--json`, prints what was removed, by whom and when. Otherwise prints the id, unless
+/// standard output has the export.
+fn print_removed(
+    mut removed: Value,
+    id: &str,
+    run: &Run,
+    export_path: Option<&Path>,
+    session: &Session,
+) -> Result<()> {
+    if export_path.is_some_and(is_dash) {
+        return Ok(());
+    }
     removed["removed_at"] = json!(timestamp(SystemTime::now()));
     removed["removed_by"] = json!(run.operator);
     removed["removed_request_id"] = json!(run.id);
@@ -181,8 +202,8 @@ fn print_removed(mut removed: Value, id: &str, run: &Run, session: &Session) -> 
 }
 
 /// The sentence that says whether the removal can be undone.
-fn undo_sentence(export: Option<&ExportWriter>) -> &'static str {
-    match export {
+fn undo_sentence(export_path: Option<&Path>) -> &'static str {
+    match export_path {
         Some(_) => "`restore` can copy the records back from the export.",
         None => "This cannot be undone.",
     }

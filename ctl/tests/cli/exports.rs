@@ -1,6 +1,6 @@
 //! The files of `orgs export`, `orgs erase` and `remove --export`. `kills` tests interruptions.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -8,7 +8,10 @@ use test_support::fixtures;
 use workspace_management::store::Table;
 use workspacectl::Cli;
 
-use crate::{assert_fails, assert_usage_error, network::Network, new_file, server::Server, text};
+use crate::{
+    assert_fails, assert_usage_error, json_lines, network::Network, new_file, server::Server,
+    terminals::Terminal, text, unused_url, workspacectl,
+};
 
 #[test]
 fn an_interrupted_erasure_blocks_its_file_and_the_organization() {
@@ -139,6 +142,100 @@ fn nothing_changes_if_the_export_cannot_be_written_or_nothing_is_found() {
     assert_fails(&server.output(&missing), "does not exist");
     assert_eq!(server.valid_records(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// A mark cannot be taken back, so these fail before it. `remove` and `orgs export` check the same.
+#[test]
+fn a_place_where_no_file_can_be_written_is_named_before_anything_is_contacted() {
+    let (folder, file) = new_file();
+    fs::write(&file, "").unwrap();
+    let unreachable = unused_url();
+    let long = "x".repeat(250);
+    for (path, error) in [
+        (
+            "exports/",
+            "exports/ is a folder: add the name of a new file",
+        ),
+        ("missing/.", "missing/. is a folder"),
+        ("..", ".. is a folder"),
+        (".", ". is a folder"),
+        (
+            "missing/a.jsonl",
+            "cannot write missing/a.jsonl: there is no folder missing",
+        ),
+        ("export.jsonl/a", "Not a directory"),
+        ("/proc/a.jsonl", "cannot write /proc/a.jsonl"),
+        (&long, "File name too long"),
+        (
+            "export.jsonl",
+            "export.jsonl exists: choose a different file",
+        ),
+    ] {
+        for line in ["orgs erase acme --yes", "remove voice --org acme bot-7"] {
+            let mut command = workspacectl(&format!("{line} --export {path}"));
+            command.env("AWS_ENDPOINT_URL_DYNAMODB", &unreachable);
+            let output = command.current_dir(folder.path()).output().unwrap();
+            let message = text(&output.stderr);
+            assert!(
+                !output.status.success() && message.contains(error),
+                "{message}"
+            );
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_interrupted_question_leaves_nothing_behind() {
+    let server = Server::with_records();
+    server.run("orgs disable acme --wait 0");
+    let before = server.valid_records();
+    let (folder, file) = new_file();
+    for line in [
+        "remove team --org acme --project apollo research-team",
+        "remove member --org acme --all-teams ada",
+        "orgs erase acme",
+    ] {
+        for signal in ["INT", "TERM", "HUP"] {
+            let terminal = Terminal::new(80);
+            let command = server.command(&format!("{line} --export {file}"));
+            let process = terminal.start(command);
+            terminal.read_until(" to confirm: ");
+            let mut kill = Command::new("kill");
+            kill.args(["-s", signal, &process.id().to_string()]);
+            assert!(kill.status().unwrap().success());
+            let output = process.wait_with_output().unwrap();
+            assert!(!output.status.success());
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
+        }
+    }
+    assert_eq!(server.valid_records(), before);
+}
+
+/// The export is complete before anything is deleted.
+#[test]
+fn an_export_to_standard_output_can_be_restored() {
+    let server = Server::with_records();
+    let before = server.valid_records();
+    for removal in &REMOVALS[..6] {
+        let removal = format!("{removal} --org acme --export -");
+        for redirection in [">/dev/full", ">/dev/null", ">&-"] {
+            let script = format!("exec \"$0\" {removal} {redirection}");
+            let mut sh = Command::new("/bin/sh");
+            sh.args(["-c", &script, env!("CARGO_BIN_EXE_workspacectl")]);
+            sh.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
+            let output = sh.output().unwrap();
+            assert!(!output.status.success(), "{script}: {output:?}");
+        }
+    }
+    assert_eq!(server.valid_records().len(), before.len());
+    let removal = REMOVALS[0];
+    let export = server.run(&format!("{removal} --org acme --export -"));
+    assert_eq!(json_lines(&export).len(), 1, "{export}");
+    let restored = server.output_with_input("restore --from -", &export);
+    assert!(restored.status.success(), "{restored:?}");
+    assert_eq!(server.valid_records().len(), before.len());
+    assert!(!Path::new("-").exists());
 }
 
 /// A pipe can be read only once, and has no size.

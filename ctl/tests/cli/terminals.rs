@@ -1,10 +1,79 @@
 //! The text of records cannot control the terminal, even if a different program has stored it.
 
+use std::{
+    fs::File,
+    io::Read as _,
+    os::fd::OwnedFd,
+    process::{Child, Command},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
 use serde_json::{Value, json};
 use workspace_management::{store::Table, text::is_visible};
 use workspace_records::columns::api_tables;
 
 use crate::server::Server;
+
+/// A pseudo-terminal.
+pub(crate) struct Terminal {
+    /// What reads and types.
+    user: File,
+    path: String,
+}
+
+impl Terminal {
+    /// A terminal with this number of columns. 0 means that it is unknown.
+    pub(crate) fn new(columns: u16) -> Self {
+        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&user).unwrap();
+        unlockpt(&user).unwrap();
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&user, size).unwrap();
+        let path = ptsname(&user, vec![]).unwrap().into_string().unwrap();
+        let user = File::from(user);
+        Self { user, path }
+    }
+
+    /// Starts a command in the terminal.
+    pub(crate) fn start(&self, mut command: Command) -> Child {
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let open = || -> OwnedFd { rustix::fs::open(&*self.path, flags, Mode::empty()).unwrap() };
+        let command = command.stdin(open()).stdout(open()).stderr(open());
+        command.spawn().unwrap()
+    }
+
+    /// Reads what the command has written until this text.
+    pub(crate) fn read_until(&self, end: &str) -> String {
+        let mut text = Vec::new();
+        let mut bytes = [0; 4096];
+        // Fails when the command has ended.
+        while let Ok(count) = (&self.user).read(&mut bytes) {
+            text.extend_from_slice(&bytes[..count]);
+            if !end.is_empty() && String::from_utf8_lossy(&text).contains(end) {
+                break;
+            }
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    #[expect(dead_code)]
+    /// Runs a command and returns what it has written.
+    fn run(&self, command: Command) -> String {
+        let mut process = self.start(command);
+        let text = self.read_until("");
+        process.wait().unwrap();
+        text
+    }
+}
 
 /// Colors, a cleared screen, reordered and hidden text, and a second line.
 const HOSTILE: &str = "a\u{1b}[31m\u{9b}2J\r\n\u{7f}\u{202e}\u{2066}\u{2069}\u{200b}\u{61c}\u{feff}\u{2028}\u{e0041}\u{2800}";

@@ -1,12 +1,8 @@
 //! `keys create`: creates and prints an API key.
 
-use std::{
-    fs::{self, File},
-    io,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Error, Result, bail};
+use anyhow::{Context as _, Error, Result, bail, ensure};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use workspace_management::{api_key::ApiKey, operations::Operation, store::timestamp};
@@ -19,7 +15,7 @@ use crate::{
     key_record::{self, FullKeyRecord},
     message::print_message,
     organization::{OrgState, Organization},
-    output::print_or_fail_on_closed_pipe,
+    output::{is_stdout_discarded, print_or_fail_on_closed_pipe},
     session::{Run, Session},
     text::{escape, escape_json, humanize},
 };
@@ -58,18 +54,11 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 }
 
 /// Checks that a key can be printed, before one is created.
-/// Fails if standard output is `/dev/null`, which Rust opens in place of a closed standard output.
 pub(crate) fn check_can_print() -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::{fd::AsFd as _, unix::fs::MetadataExt as _};
-        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
-        if fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == output.rdev()) {
-            bail!(
-                "no key was created, because standard output is closed or /dev/null, and a key is printed only once"
-            );
-        }
-    }
+    ensure!(
+        !is_stdout_discarded()?,
+        "no key was created, because standard output is closed or /dev/null, and a key is printed only once"
+    );
     Ok(())
 }
 

@@ -15,9 +15,9 @@ use serde_json::json;
 use workspace_management::store::{Table, timestamp};
 
 use crate::{
-    arguments::parse_identifier,
+    arguments::{is_dash, parse_identifier},
     deployment::Deployment,
-    export::ExportWriter,
+    export::{ExportWriter, check_export},
     message::print_message,
     organization::{OrgState, Organization},
     output::print_json_or_text,
@@ -38,7 +38,8 @@ pub(crate) struct Args {
     /// The id of the organization, which must be disabled
     #[arg(value_parser = parse_identifier)]
     org: String,
-    /// Export the records to this new file before deleting them. `restore` can copy them back
+    /// Export the records to this new file before deleting them. `restore` can copy them back. `-`
+    /// is standard output, which then has nothing else
     #[arg(long, value_name = "FILE", required_unless_present = "without_export")]
     export: Option<PathBuf>,
     /// Delete the records without an export
@@ -52,7 +53,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { org, wait_args, .. } = &args;
     session.check_can_confirm()?;
     let path = args.export.as_deref();
-    let export = path.map(ExportWriter::create).transpose()?;
+    check_export(path)?;
     let (deployment, run) = session.deployment_and_run().await?;
     let organization = Organization::require(deployment, org).await?;
     if organization.state() == OrgState::Enabled {
@@ -64,10 +65,15 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     };
     let text = format!("all records of the organization {org} will be deleted. {undo_sentence}");
     session.confirm(&text, org)?;
+    let export = path.map(ExportWriter::create).transpose()?;
     let count = erase(deployment, &run, org, &organization, *wait_args, export)
         .await
         .with_context(|| format!("cannot finish erasing the organization {org}"))?;
-    let export_name = path.map_or("any exports".into(), |path| path.to_string_lossy());
+    let export_name = match path {
+        Some(path) if is_dash(path) => "the export".into(),
+        Some(path) => path.to_string_lossy(),
+        None => "any exports".into(),
+    };
     session.report(&format!(
         "the organization {org} was erased ({}). Backups, logs and {export_name} still contain its data",
         pluralize(count, "record")
@@ -76,6 +82,9 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
         "erased_by": run.operator, "request_id": run.id,
     });
+    if path.is_some_and(is_dash) {
+        return Ok(());
+    }
     print_json_or_text(&erased, org, session)
 }
 

@@ -7,7 +7,7 @@
 //! Every membership that exists at the start is removed, provided that the index lags by no
 //! more than [`INDEX_PAUSE`]. A membership that is added while the command runs can remain.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
@@ -30,7 +30,7 @@ pub const INDEX_PAUSE: Duration = Duration::from_secs(2);
 pub(super) async fn execute(
     org: &str,
     user: &str,
-    mut export: Option<ExportWriter>,
+    export_path: Option<&Path>,
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
@@ -39,17 +39,18 @@ pub(super) async fn execute(
     let partitions = member_partitions_of_user(deployment, org, user).await?;
     let list = partitions.join(", ");
     let found = if list.is_empty() { "none" } else { &list };
-    let undo = undo_sentence(export.as_ref());
+    let undo = undo_sentence(export_path);
     // Says `so far`, because the index can lack a team that a later read finds.
     let text =
         format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
     session.confirm(&text, user)?;
+    let mut export = export_path.map(ExportWriter::create).transpose()?;
     let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
     ensure!(!removed.is_empty(), "{user} is not in any team of {org}");
     let teams_text = pluralize(removed.len(), "team");
     session.report(&format!("{user} was removed from {teams_text} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
-    print_removed(result, user, &run, session)
+    print_removed(result, user, &run, export_path, session)
 }
 
 /// Removes a user from all teams of an organization and returns the teams as

@@ -11,6 +11,8 @@
 //! If a run is interrupted after the first step, the next run continues its work. Every run waits,
 //! because it cannot know how long ago the mark was written.
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -32,7 +34,7 @@ pub(super) async fn execute(
     project_args: &ProjectArgs,
     ids: &[String],
     wait_args: WaitArgs,
-    export: Option<ExportWriter>,
+    export_path: Option<&Path>,
     session: &Session,
 ) -> Result<()> {
     session.check_can_confirm()?;
@@ -59,7 +61,7 @@ pub(super) async fn execute(
         "{} of the project {project} of {org} will be removed: {}. Their members will be removed too. {}",
         pluralize(teams.len(), "team"),
         team_summaries.join(", "),
-        undo_sentence(export.as_ref())
+        undo_sentence(export_path)
     );
     // To confirm the removal of several teams, the operator types the id of their project.
     let answer = match &teams[..] {
@@ -67,6 +69,7 @@ pub(super) async fn execute(
         _ => project,
     };
     session.confirm(&text, answer)?;
+    let export = export_path.map(ExportWriter::create).transpose()?;
     let member_counts = remove_teams(deployment, &run, &teams, wait_args, export).await?;
     for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
@@ -80,7 +83,7 @@ pub(super) async fn execute(
             team.display_name
         ));
         let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
-        print_removed(removed, id, &run, session)?;
+        print_removed(removed, id, &run, export_path, session)?;
     }
     ensure!(errors.is_empty(), errors.join("; "));
     Ok(())

@@ -84,7 +84,10 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Data is printed to standard output, everything else to standard error.
+Data is printed to standard output, everything else to standard error. With --json,
+the data is one JSON document: an array if a command can act on several things, even
+if it acts on one, and otherwise an object. If --limit cuts an array, a message says
+so. Only exports are JSON Lines.
 
 Exit codes:
   0  success

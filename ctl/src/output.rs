@@ -63,7 +63,7 @@ fn stdout_file() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-fn print_json(value: &Value) -> Result<()> {
+pub(crate) fn print_json(value: &Value) -> Result<()> {
     print(&escape_json(&serde_json::to_string_pretty(value)?))
 }
 
@@ -76,19 +76,39 @@ pub(crate) fn print_json_or_text(value: &Value, text: &str, session: &Session) -
     }
 }
 
-/// Prints records and the cursor of the next page. As JSON, prints an array or, if the operator
-/// used `--limit`, an object with `records` and `next`.
+/// Prints records and, to standard error, the cursor of the next page.
 pub(crate) fn print_listing(listing: &Listing, columns: &[&str], session: &Session) -> Result<()> {
-    if session.global_args.json && listing.has_limit {
-        return print_json(&json!({ "records": listing.records, "next": listing.cursor }));
-    }
     print_rows(&listing.records, columns, session)?;
     if let Some(cursor) = &listing.cursor {
         print_message(&format!(
-            "for more records, repeat the command with --after {cursor}"
+            "the list ends at --limit: for more records, repeat the command with --after {cursor}"
         ));
     }
     Ok(())
+}
+
+/// A JSON array that is printed entry by entry, for entries that must not be lost if a later one
+/// fails.
+#[derive(Default)]
+pub(crate) struct JsonArray {
+    has_entries: bool,
+}
+
+impl JsonArray {
+    /// The line of the next entry.
+    pub(crate) fn next_line(&mut self, entry: &Value) -> String {
+        let start = if self.has_entries { "," } else { "[" };
+        self.has_entries = true;
+        format!("{start}{}", escape_json(&entry.to_string()))
+    }
+
+    /// With `--json`, prints the last line.
+    pub(crate) fn close(self, session: &Session) -> Result<()> {
+        if session.global_args.json {
+            print(if self.has_entries { "]" } else { "[]" })?;
+        }
+        Ok(())
+    }
 }
 
 /// Prints rows as a JSON array or as a table. On a terminal, the table truncates text to fit.

@@ -79,8 +79,6 @@ pub(crate) struct Listing {
     pub(crate) records: Vec<Value>,
     /// The value of `--after` for the next page. `None` if there are no more records.
     pub(crate) cursor: Option<String>,
-    /// Whether the read has a limit.
-    pub(crate) has_limit: bool,
 }
 
 /// The options of commands that print a page of records.
@@ -204,11 +202,7 @@ impl Reader {
         if !has_limit {
             records.sort_by_cached_key(|record| primary_key_values(self.table, record));
         }
-        Ok(Listing {
-            records,
-            cursor,
-            has_limit,
-        })
+        Ok(Listing { records, cursor })
     }
 
     /// Counts the records without keeping them in memory.

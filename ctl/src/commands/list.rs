@@ -21,8 +21,7 @@ Examples:
   workspacectl list teams --org acme --project apollo
   workspacectl list members --org acme --project apollo --team research-team --json
   workspacectl list members --org acme --user ada@example.com
-  workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed
-  workspacectl list models --limit 100 --json | jq -r .next";
+  workspacectl list models --limit 100 --after CURSOR    # the cursor that the previous page printed";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

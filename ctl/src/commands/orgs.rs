@@ -16,7 +16,7 @@ use crate::{
     deployment::Deployment,
     export::ExportWriter,
     organization::Organization,
-    output::{print_listing, print_rows},
+    output::{print_json, print_listing, print_rows},
     read::{PageArgs, Reader, org_readers_via_teams_index},
     session::Session,
     text::pluralize,
@@ -127,15 +127,15 @@ async fn show(org: &str, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
     let mut record = Organization::require(deployment, org).await?.into_output();
     let counts = count_records(deployment, org).await?;
-    record["records"] = counts.clone();
-    print_rows(&[record], &SHOW_COLUMNS, session)?;
-    if !session.global_args.json {
-        let tables = Table::ALL.iter();
-        let counted_tables = tables.filter(|table| **table != Table::ORGANIZATIONS);
-        let kinds: Vec<_> = counted_tables.map(|table| table.record_kind).collect();
-        print_rows(&[counts], &kinds, session)?;
+    if session.global_args.json {
+        record["records"] = counts;
+        return print_json(&record);
     }
-    Ok(())
+    print_rows(&[record], &SHOW_COLUMNS, session)?;
+    let tables = Table::ALL.iter();
+    let counted_tables = tables.filter(|table| **table != Table::ORGANIZATIONS);
+    let kinds: Vec<_> = counted_tables.map(|table| table.record_kind).collect();
+    print_rows(&[counts], &kinds, session)
 }
 
 async fn export(org: &str, path: &Path, session: &Session) -> Result<()> {

@@ -174,17 +174,12 @@ async fn remove_record(
         bail!("{} does not exist", target.display_name);
     };
     session.report(&format!("{} was removed", target.display_name));
-    print_removed(
-        removed,
-        target.id_in_partition(),
-        &run,
-        export_path,
-        session,
-    )
+    let id = target.id_in_partition();
+    print_removed(removed, &escape(id), &run, export_path, session)
 }
 
-/// With `--json`, prints what was removed, by whom and when. Otherwise prints the id, unless
-/// standard output has the export.
+/// With `--json`, prints what was removed, by whom and when. Otherwise prints the id. Prints nothing
+/// if standard output has the export.
 fn print_removed(
     mut removed: Value,
     id: &str,
@@ -195,10 +190,16 @@ fn print_removed(
     if export_path.is_some_and(is_dash) {
         return Ok(());
     }
-    removed["removed_at"] = json!(timestamp(SystemTime::now()));
-    removed["removed_by"] = json!(run.operator);
-    removed["removed_request_id"] = json!(run.id);
-    print_json_or_text(&removed, &escape(id), session)
+    let records = match &mut removed {
+        Value::Array(records) => records,
+        record => std::slice::from_mut(record),
+    };
+    for record in records {
+        record["removed_at"] = json!(timestamp(SystemTime::now()));
+        record["removed_by"] = json!(run.operator);
+        record["removed_request_id"] = json!(run.id);
+    }
+    print_json_or_text(&removed, id, session)
 }
 
 /// The sentence that says whether the removal can be undone.

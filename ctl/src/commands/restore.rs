@@ -150,7 +150,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
         run,
         source,
         is_dry_run: args.dry_run,
-        json: session.global_args.json,
+        session,
     };
     restore.execute().await
 }

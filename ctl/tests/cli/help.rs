@@ -1,11 +1,13 @@
-//! Help texts and completions.
+//! Help texts and what they say about all commands, and completions.
 
 use std::process::Command;
 
 use clap::{CommandFactory as _, Parser as _};
+use serde_json::Value;
+use workspace_local::demo::DEMO_KEY;
 use workspacectl::Cli;
 
-use crate::words;
+use crate::{keys, new_file, server::Server, words};
 
 /// Checks that a command and its subcommands have examples, which are valid.
 fn check_examples(command: &clap::Command, names: &str) {
@@ -40,4 +42,52 @@ fn bash_accepts_the_completions() {
     bash.args(["-c", script, env!("CARGO_BIN_EXE_workspacectl")]);
     let output = bash.output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+/// `--help` describes the rule. `print_json_or_text` and the tests of each command check objects.
+#[test]
+fn the_json_of_a_command_is_one_document_with_one_shape() {
+    let server = Server::with_records();
+    server.create_demo_store("Other");
+    for name in ["Docs", "Ops", "Lab"] {
+        assert_eq!(server.create_team("acme", DEMO_KEY, name), 204);
+    }
+    let (_folder, file) = new_file();
+    server.run(&format!("orgs export acme --out {file}"));
+    let ids = ["", "", "", ""].map(|options| keys::create(&server, options)[4..16].to_owned());
+    let [a, b, c, d] = &ids;
+    let teams = "--org acme --project apollo --wait 0 --yes";
+    let arrays = [
+        ("orgs list", 1),
+        ("orgs list --limit 1", 1),
+        ("keys list --org acme --limit 2", 2),
+        ("keys list --state revoked", 0),
+        ("list data-stores", 2),
+        ("list data-stores --limit 1", 1),
+        ("list voices --limit 5", 1),
+        (&format!("keys check {a}"), 1),
+        (&format!("keys check {a} {b}"), 2),
+        (&format!("keys rotate {a}"), 1),
+        (&format!("keys rotate {b} {c}"), 2),
+        (&format!("keys revoke {a}"), 1),
+        (&format!("keys revoke {a} {b} {c}"), 3),
+        (&format!("keys revoke {d}"), 1),
+        (&format!("remove team {teams} docs"), 1),
+        (&format!("remove team {teams} ops lab"), 2),
+        (&format!("restore --from {file}"), 0),
+        (&format!("restore --from {file} --dry-run --to voices"), 1),
+        ("keys revoke --all --org acme --yes", 4),
+        ("keys revoke --all --org acme --yes", 0),
+    ];
+    for (line, count) in arrays {
+        let output = server.output(&format!("{line} --json"));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let array = document.as_array();
+        assert_eq!(array.unwrap().len(), count, "{line}: {document}");
+        let is_object = Value::is_object;
+        assert!(array.unwrap().iter().all(is_object), "{line}: {document}");
+    }
+    for line in ["orgs show acme", "orgs disable acme --no-wait", "env"] {
+        assert!(server.json(line).is_object(), "{line}");
+    }
 }

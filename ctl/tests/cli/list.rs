@@ -1,11 +1,13 @@
 //! `list`.
 
+use std::process::Output;
+
 use serde_json::{Value, json};
 use test_support::fixtures;
 use workspace_management::store::Table;
 use workspace_records::columns::api_tables;
 
-use crate::{assert_fails, assert_usage_error, network::Network, server::Server};
+use crate::{assert_fails, assert_usage_error, network::Network, server::Server, text};
 
 #[test]
 fn a_scope_selects_exactly_its_records() {
@@ -75,6 +77,17 @@ fn a_list_is_a_table_with_a_column_for_each_part_of_a_key() {
     assert_eq!(team["project"], "acme#apollo");
 }
 
+/// The records of a page and the cursor of the next page, which is in standard error, so that the
+/// JSON has the same shape as without `--limit`.
+fn page(output: &Output) -> (Vec<Value>, Option<String>) {
+    let message = text(&output.stderr);
+    let cursor = message.strip_prefix(
+        "the list ends at --limit: for more records, repeat the command with --after ",
+    );
+    let cursor = cursor.map(|cursor| cursor.trim_end().to_owned());
+    (serde_json::from_slice(&output.stdout).unwrap(), cursor)
+}
+
 /// A page of the keys exceeds the megabyte that DynamoDB returns per request.
 #[test]
 fn pages_together_contain_every_record_once() {
@@ -93,17 +106,16 @@ fn pages_together_contain_every_record_once() {
         "keys list --org acme",
     ] {
         let mut all = server.records(list);
-        let list = format!("{list} --limit 4");
+        let list = format!("{list} --json --limit 4");
         let mut records: Vec<Value> = Vec::new();
-        let mut page = server.json(&list);
+        let (mut page, mut next) = page(&server.output(&list));
         loop {
-            let found = page["records"].as_array().unwrap();
-            assert!(found.len() <= 4, "{page}");
-            records.extend(found.iter().cloned());
-            let Some(next) = page["next"].as_str() else {
+            assert!(page.len() <= 4, "{page:?}");
+            records.append(&mut page);
+            let Some(cursor) = next else {
                 break;
             };
-            page = server.json(&format!("{list} --after {next}"));
+            (page, next) = self::page(&server.output(&format!("{list} --after {cursor}")));
         }
         for records in [&mut records, &mut all] {
             records.sort_by_key(Value::to_string);
@@ -125,22 +137,22 @@ fn a_page_continues_after_a_team_that_was_deleted_since_the_previous_page() {
     put(Table::TEAMS, fixtures::team("acme", "apollo", "ops", "Ops"));
     let member = fixtures::member("acme", "apollo", "ops", "ada");
     put(Table::TEAM_MEMBERS, member);
-    let list = "list members --limit 1 --org";
-    let first = network.json(&format!("{list} acme"));
-    assert_eq!(first["records"][0]["team_id"], "docs");
-    let cursor = first["next"].as_str().unwrap();
+    let list = "list members --json --limit 1 --org";
+    let (first, cursor) = page(&network.output(&format!("{list} acme")));
+    assert_eq!(first[0]["team_id"], "docs");
+    let cursor = cursor.unwrap();
     let is_safe_in_a_shell = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     assert!(cursor.chars().all(is_safe_in_a_shell), "{cursor}");
 
     let docs = fixtures::team("acme", "apollo", "docs", "Docs");
     network.dynamodb.delete(Table::TEAMS, &docs);
-    let second = network.json(&format!("{list} acme --after {cursor}"));
+    let (second, _) = page(&network.output(&format!("{list} acme --after {cursor}")));
 
-    assert_eq!(second["records"][0]["team_id"], "ops");
+    assert_eq!(second[0]["team_id"], "ops");
     let ops = fixtures::team("acme", "apollo", "ops", "Ops");
     network.dynamodb.delete(Table::TEAMS, &ops);
-    let last = network.json(&format!("{list} acme --after {cursor}"));
-    assert_eq!(last, json!({ "records": [], "next": null }));
+    let last = network.output(&format!("{list} acme --after {cursor}"));
+    assert_eq!(page(&last), (vec![], None));
     let foreign = network.output(&format!("{list} globex --after {cursor}"));
     assert_usage_error(&foreign, "the cursor is from a list with different options");
     let keys = network.output(&format!("keys list --limit 1 --org acme --after {cursor}"));

@@ -51,7 +51,7 @@ fn an_organization_is_registered_only_once() {
 #[test]
 fn no_operation_succeeds_for_a_disabled_organization_until_it_is_enabled() {
     let server = Server::with_records();
-    let state = || server.records("orgs show acme").remove(0);
+    let state = || server.json("orgs show acme");
     assert_eq!(state()["state"], "enabled");
 
     let output = server.output("orgs disable acme --wait 0 --json");
@@ -83,7 +83,7 @@ fn an_organization_is_shown_with_the_number_of_its_records() {
     for number in 0..3 {
         server.create_demo_store(&format!("Store {number}"));
     }
-    let shown = &server.records("orgs show acme")[0]["records"];
+    let shown = &server.json("orgs show acme")["records"];
     for (kind, count) in shown.as_object().unwrap() {
         let list = match kind.as_str() {
             "keys" => "keys list --org acme",
@@ -93,7 +93,7 @@ fn an_organization_is_shown_with_the_number_of_its_records() {
     }
     assert_eq!(shown.as_object().unwrap().len(), Table::ALL.len() - 1);
     assert_eq!(shown["data-stores"], 4);
-    let other = &server.records("orgs show acme2")[0]["records"];
+    let other = &server.json("orgs show acme2")["records"];
     assert_eq!((&other["keys"], &other["voices"]), (&json!(1), &json!(0)));
 }
 
@@ -165,8 +165,7 @@ fn an_organization_is_erased_completely_and_others_stay() {
     );
     // Nothing was marked.
     assert_eq!(server.run("orgs export acme"), export);
-    let shown = server.records("orgs show acme");
-    assert_eq!(shown[0]["state"], "disabled");
+    assert_eq!(server.json("orgs show acme")["state"], "disabled");
     let erased = server.json(&with_export);
 
     assert_eq!(erased["erased_by"], server.operator());

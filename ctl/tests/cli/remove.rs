@@ -84,7 +84,7 @@ fn teams_of_every_size_are_removed() {
         network.dynamodb.put(Table::TEAM_MEMBERS, &other);
         let remove = "remove team --org acme --project apollo docs --wait 0 --yes";
         let removed = network.json(remove);
-        assert_eq!(removed["members"], count);
+        assert_eq!(removed[0]["members"], count);
         assert!(network.dynamodb.records(Table::TEAMS).is_empty());
         let left = network.dynamodb.records(Table::TEAM_MEMBERS);
         assert_eq!(left, [other]);

@@ -16,7 +16,7 @@ struct Restored {
     code: i32,
     /// The numbers of records that were copied, exist, differ, and were skipped.
     counts: [usize; 4],
-    /// The lines of `--json`.
+    /// The entries of `--json`.
     lines: Vec<Value>,
     errors: String,
 }
@@ -25,13 +25,14 @@ fn restore(server: &Server, options: &str) -> Restored {
     let output = server.output(&format!("restore --json {options}"));
     let errors = text(&output.stderr).to_owned();
     let summary = errors.lines().find(|line| line.contains(" copied, "));
-    let numbers = summary.unwrap_or_else(|| panic!("{errors}"));
+    let summary = summary.unwrap_or_else(|| panic!("{errors}"));
+    let (_, numbers) = summary.rsplit_once(": ").unwrap();
     let numbers = numbers.split(|c: char| !c.is_ascii_digit());
     let numbers: Vec<_> = numbers.filter_map(|word| word.parse().ok()).collect();
     Restored {
         code: output.status.code().unwrap(),
         counts: numbers.try_into().unwrap(),
-        lines: json_lines(text(&output.stdout)),
+        lines: serde_json::from_slice(&output.stdout).unwrap(),
         errors,
     }
 }
@@ -174,7 +175,7 @@ fn a_dry_run_prints_what_a_restore_does_with_each_record() {
 #[test]
 fn records_are_skipped_that_belong_to_an_earlier_organization() {
     let server = Server::with_records();
-    let organization = server.records("orgs show acme").remove(0);
+    let organization = server.json("orgs show acme");
     let created = &organization["created_at"];
     let registered_at = humantime::parse_rfc3339(created.as_str().unwrap()).unwrap();
     let older = |id: &str, seconds: u64| {

@@ -65,8 +65,8 @@ impl Terminal {
         String::from_utf8(text).unwrap()
     }
 
-    #[expect(dead_code)]
     /// Runs a command and returns what it has written.
+    #[expect(dead_code)]
     fn run(&self, command: Command) -> String {
         let mut process = self.start(command);
         let text = self.read_until("");

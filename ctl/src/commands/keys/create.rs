@@ -13,11 +13,10 @@ use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
     key_record::{self, FullKeyRecord},
-    message::print_message,
     organization::{OrgState, Organization},
-    output::{is_stdout_discarded, print_or_fail_on_closed_pipe},
+    output::{JsonArray, is_stdout_discarded, print_or_fail_on_closed_pipe},
     session::{Run, Session},
-    text::{escape, escape_json, humanize},
+    text::{escape_json, humanize},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -49,7 +48,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let (deployment, run) = session.deployment_and_run().await?;
     let new_key = NewKey::issue(deployment, &run, args, None).await?;
     new_key
-        .print_or_revoke(deployment, &run, session.global_args.json)
+        .print_or_revoke(deployment, &run, None, session)
         .await
 }
 
@@ -115,18 +114,22 @@ impl NewKey {
         Ok(Self { key, record })
     }
 
-    /// Prints the key. If that fails, revokes the key, because it cannot be printed again.
+    /// Prints the key, with `--json` as the next entry of the array, if there is one. If that fails,
+    /// revokes the key, because it cannot be printed again.
     pub(super) async fn print_or_revoke(
         &self,
         deployment: &Deployment,
         run: &Run,
-        json: bool,
+        array: Option<&mut JsonArray>,
+        session: &Session,
     ) -> Result<()> {
-        let text = if json {
+        let text = if session.global_args.json {
             let mut record = key_record::into_output(serde_json::to_value(&self.record)?);
             record["key"] = json!(self.key);
-            // On one line, because a rotation of several keys prints a line for each.
-            escape_json(&record.to_string())
+            match array {
+                Some(array) => array.next_line(&record),
+                None => escape_json(&record.to_string()),
+            }
         } else {
             self.key.clone()
         };
@@ -138,9 +141,7 @@ impl NewKey {
             })?;
             bail!("cannot print the key, so it was revoked: {error}");
         }
-        if !json {
-            print_message(&escape(&self.summary()));
-        }
+        session.report(&self.summary());
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! `keys revoke`: revokes API keys, or all keys of an organization.
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use workspace_management::store::{MAX_CACHE_TTL, Table};
 use workspace_records::item::string_attribute;
 
@@ -12,10 +12,10 @@ use crate::{
     key_record,
     message::print_message,
     organization::{OrgState, Organization},
-    output::{print, print_rows},
+    output::{print_json_or_text, print_rows},
     read::Reader,
     session::{Run, Session},
-    text::{escape_json, humanize, pluralize},
+    text::{humanize, pluralize},
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -54,14 +54,8 @@ async fn revoke_listed(keys_or_ids: &[String], session: &Session) -> Result<()> 
     let ids = read_key_ids(keys_or_ids)?;
     let (deployment, run) = session.deployment_and_run().await?;
     let records = key_record::require_records(deployment, &ids).await?;
-    for record in revoke_keys(deployment, &run, records, session).await? {
-        if session.global_args.json {
-            print(&escape_json(&record.to_string()))?;
-        } else {
-            print(string_attribute(&record, "key_id"))?;
-        }
-    }
-    Ok(())
+    let revoked = revoke_keys(deployment, &run, records, session).await?;
+    print_json_or_text(&json!(revoked), &ids.join("\n"), session)
 }
 
 /// Reads the whole table once and revokes the keys of an organization. Can miss a key that is

@@ -16,10 +16,10 @@ use super::{
 use crate::{
     deployment::Deployment,
     key_record::{self, FullKeyRecord},
-    message::print_message,
+    output::JsonArray,
     read,
     session::{Run, Session},
-    text::{escape, humanize},
+    text::humanize,
     write::GuardedRecord,
 };
 
@@ -27,7 +27,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   workspacectl keys rotate 0fzzzxjylrx3
   workspacectl keys rotate 0fzzzxjylrx3 --overlap 7d --expires 90d
-  workspacectl keys rotate - --json < ids.txt > new-keys.jsonl";
+  workspacectl keys rotate - --json < ids.txt > new-keys.json";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -64,16 +64,17 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
             None => records_to_rotate.push(record),
         }
     }
-    for old_record in &records_to_rotate {
-        rotate(
-            deployment,
-            &run,
-            old_record,
-            &args,
-            session.global_args.json,
-        )
-        .await?;
-    }
+    let mut array = JsonArray::default();
+    let result = async {
+        for old_record in &records_to_rotate {
+            rotate(deployment, &run, old_record, &args, &mut array, session).await?;
+        }
+        anyhow::Ok(())
+    };
+    let result = result.await;
+    let closed = array.close(session);
+    result?;
+    closed?;
     ensure!(
         already_replaced_messages.is_empty(),
         already_replaced_messages.join("; ")
@@ -101,7 +102,8 @@ async fn rotate(
     run: &Run,
     old_record: &FullKeyRecord,
     args: &Args,
-    json: bool,
+    array: &mut JsonArray,
+    session: &Session,
 ) -> Result<()> {
     let id = &old_record.core.key_id;
     let expiry = match args.expires {
@@ -117,8 +119,10 @@ async fn rotate(
     let new_key = NewKey::issue(deployment, run, new_args, Some(old_record))
         .await
         .with_context(|| format!("cannot replace the key {id}"))?;
-    new_key.print_or_revoke(deployment, run, json).await?;
-    schedule_expiry(deployment, run, old_record, &new_key, args.overlap)
+    new_key
+        .print_or_revoke(deployment, run, Some(array), session)
+        .await?;
+    schedule_expiry(deployment, run, old_record, &new_key, args.overlap, session)
         .await
         .with_context(|| format!("both keys are valid: revoke {id} when clients use the new key"))
 }
@@ -130,6 +134,7 @@ async fn schedule_expiry(
     old_record: &FullKeyRecord,
     new_key: &NewKey,
     overlap: Duration,
+    session: &Session,
 ) -> Result<()> {
     let id = &old_record.core.key_id;
     let now = SystemTime::now();
@@ -152,9 +157,8 @@ async fn schedule_expiry(
         .update(deployment, expression, &values)
         .await?;
     updated.with_context(|| format!("another command has changed the key {id}"))?;
-    print_message(&format!(
-        "the old key {id} is valid until {}. For up to {} longer, the function can accept it if it has cached it",
-        escape(&expires_at),
+    session.report(&format!(
+        "the old key {id} is valid until {expires_at}. For up to {} longer, the function can accept it if it has cached it",
         humanize(MAX_CACHE_TTL)
     ));
     Ok(())

@@ -16,8 +16,13 @@ use workspace_management::store::Table;
 
 use super::{print_removed, undo_sentence};
 use crate::{
-    deployment::Deployment, export::ExportWriter, organization::Organization,
-    read::member_partitions_of_user, session::Session, target::Target, text::pluralize,
+    deployment::Deployment,
+    export::ExportWriter,
+    organization::Organization,
+    read::member_partitions_of_user,
+    session::Session,
+    target::Target,
+    text::{escape, pluralize},
 };
 
 /// The maximum number of reads of the index. If the last read still finds a team, clients seem
@@ -50,7 +55,7 @@ pub(super) async fn execute(
     let teams_text = pluralize(removed.len(), "team");
     session.report(&format!("{user} was removed from {teams_text} of {org}"));
     let result = json!({ "org_id": org, "user_id": user, "teams": removed });
-    print_removed(result, user, &run, export_path, session)
+    print_removed(result, &escape(user), &run, export_path, session)
 }
 
 /// Removes a user from all teams of an organization and returns the teams as

@@ -71,6 +71,7 @@ pub(super) async fn execute(
     session.confirm(&text, answer)?;
     let export = export_path.map(ExportWriter::create).transpose()?;
     let member_counts = remove_teams(deployment, &run, &teams, wait_args, export).await?;
+    let (mut removed, mut removed_ids) = (Vec::new(), Vec::new());
     for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
             errors.push(team.conflict_message());
@@ -82,8 +83,12 @@ pub(super) async fn execute(
             "{} was removed with {members_text}",
             team.display_name
         ));
-        let removed = json!({ "project": teams_partition, "team_id": id, "members": member_count });
-        print_removed(removed, id, &run, export_path, session)?;
+        removed.push(json!({ "project": teams_partition, "team_id": id, "members": member_count }));
+        removed_ids.push(id);
+    }
+    if !removed.is_empty() {
+        let ids = removed_ids.join("\n");
+        print_removed(json!(removed), &ids, &run, export_path, session)?;
     }
     ensure!(errors.is_empty(), errors.join("; "));
     Ok(())

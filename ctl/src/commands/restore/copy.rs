@@ -15,11 +15,10 @@ use workspace_records::item::{primary_key_values, string_attribute};
 use super::{MAX_CLOCK_DIFFERENCE, source::Source};
 use crate::{
     deployment::Deployment,
-    message::print_message,
-    output::print,
+    output::{JsonArray, print},
     read,
-    session::Run,
-    text::{escape, escape_json, pluralize},
+    session::{Run, Session},
+    text::{escape, pluralize},
     write::insert_if_absent,
 };
 
@@ -36,7 +35,7 @@ pub(super) struct Restore<'a> {
     pub(super) run: Run,
     pub(super) source: Source,
     pub(super) is_dry_run: bool,
-    pub(super) json: bool,
+    pub(super) session: &'a Session,
 }
 
 /// The outcome of copying a record.
@@ -64,18 +63,21 @@ impl Restore<'_> {
     /// Fails if a record differs or was skipped.
     pub(super) async fn execute(&self) -> Result<()> {
         let mut counts = Counts::default();
+        let mut array = JsonArray::default();
         // The counts are printed even if this fails.
-        let result = self.copy_all(&mut counts).await;
-        let prefix = if self.is_dry_run {
+        let result = self.copy_all(&mut counts, &mut array).await;
+        let introduction = if self.is_dry_run {
             "dry run, nothing was written. The result would be: "
         } else {
             ""
         };
-        print_message(&format!(
-            "{prefix}{} copied, {} exist, {} differ, {} skipped",
+        self.session.report(&format!(
+            "{introduction}{} copied, {} exist, {} differ, {} skipped",
             counts.copied, counts.existing, counts.different, counts.skipped
         ));
+        let closed = array.close(self.session);
         result?;
+        closed?;
         let not_restored = counts.different + counts.skipped;
         if not_restored > 0 {
             let records_text = pluralize(not_restored, "record");
@@ -87,7 +89,7 @@ impl Restore<'_> {
     }
 
     /// Copies organizations and teams before the records that need them, and counts the outcomes.
-    async fn copy_all(&self, counts: &mut Counts) -> Result<()> {
+    async fn copy_all(&self, counts: &mut Counts, array: &mut JsonArray) -> Result<()> {
         // The organizations are first in this list, and the teams are before their members.
         for table in Table::ALL {
             let all_records = self.source.records.iter();
@@ -104,7 +106,7 @@ impl Restore<'_> {
                     Outcome::Differs(_) => counts.different += 1,
                     Outcome::Skipped(_) => counts.skipped += 1,
                 }
-                self.print_outcome(*table, record, outcome)?;
+                self.print_outcome(*table, record, outcome, array)?;
             }
         }
         Ok(())
@@ -206,7 +208,13 @@ impl Restore<'_> {
     }
 
     /// Prints a line about a record. Without `--dry-run`, only if it differs or was skipped.
-    fn print_outcome(&self, table: Table, record: &Value, outcome: Outcome) -> Result<()> {
+    fn print_outcome(
+        &self,
+        table: Table,
+        record: &Value,
+        outcome: Outcome,
+        array: &mut JsonArray,
+    ) -> Result<()> {
         let (outcome_name, detail) = match outcome {
             Outcome::Copied => ("copied", None),
             Outcome::Exists => ("exists", None),
@@ -217,12 +225,12 @@ impl Restore<'_> {
             return Ok(());
         }
         let kind = table.record_kind;
-        let line = if self.json {
-            let mut line = json!({ "table": kind, "result": outcome_name, "reason": detail });
+        let line = if self.session.global_args.json {
+            let mut entry = json!({ "table": kind, "result": outcome_name, "reason": detail });
             for name in table.primary_key_attributes {
-                line["key"][*name] = json!(string_attribute(record, name));
+                entry["key"][*name] = json!(string_attribute(record, name));
             }
-            escape_json(&line.to_string())
+            array.next_line(&entry)
         } else {
             let primary_key = primary_key_values(table, record).join(" ");
             let line = format!("{kind}\t{}\t{outcome_name}", escape(&primary_key));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use comfy_table::{ContentArrangement, Row, Table as TextTable, presets::NOTHING};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table as TextTable, presets::NOTHING};
 use console::Term;
 use serde_json::{Value, json};
 
@@ -111,7 +111,8 @@ impl JsonArray {
     }
 }
 
-/// Prints rows as a JSON array or as a table. On a terminal, the table truncates text to fit.
+/// Prints rows as a JSON array or as a table. The most useful columns must come first, because a
+/// narrow terminal leaves out the last ones.
 pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) -> Result<()> {
     if session.global_args.json {
         return print_json(&json!(rows));
@@ -120,36 +121,84 @@ pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) ->
     if !session.global_args.utc {
         relative_to = Some(SystemTime::now());
     }
+    // `None` for a pipe or a file, and for a terminal that does not know its width.
     let width = Term::stdout().size_checked().map(|(_height, width)| width);
-    print(&text_table(rows, columns, relative_to, width).trim_fmt())
+    let (table, left_out) = text_table(rows, columns, relative_to, width);
+    print(&table.trim_fmt())?;
+    if !left_out.is_empty() {
+        let headers = left_out.join(", ");
+        eprintln!("the terminal is too narrow for {headers}: widen it, or use --json");
+    }
+    Ok(())
 }
 
-/// A text table. Times are relative to `relative_to`, or as stored if it is `None`.
+/// A text table for a terminal of this width, and the headers of the columns that do not fit. Times
+/// are relative to `relative_to`, or as stored if it is `None`.
 fn text_table(
     rows: &[Value],
     columns: &[&str],
     relative_to: Option<SystemTime>,
     width: Option<u16>,
-) -> TextTable {
+) -> (TextTable, Vec<String>) {
+    let headers: Vec<String> = columns.iter().map(|column| header(column)).collect();
     let mut table = TextTable::new();
     table.load_style(NOTHING);
-    table.set_header(columns.iter().map(|column| header(column)));
+    table.add_row(&headers);
     for row in rows {
-        let cells = columns
-            .iter()
-            .map(|column| cell(column, &row[*column], relative_to));
-        let mut text_row = Row::from(cells);
-        if width.is_some() {
-            // On a terminal, each row has one line.
-            text_row.max_height(1);
+        let cells = columns.iter();
+        table.add_row(cells.map(|column| cell(column, &row[*column], relative_to)));
+    }
+    let Some(width) = width else {
+        return (table, vec![]);
+    };
+    for text_row in table.row_iter_mut() {
+        // Truncates what does not fit, instead of wrapping it.
+        text_row.max_height(1);
+    }
+    table.set_width(width);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    let left_out = fit(&mut table, columns, width);
+    let left_out = left_out.into_iter().map(|index| headers[index].clone());
+    (table, left_out.collect())
+}
+
+/// Hides the last columns, so that the others fit a terminal of this width, and returns the indexes
+/// of the hidden ones. Only texts may be truncated. Ids and the advice of `doctor` are always shown:
+/// if they do not fit, the terminal wraps the line, so that they can still be copied.
+fn fit(table: &mut TextTable, columns: &[&str], width: u16) -> Vec<usize> {
+    const MIN_TEXT_WIDTH: u16 = 12;
+    let is_text = |column: &str| {
+        column == "label" || column.ends_with("_name") || column.ends_with("_description")
+    };
+    let is_always_shown = |column: &str| {
+        column.ends_with("_id") || ["model_type", "status", "check", "detail"].contains(&column)
+    };
+    let mut widths = table.column_max_content_widths();
+    for (index, column) in columns.iter().enumerate() {
+        if is_text(column) {
+            widths[index] = widths[index].min(MIN_TEXT_WIDTH);
+        } else if let Some(text_column) = table.column_mut(index) {
+            text_column.set_constraint(ColumnConstraint::ContentWidth);
         }
-        table.add_row(text_row);
+        // The padding.
+        widths[index] = widths[index].saturating_add(2);
     }
-    if let Some(width) = width {
-        table.set_width(width);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+    let (always_shown, others): (Vec<usize>, Vec<usize>) =
+        (0..columns.len()).partition(|index| is_always_shown(columns[*index]));
+    let take = |space: u16, index: &usize| space.saturating_sub(widths[*index]);
+    let mut space = always_shown.iter().fold(width, take);
+    let mut left_out = Vec::new();
+    for index in others {
+        if widths[index] <= space {
+            space -= widths[index];
+            continue;
+        }
+        left_out.push(index);
+        if let Some(text_column) = table.column_mut(index) {
+            text_column.set_constraint(ColumnConstraint::Hidden);
+        }
     }
-    table
+    left_out
 }
 
 /// The header of a column: the attribute's name in upper case, without the suffix `_id`. It is
@@ -189,21 +238,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_fits_the_terminal_and_has_ages_or_dates() {
+    fn a_table_fits_the_terminal_without_cutting_ids_and_has_ages_or_dates() {
         let (created_at, now) = ("2026-03-07T12:00:00.250Z", "2026-03-10T12:00:00Z");
         let now = humantime::parse_rfc3339(now).expect("a time");
-        let text = "long ".repeat(40);
-        let rows = [json!({ "team_id": "docs", "name": text, "created_at": created_at })];
+        // Wide, combining and zero-width characters.
+        let (text, user) = ("long ".repeat(40), "市场e\u{301}👩\u{fe0f}\u{fe0f}");
+        let row = json!({ "user_id": user, "team_name": text, "created_at": created_at });
+        let rows = [row];
         let lines = |relative_to, width| {
-            let columns = ["team_id", "name", "created_at"];
-            text_table(&rows, &columns, relative_to, width).trim_fmt()
+            let columns = ["user_id", "team_name", "created_at"];
+            let (table, left_out) = text_table(&rows, &columns, relative_to, width);
+            (table.trim_fmt(), left_out.join(" "))
         };
-        let cut = lines(Some(now), Some(60));
-        assert!(cut.lines().all(|line| line.chars().count() <= 60), "{cut}");
-        assert_eq!(cut.lines().count(), 2, "{cut}");
-        assert!(cut.contains("\n docs ") && cut.contains("long…"), "{cut}");
-        assert!(cut.ends_with("3 days ago"), "{cut}");
-        let whole = lines(None, None);
+        for (width, end, expected_left_out) in [
+            (60, "3 days ago", ""),
+            (40, "3 days ago", ""),
+            (26, "…", "CREATED_AT"),
+            (20, "\u{fe0f}", "TEAM_NAME CREATED_AT"),
+            (1, "\u{fe0f}", "TEAM_NAME CREATED_AT"),
+        ] {
+            let (cut, left_out) = lines(Some(now), Some(width));
+            assert_eq!(left_out, expected_left_out, "{width}: {cut}");
+            assert_eq!(cut.lines().count(), 2, "{cut}");
+            let line = cut.lines().last().expect("a line");
+            assert!(line.contains(user) && line.ends_with(end), "{width}: {cut}");
+            assert!(line.chars().count() <= usize::from(width.max(20)), "{cut}");
+        }
+        let (whole, _) = lines(None, None);
         assert!(
             whole.contains(&text) && whole.ends_with(created_at),
             "{whole}"

@@ -47,8 +47,8 @@ pub(crate) enum Command {
 /// The columns of `keys list` and `keys check`.
 #[rustfmt::skip] // five per line
 const KEY_COLUMNS: [&str; 10] = [
-    "key_id", "last_four", "org_id", "label", "state",
-    "created_at", "expires_at", "revoked_at", "replaced_by", "operations",
+    "key_id", "org_id", "state", "label", "expires_at",
+    "last_four", "created_at", "replaced_by", "revoked_at", "operations",
 ];
 
 pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {

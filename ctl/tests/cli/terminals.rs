@@ -10,13 +10,13 @@ use std::{
 use rustix::{
     fs::{Mode, OFlags},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
+    termios::{tcgetwinsize, tcsetwinsize},
 };
 use serde_json::{Value, json};
 use workspace_management::{store::Table, text::is_visible};
 use workspace_records::columns::api_tables;
 
-use crate::server::Server;
+use crate::{server::Server, unused_url};
 
 /// A pseudo-terminal.
 pub(crate) struct Terminal {
@@ -31,15 +31,11 @@ impl Terminal {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&user).unwrap();
         unlockpt(&user).unwrap();
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let mut size = tcgetwinsize(&user).unwrap();
+        (size.ws_row, size.ws_col) = (24, columns);
         tcsetwinsize(&user, size).unwrap();
         let path = ptsname(&user, vec![]).unwrap().into_string().unwrap();
-        let user = File::from(user);
+        let user = user.into();
         Self { user, path }
     }
 
@@ -66,7 +62,6 @@ impl Terminal {
     }
 
     /// Runs a command and returns what it has written.
-    #[expect(dead_code)]
     fn run(&self, command: Command) -> String {
         let mut process = self.start(command);
         let text = self.read_until("");
@@ -151,5 +146,49 @@ fn no_command_prints_text_of_records_unescaped() {
         assert!(text.chars().all(is_shown), "{line}: {text:?}");
         let is_escaped = text.contains(r"\u");
         assert!(is_escaped || line.contains("doctor"), "{line}: {text}");
+    }
+}
+
+#[test]
+fn ids_are_whole_in_a_terminal_of_any_width() {
+    let server = Server::with_records();
+    let long_org = "o".repeat(128);
+    server.run(&format!("orgs create {long_org}"));
+    let key = server.run(&format!(
+        "keys create --org {long_org} --label data-team-ci"
+    ));
+    let user = format!("{}@example.com", "市u".repeat(100));
+    let members = server.dynamodb("Scan", &json!({ "TableName": "TeamMembersTable" }));
+    let (record, team) = (&members["Items"][0], "acme#apollo#research-team");
+    put_hostile(&server, Table::TEAM_MEMBERS, record, &[team, &user]);
+    let doctor = format!("doctor --url {}", unused_url());
+    for (line, texts) in [
+        ("orgs list", vec!["acme", &*long_org]),
+        (&format!("orgs show {long_org}"), vec![&long_org]),
+        ("keys list", vec!["acmeDemoKey1", &key[4..16], &long_org]),
+        ("keys check acmeDemoKey1", vec!["acmeDemoKey1"]),
+        (
+            "list members --org acme",
+            vec!["apollo", "research-team", "ada", &user],
+        ),
+        ("list models", vec!["gpt-4o", "chat"]),
+        ("list voices", vec!["bot-7"]),
+        (
+            &doctor,
+            vec!["start the service, or pass its URL with --url"],
+        ),
+    ] {
+        let shown = |columns| Terminal::new(columns).run(server.command(line));
+        for columns in [1, 40, 80, 400, 0] {
+            let text = shown(columns);
+            let has = |part: &&str| text.contains(part);
+            assert!(texts.iter().all(has), "{line}, {columns} columns: {text}");
+            let is_cut = text.contains("the terminal is too narrow for ");
+            assert!(
+                columns != 1 || is_cut || line.contains("doctor"),
+                "{line}: {text}"
+            );
+            assert!(columns != 0 || !is_cut, "{line}: {text}");
+        }
     }
 }

@@ -30,7 +30,9 @@ Examples:
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Correct the name or the description of a team. Its id and its members do not change
-    #[command(after_help = EXAMPLES)]
+    #[command(
+        after_help = "Example:\n  workspacectl edit team --org globex --project apollo docs --name Manuals --description Handbooks"
+    )]
     Team {
         #[command(flatten)]
         project_args: ProjectArgs,
@@ -41,7 +43,9 @@ pub(crate) enum Command {
         new_values: NewValueArgs,
     },
     /// Correct the name or the description of a data store. Its id does not change
-    #[command(after_help = EXAMPLES)]
+    #[command(
+        after_help = "Example:\n  workspacectl edit data-store --org globex papers --name Maps"
+    )]
     DataStore {
         #[command(flatten)]
         data_store_args: DataStoreArgs,
@@ -49,7 +53,9 @@ pub(crate) enum Command {
         new_values: NewValueArgs,
     },
     /// Correct the project name of a logging instance
-    #[command(after_help = EXAMPLES)]
+    #[command(
+        after_help = "Example:\n  workspacectl edit logging-instance --org globex --project apollo --project-name Apollo"
+    )]
     LoggingInstance {
         #[command(flatten)]
         project_args: ProjectArgs,

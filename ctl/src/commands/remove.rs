@@ -47,7 +47,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Remove a user from a team, or from all teams of an organization
-    #[command(after_help = EXAMPLES)]
+    #[command(
+        after_help = "Examples:\n  workspacectl remove member --org globex --project apollo --team docs ada@example.com\n  workspacectl remove member --org globex --all-teams ada@example.com --export ada.jsonl"
+    )]
     Member {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
@@ -65,7 +67,9 @@ pub(crate) enum Command {
         user: String,
     },
     /// Remove teams and their members, after waiting until the function's caches have expired
-    #[command(after_help = EXAMPLES)]
+    #[command(
+        after_help = "Examples:\n  workspacectl remove team --org globex --project apollo docs\n  workspacectl remove team --org globex --project apollo docs ops --export teams.jsonl"
+    )]
     Team {
         #[command(flatten)]
         project_args: ProjectArgs,
@@ -76,7 +80,7 @@ pub(crate) enum Command {
         wait_args: WaitArgs,
     },
     /// Remove a model from an organization
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = "Example:\n  workspacectl remove model --org globex --type chat gpt-4o")]
     Model {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
@@ -88,10 +92,10 @@ pub(crate) enum Command {
         model_id: String,
     },
     /// Remove the record of a data store
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = "Example:\n  workspacectl remove data-store --org globex papers")]
     DataStore(DataStoreArgs),
     /// Remove the voice of a bot
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = "Example:\n  workspacectl remove voice --org globex bot-7")]
     Voice {
         #[arg(long, value_parser = parse_identifier, help = ORG_HELP)]
         org: String,
@@ -100,7 +104,9 @@ pub(crate) enum Command {
         bot: String,
     },
     /// Remove the record of a project's logging instance
-    #[command(after_help = EXAMPLES)]
+    #[command(
+        after_help = "Example:\n  workspacectl remove logging-instance --org globex --project apollo"
+    )]
     LoggingInstance(ProjectArgs),
 }
 

@@ -14,14 +14,19 @@ fn check_examples(command: &clap::Command, names: &str) {
     let help = command.get_after_help().expect(names).to_string();
     let of_command = |line: &&str| {
         let mut names = names.split(' ');
-        line.starts_with("workspacectl ") && names.all(|name| line.contains(name))
+        names.all(|name| line.contains(name))
     };
     let lines = help.lines().map(str::trim);
-    let examples: Vec<_> = lines.filter(of_command).collect();
-    assert!(!examples.is_empty(), "{names}: {help}");
+    let examples: Vec<_> = lines
+        .filter(|line| line.contains("workspacectl "))
+        .collect();
+    let all_own = examples.iter().all(of_command) || command.has_subcommands();
+    assert!(!examples.is_empty() && all_own, "{names}: {help}");
     for example in examples {
         let line = example.replace(" --after CURSOR", "");
-        let arguments = line.split(['|', '<', '>', '#']).next().unwrap();
+        let start = line.find("workspacectl ").unwrap();
+        let mut parts = line[start..].split(['|', '<', '>', '#', ')']);
+        let arguments = parts.next().unwrap();
         let parsed = Cli::try_parse_from(words(arguments));
         assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());
     }

@@ -273,7 +273,9 @@ async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     }
     let days = humanize(EXPIRY_NOTICE);
     Ok(match count {
-        0 => Status::Passed(format!("none expires within {days} without a replacement")),
+        0 => Status::Passed(format!(
+            "no key issued for more than {days} will expire within {days} without a replacement"
+        )),
         _ => Status::Warning(format!(
             "{} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`",
             pluralize(count, "key")

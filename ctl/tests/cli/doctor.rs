@@ -60,6 +60,9 @@ fn a_stack_passes_every_check() {
 
     // With `--strict`, this means that every check is ok.
     assert_eq!(code, Some(0), "{checks:?}");
+    let claim =
+        "no key issued for more than 14 days will expire within 14 days without a replacement";
+    assert_eq!(find(&checks, "API keys"), ("ok", claim));
     let url = &network.stack.outputs["ApiUrl"];
     find(&checks, &format!("API {url}"));
 }

@@ -60,7 +60,16 @@ fn a_created_key_works_for_its_organization_until_it_is_revoked() {
         assert_eq!(revoked[name], server.operator());
     }
     assert_eq!(revoked["request_id"], created["request_id"]);
-    assert_eq!(server.json(&format!("keys revoke {id}")), json!([revoked]));
+    let again = server.output(&format!("keys revoke {id} --json"));
+    let message = text(&again.stderr);
+    let at = revoked["revoked_at"].as_str().unwrap();
+    let expected = format!(
+        ": the key {id} was already revoked at {at} by {}\n",
+        server.operator()
+    );
+    assert!(message.contains(&expected), "{message}");
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again, json!([revoked]));
 }
 
 #[test]
@@ -180,9 +189,22 @@ fn a_key_expires_after_a_year_unless_told_otherwise() {
     assert_eq!(days_left(""), Some(365));
     assert_eq!(days_left("--expires never"), None);
     assert_eq!(days_left("--expires 2w"), Some(14));
-    for time in ["9000-01-31", "9000-01-31T00:00:00Z"] {
+    for (time, expected) in [
+        // A date includes its day.
+        ("9000-01-31", "9000-01-31T23:59:59Z"),
+        ("9000-01-31T00:00:00Z", "9000-01-31T00:00:00Z"),
+        ("9000-01-31T18:30Z", "9000-01-31T18:30:00Z"),
+        ("9000-01-31T23:59+01:00", "9000-01-31T22:59:00Z"),
+        ("9000-01-31T23:59:58.5-01:30", "9000-02-01T01:29:58Z"),
+    ] {
         let expires_at = expires_at(&format!("--expires {time}"));
-        assert_eq!(expires_at.unwrap(), "9000-01-31T00:00:00Z");
+        assert_eq!(expires_at.unwrap(), expected, "{time}");
+    }
+    let today = humantime::format_rfc3339(SystemTime::now()).to_string();
+    create(&server, &format!("--expires {}", &today[..10]));
+    for time in ["9000-01-31T18:30", "9000-02-30", "9000-01-31T", "tomorrow"] {
+        let output = server.output(&format!("keys create --org acme --expires {time}"));
+        assert_usage_error(&output, "a time such as 2027-01-31T18:00+01:00");
     }
 
     let long = format!("--label {}", "x".repeat(101));
@@ -199,6 +221,9 @@ fn a_key_expires_after_a_year_unless_told_otherwise() {
         assert_usage_error(&output, &option[2..7]);
     }
     create(&server, &format!("--label {}", "é".repeat(100)));
+    let twice = "--allow set_bot_voice,create_team,set_bot_voice --allow create_team";
+    let key = check(&server, &create(&server, twice)[4..16]);
+    assert_eq!(key["operations"], json!(["set_bot_voice", "create_team"]));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `keys create`: creates and prints an API key.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::HashSet,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context as _, Error, Result, bail, ensure};
 use clap::builder::PossibleValuesParser;
@@ -34,7 +37,8 @@ pub struct Args {
     /// A label that `keys list` shows
     #[arg(long, default_value = "", value_parser = parse_label)]
     pub label: String,
-    /// When the key expires: a duration such as 90d or 12h, a date such as 2027-01-31, or `never`
+    /// When the key expires: a duration such as 90d or 12h, the end of a day such as 2027-01-31 (UTC),
+    /// a time with its offset such as 2027-01-31T18:00+01:00, or `never`
     #[arg(long, value_name = "WHEN", default_value = "365d", value_parser = parse_expiry)]
     pub expires: Expiry,
     /// The operations that the key may call, separated by commas [default: all]
@@ -98,7 +102,12 @@ impl NewKey {
         let expires_at = args.expires.resolve(now).map_err(Error::msg)?;
         let label = &args.label;
         let mut core = new_key_record(parsed_key, org, registration_id, label, &timestamp(now));
-        core.operations = args.allow;
+        core.operations = args.allow.map(|operations| {
+            let mut seen = HashSet::new();
+            let operations = operations.into_iter();
+            let distinct = operations.filter(|operation| seen.insert(operation.clone()));
+            distinct.collect()
+        });
         core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|at| at.duration_since(now).ok());
         let record = FullKeyRecord {

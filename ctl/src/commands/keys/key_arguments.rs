@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use aws_smithy_types::{DateTime, date_time::Format};
 use workspace_management::{
     api_key::{API_KEY_ID_LENGTH, API_KEY_PREFIX, ApiKey},
     values::trim,
@@ -52,20 +53,29 @@ impl Expiry {
 
 /// Parses `never`, a duration such as `90d`, or a future date or time such as `2027-01-31`.
 pub(super) fn parse_expiry(text: &str) -> Result<Expiry, &'static str> {
-    const ADVICE: &str =
-        "give a duration such as 90d or 12h, a date such as 2027-01-31, or `never`";
+    const ADVICE: &str = "give a duration such as 90d or 12h, a date such as 2027-01-31, \
+        a time such as 2027-01-31T18:00+01:00 or 2027-01-31T17:00Z, or `never`";
     let expiry = if text == "never" {
         Expiry::Never
     } else if let Ok(duration) = parse_duration(text) {
         Expiry::After(duration)
     } else {
-        // A date means the start of the day, in UTC.
-        let time = humantime::parse_rfc3339(text)
-            .or_else(|_| humantime::parse_rfc3339(&format!("{text}T00:00:00Z")));
-        Expiry::At(time.map_err(|_| ADVICE)?)
+        Expiry::At(parse_time(text).ok_or(ADVICE)?)
     };
     expiry.resolve(SystemTime::now())?;
     Ok(expiry)
+}
+
+/// Parses a time of RFC 3339, also without seconds. A date means the end of that day, in UTC.
+fn parse_time(text: &str) -> Option<SystemTime> {
+    const DATE_AND_MINUTES: usize = "2027-01-31T18:00".len();
+    let text = match text.split_at_checked(DATE_AND_MINUTES) {
+        None => format!("{text}T23:59:59Z"),
+        Some((start, end)) if !end.starts_with(':') => format!("{start}:00{end}"),
+        Some(_) => text.to_owned(),
+    };
+    let time = DateTime::from_str(&text, Format::DateTimeWithOffset).ok()?;
+    SystemTime::try_from(time).ok()
 }
 
 /// Parses a duration such as `12h`. Rejects minutes and months, because `m` could mean either.

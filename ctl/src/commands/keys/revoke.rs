@@ -89,8 +89,15 @@ async fn revoke_keys(
     session: &Session,
 ) -> Result<Vec<Value>> {
     let mut revoked = Vec::new();
+    let mut new_count = 0;
     for record in records {
         let id = string_attribute(&record, "key_id");
+        if record.get("revoked_at").is_some() {
+            let [at, by] = ["revoked_at", "revoked_by"].map(|name| string_attribute(&record, name));
+            session.report(&format!("the key {id} was already revoked at {at} by {by}"));
+        } else {
+            new_count += 1;
+        }
         let revoked_record = key_record::revoke(deployment, id, run)
             .await
             .context("not all keys were revoked: run the command again")?;
@@ -98,7 +105,7 @@ async fn revoke_keys(
     }
     session.report(&format!(
         "revoked {}. For up to {}, the function can still accept a key that it has cached",
-        pluralize(revoked.len(), "key"),
+        pluralize(new_count, "key"),
         humanize(MAX_CACHE_TTL)
     ));
     Ok(revoked)

@@ -1,13 +1,13 @@
 //! Help texts and what they say about all commands, and completions.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
 use clap::{CommandFactory as _, Parser as _};
 use serde_json::Value;
 use workspace_local::demo::DEMO_KEY;
 use workspacectl::Cli;
 
-use crate::{keys, new_file, server::Server, words};
+use crate::{keys, new_file, server::Server, text, words};
 
 /// Checks that a command and its subcommands have examples, which are valid.
 fn check_examples(command: &clap::Command, names: &str) {
@@ -49,9 +49,9 @@ fn bash_accepts_the_completions() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// `--help` describes the rule. `print_json_or_text` and the tests of each command check objects.
+/// `--help` and the runbook describe the rules.
 #[test]
-fn the_json_of_a_command_is_one_document_with_one_shape() {
+fn a_result_is_one_json_document_with_one_shape_and_names_the_deployment() {
     let server = Server::with_records();
     server.create_demo_store("Other");
     for name in ["Docs", "Ops", "Lab"] {
@@ -84,6 +84,11 @@ fn the_json_of_a_command_is_one_document_with_one_shape() {
         ("keys revoke --all --org acme --yes", 4),
         ("keys revoke --all --org acme --yes", 0),
     ];
+    let name = format!("local DynamoDB at {}", server.dynamodb_url);
+    let names_deployment = |output: &Output| {
+        let last_line = text(&output.stderr).lines().last();
+        last_line.unwrap().starts_with(&format!("{name}: "))
+    };
     for (line, count) in arrays {
         let output = server.output(&format!("{line} --json"));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -91,8 +96,23 @@ fn the_json_of_a_command_is_one_document_with_one_shape() {
         assert_eq!(array.unwrap().len(), count, "{line}: {document}");
         let is_object = Value::is_object;
         assert!(array.unwrap().iter().all(is_object), "{line}: {document}");
+        let is_read = line.contains("list") || line.contains("check");
+        assert!(is_read || names_deployment(&output), "{output:?}");
     }
     for line in ["orgs show acme", "orgs disable acme --no-wait", "env"] {
         assert!(server.json(line).is_object(), "{line}");
     }
+    let lines = [
+        &format!("orgs export acme --out {file}-2"),
+        "orgs enable acme",
+        "keys create --org acme",
+        "keys create --org acme --json",
+        "edit data-store --org acme papers --name Maps --yes",
+    ];
+    for line in lines {
+        assert!(names_deployment(&server.output(line)), "{line}");
+    }
+    server.run("orgs disable acme --no-wait");
+    let erased = server.json("orgs erase acme --without-export --wait 0 --yes");
+    assert_eq!(erased["deployment"], name);
 }

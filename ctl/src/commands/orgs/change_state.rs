@@ -9,7 +9,6 @@ use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
 
 use crate::{
     deployment::Deployment,
-    message::print_message,
     organization::{OrgState, Organization},
     output::print_json_or_text,
     session::{Run, Session},
@@ -43,7 +42,7 @@ pub(super) async fn execute(
     let state = organization.state().as_str();
     session.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
-        print_message(&format!(
+        session.report(&format!(
             "the function will reject all new requests within {} seconds, and its last writes will have finished within {} seconds",
             MAX_CACHE_TTL.as_secs(),
             SAFE_WAIT.as_secs()

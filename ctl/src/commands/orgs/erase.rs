@@ -80,7 +80,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     ));
     let erased = json!({
         "org_id": org, "deleted": count, "erased_at": timestamp(SystemTime::now()),
-        "erased_by": run.operator, "request_id": run.id,
+        "erased_by": run.operator, "request_id": run.id, "deployment": deployment.display_name,
     });
     if path.is_some_and(is_dash) {
         return Ok(());
@@ -118,7 +118,9 @@ pub async fn erase(
             "another run has erased {org}, and may have deleted records before this run could export them: keep the export of that run"
         );
         export.persist()?;
-        print_message(&format!("exported {} of {org}", pluralize(count, "record")));
+        let count = pluralize(count, "record");
+        let name = &deployment.display_name;
+        print_message(&format!("{name}: exported {count} of {org}"));
     }
     // All but the organization's own record, which is deleted last.
     let make_readers = || {

@@ -127,7 +127,9 @@ pub(crate) fn print_rows(rows: &[Value], columns: &[&str], session: &Session) ->
     print(&table.trim_fmt())?;
     if !left_out.is_empty() {
         let headers = left_out.join(", ");
-        eprintln!("the terminal is too narrow for {headers}: widen it, or use --json");
+        print_message(&format!(
+            "the terminal is too narrow for {headers}: widen it, or use --json"
+        ));
     }
     Ok(())
 }

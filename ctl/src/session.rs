@@ -118,6 +118,7 @@ impl Run {
                 let user = ["USER", "USERNAME", "LOGNAME"]
                     .into_iter()
                     .find_map(read_variable)
+                    .or_else(user_name)
                     .unwrap_or_else(|| "unknown".to_owned());
                 format!("{user}@{}", gethostname().to_string_lossy())
             }
@@ -127,6 +128,18 @@ impl Run {
             operator,
         })
     }
+}
+
+/// The name of the user who runs this process, or the user's number if it has no name.
+fn user_name() -> Option<String> {
+    #[cfg(unix)]
+    {
+        let id = uzers::get_current_uid();
+        let name = uzers::get_user_by_uid(id).map(|user| user.name().to_string_lossy().into());
+        name.or_else(|| Some(id.to_string()))
+    }
+    #[cfg(not(unix))]
+    None
 }
 
 /// A random id of 16 hexadecimal digits.

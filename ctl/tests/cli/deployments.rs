@@ -6,7 +6,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpListener,
     path::Path,
-    process::Stdio,
+    process::{Command, Stdio},
     sync::Arc,
     thread,
 };
@@ -321,4 +321,18 @@ fn a_ca_bundle_in_the_environment_or_the_profile_replaces_the_roots_of_the_syste
     };
     assert!(with_bundle(ca_file).status.success());
     assert_exits_with(1, &with_bundle(ROOTS), "UnknownIssuer");
+}
+
+/// Cron jobs and containers have no `USER`.
+#[test]
+fn without_a_variable_the_operator_has_the_name_of_the_user_id() {
+    let server = Server::start();
+    let id = Command::new("id").arg("-un").output().unwrap();
+    let mut create = workspacectl("orgs create globex --json");
+    create.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
+    let output = create.env("USER", "").output().unwrap();
+    let created: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = format!("{}@", text(&id.stdout).trim());
+    let operator = created["created_by"].as_str().unwrap();
+    assert!(operator.starts_with(&expected), "{operator}");
 }

@@ -182,6 +182,35 @@ def test_a_service_that_does_not_respond(page, serve, expected_errors):
     service.stop()
     send(page, "no response: is the service running?")
     expect(page.locator("#following")).to_have_text("No response: is the service running?")
+    page.goto(f"{service.url}/#/records/teams")
+    expect(page.locator("#all-count[role=status]")).to_have_text("No response: is the service running?")
+
+
+def test_the_page_says_why_it_cannot_read_and_recovers(page, project, service, expected_errors):
+    expected_errors.append("502")
+    service.create_team(project, "Docs")
+    open_page(page)
+    page.goto("/#/records/teams")
+    count = page.locator("#all-count")
+    expect(count).to_contain_text("the newest first")
+    page.route("**/stored", lambda route: route.fulfill(status=502, body="no table"))
+    expect(count).to_have_text("502 no table These records may be out of date.")
+    page.unroute("**/stored")
+    expect(count).to_contain_text("the newest first")
+
+
+def test_a_restored_record_says_so(page, service, project, tmp_path):
+    service.create_team(project, "x" * 99)
+    service.workspacectl(*f"orgs export acme --out {tmp_path}/acme.jsonl".split())
+    service.workspacectl(*f"remove team --org acme --project {project} {'x' * 99} --yes --wait 0".split())
+    open_page(page)
+    service.workspacectl("restore", "--from", f"{tmp_path}/acme.jsonl", "--yes")
+    row = page.locator("[data-kind=teams] li", has_text=project)
+    expect(row).to_have_text(re.compile(r"restored\d.*restored \d.*\sby .*@"))
+    assert row.locator("strong").evaluate("id => id.scrollWidth <= id.clientWidth"), "the id is cut"
+    page.goto("/#/records/teams")
+    cell = page.locator("tr", has_text=project).locator("[data-name=restored]")
+    expect(cell).to_have_text(re.compile(r"^\d.*\sby .*@"))
 
 
 def test_operations_keep_and_share_the_values_that_were_entered(page, project):
@@ -384,6 +413,7 @@ def test_every_size_and_color_scheme(page, service, project, expected_errors, si
     check("sample")
     page.goto("/#/records/teams")
     expect(page.locator("#all tbody tr").first).to_be_visible()
+    assert page.locator("#all-table").evaluate("table => table.scrollWidth <= table.clientWidth")
     check("all")
 
 

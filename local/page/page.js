@@ -1,7 +1,7 @@
 const POLL_MILLISECONDS = 1200;
 const TIMEOUT_MILLISECONDS = 30_000;
 const MAX_TABLE_ROWS = 500;
-const AUDIT = ["created_at", "created_by", "updated_at", "updated_by"];
+const NO_RESPONSE = "No response: is the service running?";
 
 const demo = document.querySelector("meta[name=demo]").dataset;
 // What the reader has entered, for all operations: parameters by name, and bodies by operation.
@@ -36,10 +36,25 @@ const isolated = (text) => element("bdi", {}, text);
 // Shows a text below the panel, and makes screen readers announce the text.
 const announce = (text) => (byId("announcement").textContent = text);
 
-async function getText(path) {
-  const response = await fetch(path, { signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS) });
-  const text = await response.text();
-  if (!response.ok) throw new Error(text);
+// Shows a different text. Screen readers announce a text each time it is set.
+function say(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
+async function exchange(path, signals = [], options = {}) {
+  const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MILLISECONDS), ...signals]);
+  try {
+    const response = await fetch(path, { ...options, signal });
+    return { response, text: await response.text() };
+  } catch ({ name }) {
+    const messages = { AbortError: "Canceled", TimeoutError: "No response within 30 seconds" };
+    throw new Error(messages[name] ?? NO_RESPONSE);
+  }
+}
+
+async function getText(path, signals) {
+  const { response, text } = await exchange(path, signals);
+  if (!response.ok) throw new Error(`${response.status} ${text || response.statusText}`);
   return text;
 }
 
@@ -494,16 +509,17 @@ function describeProblem({ status, statusText }, problem) {
 // ---- Stored records
 
 // The records that the page shows, and when the newest of each kind was changed.
-const shown = { stored: "", newest: undefined, limit: MAX_TABLE_ROWS };
+const shown = { stored: "", newest: undefined };
 
-const changedAt = (record) => record?.updated_at ?? record?.created_at ?? "";
+const changedAt = (record = {}) =>
+  ["created_at", "updated_at", "restored_at"].map((name) => record[name] ?? "").sort().at(-1);
+const columnTitle = (name) => words(name.replace(/_at$/, ""));
 const idOf = (kind, record) => record[kind.key.at(-1)];
 
 // A time in the time zone of this machine. The Swedish format is that of ISO 8601.
-function timeText(value) {
-  const date = new Date(value);
-  return isNaN(date) ? value : date.toLocaleString("sv");
-}
+const timeText = (value) => (Date.parse(value) ? new Date(value).toLocaleString("sv") : value);
+const changeText = (record, verb) =>
+  `${timeText(record[`${verb}_at`])}\nby ${record[`${verb}_by`]}`;
 
 function valueText(name, value) {
   if (name.endsWith("_id")) return `${words(name.slice(0, -3))} ${value}`;
@@ -511,9 +527,11 @@ function valueText(name, value) {
 }
 
 function showRecord(kind, record) {
-  const isNew = shown.newest && changedAt(record) > (shown.newest[kind.kind] ?? "");
-  const isChanged = changedAt(record) !== record.created_at;
-  const names = kind.columns.filter((name) => name !== kind.key.at(-1) && !AUDIT.includes(name));
+  const time = changedAt(record);
+  const isNew = shown.newest && time > (shown.newest[kind.kind] ?? "");
+  const change = time === record.created_at ? "new"
+    : time === record.restored_at ? "restored" : "changed";
+  const names = kind.columns.filter((name) => name !== kind.key.at(-1) && !/_(at|by)$/.test(name));
   // Most records belong to the demo organization, so its id is not shown.
   const values = names.filter((name) => !["", "acme"].includes(record[name] ?? ""));
   // Names come first, because a name says more than a description.
@@ -522,11 +540,12 @@ function showRecord(kind, record) {
   const texts = values.map((name) => valueText(name, record[name]));
   // Most requests send the demo key, so its id is not shown.
   if (author && !demo.key.includes(author)) texts.push(`by ${author}`);
-  const time = changedAt(record);
+  const marks = ["removing", "restored"].filter((verb) => record[`${verb}_at`]);
+  texts.unshift(...marks.map((verb) => `${verb} ${changeText(record, verb)}`));
   const details = texts.flatMap((text, i) => [i ? " · " : "", isolated(text)]);
   return element("li", { class: isNew && "new" },
     element("strong", {}, isolated(idOf(kind, record))),
-    isNew ? element("em", {}, isChanged ? "changed" : "new") : "",
+    isNew ? element("em", {}, change) : "",
     element("time", { datetime: time, title: time }, timeText(time)),
     element("p", { title: texts.join(" · ") }, details));
 }
@@ -557,18 +576,18 @@ async function load() {
   try {
     const stored = await getText("/stored");
     if (stored !== shown.stored) {
-      showStored(JSON.parse(stored));
-      if (kindInUrl()) await showAll(kindInUrl());
       shown.stored = stored;
+      showStored(JSON.parse(stored));
+      await showAll(JSON.parse(stored));
     }
-  } catch {
-    line = "No response: is the service running?";
-    shown.stored = "";
+  } catch ({ message }) {
+    line = message;
+    Object.assign(shown, { stored: "", rows: "" });
+    const isOld = byId("all-table").hasChildNodes();
+    say("all-count", isOld ? `${line} These records may be out of date.` : line);
   }
-  const following = byId("following");
-  following.className = line === "Live" ? "live" : "failed";
-  // Screen readers announce a text each time it is set.
-  if (following.textContent !== line) following.textContent = line;
+  byId("following").className = line === "Live" ? "live" : "failed";
+  say("following", line);
 }
 
 // One request at a time, so that an older response cannot replace a newer one.
@@ -580,42 +599,33 @@ async function poll() {
   setTimeout(poll, POLL_MILLISECONDS);
 }
 
-// ---- All records of a kind
-
 const kindInUrl = () => location.hash.match(/^#\/records\/([\w-]+)$/)?.[1];
 
-async function showRows(limit) {
-  Object.assign(shown, { limit, stored: "", rows: "" });
-  await refresh();
+function cellText(record, name) {
+  const value = record[name] ?? "";
+  return name.endsWith("_at") && value ? changeText(record, name.slice(0, -3)) : String(value);
 }
 
-async function showAll(name) {
-  let text;
-  try {
-    text = await getText(`/stored/${name}`);
-  } catch ({ message }) {
-    byId("all-count").textContent = message;
-    return;
-  }
+async function showAll(kinds) {
+  const name = kindInUrl();
+  if (!name) return;
+  if (!kinds.some(({ kind }) => kind === name)) return say("all-count", "There is no such kind.");
+  const text = await getText(`/stored/${name}`);
   // Keeps the table if only records of other kinds changed, so that a selection stays.
   if (name !== kindInUrl() || text === shown.rows) return;
   const { columns, records, total } = JSON.parse(text);
   shown.rows = text;
   const count = Math.min(shown.limit, total);
-  const cell = (column, value = "") => (column.endsWith("_at") ? timeText(value) : String(value));
-  const rows = records.slice(0, count).map((record) => element("tr", {},
-    columns.map((column) => element("td", {}, isolated(cell(column, record[column]))))));
-  byId("all-count").textContent =
-    `${count.toLocaleString("en")} of ${plural(total, "record")}, the newest first`;
+  const names = columns.filter((column) => !column.endsWith("_by"));
+  names.sort((a, b) => a.endsWith("_at") - b.endsWith("_at"));
+  const cell = (record, column) =>
+    element("td", { "data-name": columnTitle(column) }, isolated(cellText(record, column)));
+  const rows = records.slice(0, count).map((record) =>
+    element("tr", {}, names.map((column) => cell(record, column))));
+  say("all-count", `${count.toLocaleString("en")} of ${plural(total, "record")}, the newest first`);
   byId("all-table").replaceChildren(
-    element("table", {}, headRow(columns.map(words)), element("tbody", {}, rows)));
+    element("table", {}, headRow(names.map(columnTitle)), element("tbody", {}, rows)));
   byId("more").hidden = count === total;
-}
-
-async function showMore() {
-  await showRows(Infinity);
-  // The button is hidden now, and has lost the focus.
-  byId("all-table").focus();
 }
 
 // ---- Navigation
@@ -635,7 +645,8 @@ function showView() {
     byId("all-title").textContent = capitalized(words(kind));
     byId("all-count").textContent = "Loading";
     byId("all-table").replaceChildren();
-    showRows(MAX_TABLE_ROWS);
+    Object.assign(shown, { limit: MAX_TABLE_ROWS, stored: "", rows: "" });
+    refresh();
     return [byId("all-title"), location.hash];
   }
   showOperation(operations.find(({ id }) => location.hash === `#/${id}`) ?? operations[0]);
@@ -669,7 +680,12 @@ function listen() {
   };
   byId("reset").onclick = reset;
   byId("copy").onclick = copyTab;
-  byId("more").onclick = showMore;
+  byId("more").onclick = async () => {
+    Object.assign(shown, { limit: Infinity, stored: "", rows: "" });
+    await refresh();
+    // The button is hidden now, and has lost the focus.
+    byId("all-table").focus();
+  };
   const menu = byId("menu");
   menu.onclick = () => menu.setAttribute("aria-expanded", menu.ariaExpanded === "false");
   document.querySelector("header").onkeydown = ({ key }) => {

@@ -134,10 +134,11 @@ impl Kind {
     }
 }
 
-/// When a record was last changed. The format of timestamps sorts them by time.
-fn changed_at(record: &Value) -> &str {
-    match string_attribute(record, "updated_at") {
-        "" => string_attribute(record, "created_at"),
-        updated_at => updated_at,
-    }
+/// When a record was last changed or restored. The format of timestamps sorts them by time.
+fn changed_at(record: &Value) -> Option<&str> {
+    let names = ["created_at", "updated_at", "restored_at"];
+    names
+        .map(|name| string_attribute(record, name))
+        .into_iter()
+        .max()
 }

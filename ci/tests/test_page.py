@@ -70,7 +70,7 @@ def choose(page, link):
 
 def fill(page, body=None, **parameters):
     for name, value in parameters.items():
-        if name == "API key":
+        if name in ("API key", "Prefer"):
             page.locator("#headers").evaluate("details => details.open = true")
         page.get_by_label(re.compile(f"^{name}")).fill(value)
     if body is not None:
@@ -141,38 +141,50 @@ def test_the_operations_succeed_from_top_to_bottom(page, serve, scheme):
 MODELS = '{"aIModelsSelectedToAddToOrg": [{"modelid": "a", "id": %d}]}'
 DEMO_KEY = "wsk_acmeDemoKey1_PublicDemoKeyOfAcmeOnOneMachineNotASecret0002hGfAJ"
 VOICE = '{"type": "%s", "enabled": true}'
-# The operation, parameters except `project_id`, bodies, the last status, and a string on the page.
+# The operation, parameters except `project_id`, bodies, the last status, a string on the page, and the
+# fields that are marked.
 STATUSES = [
-    ("create_team", {}, [team("Ada")], "204 stored", "x-resource-idada"),
-    ("create_team", {}, [team("Ada"), team("ADA")], "409 Name taken", 'a different name, "Ada"'),
-    ("create_team", {}, [team("A"), team("A", "b")], "409 Name taken", "a different description"),
-    ("create_team", {}, [team("", 7)], "422 Invalid body: 2 values", "teamName must not be empty"),
-    ("create_team", {}, ["nonsense"], "400 Not JSON", "It is invalid at line 1"),
-    ("create_team", {"org_id": "globex"}, [team("Ada")], "403 Wrong organization", ""),
-    ("create_team", {"API key": "bearer  " + DEMO_KEY}, [team("Ada")], "204 stored", ""),
-    ("create_team", {"project_id": ".."}, [team("Ada")], "not sent: . and .. are not ids", ""),
-    ("create_team", {"API key": "x"}, [team("Ada")], "401 Unauthenticated", "www-authenticate"),
-    ("create_team", {"API key": "€"}, [team("Ada")], "not sent: a header is invalid", ""),
-    ("create_team", {}, [team("<b>Ada</b>")], "204 stored", "<b>Ada</b>"),
-    ("create_data_store", {"API key": ""}, [None], "204 stored", "by anonymous"),
-    ("add_models", {}, [MODELS % 1, MODELS % 2], "409 Model taken", "differs from the existing"),
-    ("set_bot_voice", {}, [VOICE % "alloy", VOICE % "verse"], "204 changed", "verse"),
-    ("add_team_users", {}, [users(*[" "] * 7)], "422 Invalid body: 7 values", "and 2 more"),
-    ("add_team_users", {"team_id": "none"}, [users("a")], "404 No such team", ""),
+    ("create_team", {}, [team("Ada")], "204 stored", "x-resource-idada", ""),
+    ("create_team", {}, [team("Ada"), team("ADA")], "409 Name taken", 'a different name, "Ada"', "body"),
+    ("create_team", {}, [team("A"), team("A", "b")], "409 Name taken", "a different description", "body"),
+    ("create_team", {}, [team("", 7)], "422 Invalid body: 2 values", "teamName must not be empty", "body"),
+    ("create_team", {}, ["nonsense"], "400 Not JSON", "It is invalid at line 1", "body"),
+    ("create_team", {}, [team("x" * 300_000)], "413 Body too large", "", "body"),
+    ("create_team", {"org_id": "globex"}, [team("Ada")], "403 Wrong organization", "", "org_id key"),
+    ("create_team", {"API key": "bearer  " + DEMO_KEY}, [team("Ada")], "204 stored", "key of acme", ""),
+    ("create_team", {"project_id": ".."}, [team("Ada")], "Not sent: . and .. are not ids", "", "project_id"),
+    ("create_team", {"API key": "x"}, [team("Ada")], "401 Unauthenticated", "with your API key", "key"),
+    ("create_team", {"API key": ""}, ["{"], "401 Unauthenticated", "without an API key", "key body"),
+    ("create_team", {"API key": "€"}, [team("Ada")], "Not sent: a header is invalid", "", "key"),
+    ("create_team", {"Prefer": "€"}, [team("Ada")], "Not sent: a header is invalid", "", "Prefer"),
+    ("create_team", {}, [team("<b>Ada</b>")], "204 stored", "<b>Ada</b>", ""),
+    ("create_data_store", {"API key": ""}, [None], "204 stored", "by anonymous", ""),
+    ("create_data_store", {"API key": "", "org_id": "o"}, [None], "404 No such organization", "", "org_id"),
+    ("add_models", {}, [MODELS % 1, MODELS % 2], "409 Model taken", "differs from the existing", "body"),
+    ("set_bot_voice", {}, [VOICE % "alloy", VOICE % "verse"], "204 changed", "verse", ""),
+    ("add_team_users", {}, [users(*[" "] * 7)], "422 Invalid body: 7 values", "and 2 more", "body"),
+    ("add_team_users", {"team_id": "none"}, [users("a")], "404 No such team", "", "team_id"),
 ]
 
 
-@pytest.mark.parametrize("case", STATUSES, ids=lambda case: f"{case[0]}-{case[3]}")
-def test_the_page_says_what_happened(page, service, project, expected_errors, case):
-    operation, parameters, bodies, status, detail = case
+@pytest.mark.parametrize("case", STATUSES, ids=lambda case: f"{case[0]}-{case[3]}-{case[5]}")
+def test_the_page_says_what_happened_and_marks_the_cause(page, service, project, expected_errors, case):
+    operation, parameters, bodies, status, detail, marked = case
     expected_errors.append(status[:3])
     service.create_team(project, "Research Team")
     open_page(page, operation)
     fill_project(page, project)
     for body in bodies[:-1]:
         send(page, re.compile("^204 "), body)
-    send(page, re.compile(re.escape(status)), bodies[-1], **parameters)
+    fill(page, **parameters)
+    page.locator("#headers").evaluate("details => details.open = false")
+    send(page, re.compile(re.escape(status)), bodies[-1])
     expect(page.locator("main")).to_contain_text(detail)
+    fields = page.locator("[aria-invalid=true]").all()
+    assert [field.get_attribute("id").removeprefix("field-") for field in fields] == marked.split()
+    for field in fields:
+        expect(field).to_be_visible()
+        expect(field).to_have_accessible_description(re.compile("^[^`]{10,}$"))
 
 
 def test_a_service_that_does_not_respond(page, serve, expected_errors):
@@ -180,23 +192,65 @@ def test_a_service_that_does_not_respond(page, serve, expected_errors):
     service = serve()
     open_page(page, "create_team", url=service.url)
     service.stop()
-    send(page, "no response: is the service running?")
+    send(page, "No response: is the service running?")
     expect(page.locator("#following")).to_have_text("No response: is the service running?")
     page.goto(f"{service.url}/#/records/teams")
     expect(page.locator("#all-count[role=status]")).to_have_text("No response: is the service running?")
 
 
 def test_the_page_says_why_it_cannot_read_and_recovers(page, project, service, expected_errors):
-    expected_errors.append("502")
+    expected_errors.extend(["500", "502"])
     service.create_team(project, "Docs")
-    open_page(page)
+    page.route("**/openapi.json", lambda route: route.fulfill(status=500, body="no contract"))
     page.goto("/#/records/teams")
+    expect(page.locator("#following")).to_have_text("500 no contract")
+    expect(page.get_by_role("button")).to_have_count(0)
+    page.unroute("**/openapi.json")
     count = page.locator("#all-count")
     expect(count).to_contain_text("the newest first")
     page.route("**/stored", lambda route: route.fulfill(status=502, body="no table"))
     expect(count).to_have_text("502 no table These records may be out of date.")
     page.unroute("**/stored")
     expect(count).to_contain_text("the newest first")
+
+
+def test_a_request_that_is_activated_twice_is_sent_once(page, project):
+    requests = []
+    page.route("**/api/**", lambda route: requests.append(route))
+    open_page(page, "create_team")
+    fill(page, project_id=project)
+    button = page.get_by_role("button", name="Send")
+    for status in ["204 stored", "204 already exists"]:
+        button.dblclick()
+        button.press("Enter")
+        page.wait_for_timeout(200)
+        assert len(requests) == 1
+        requests.pop().continue_()
+        expect(page.locator("#status strong")).to_have_text(status)
+    button.click()
+    page.goto("/#/create_data_store")
+    requests.pop().continue_()
+    expect(page.locator("#outcome")).to_contain_text("Create a team in a project: 204 already exists.")
+    assert requests == []
+
+
+def test_an_outcome_names_the_next_step(page, project, expected_errors):
+    expected_errors.append("404")
+    open_page(page, "add_team_users")
+    send(page, "404 No such team", project_id=project)
+    for name in ["step 2, Create a team in a project", "step 3, Add users to a team"]:
+        page.get_by_role("link", name=name).click()
+        send(page, "204 stored")
+
+
+def test_typing_does_not_change_a_live_region(page):
+    open_page(page, "create_team")
+    send(page, re.compile("^204 "))
+    page.evaluate("""changes = 0; for (const live of document.querySelectorAll("[aria-live], [role=status]"))
+        new MutationObserver(() => changes++).observe(live, {subtree: true, childList: true})""")
+    for field in page.locator("#fields input, #body").all():
+        field.press_sequentially('{"')
+    assert page.evaluate("changes") == 0
 
 
 def test_a_restored_record_says_so(page, service, project, tmp_path):
@@ -306,7 +360,8 @@ def test_a_record_is_stored_with_the_keyboard_only(page, project):
     for key, name in [("ArrowRight", "curl"), ("End", "TypeScript"), ("ArrowLeft", "Python")]:
         page.keyboard.press(key)
         expect(page.get_by_role("tab", name=name)).to_be_focused()
-    assert page.locator("#reference ~ #stored").count() == 1, "the Tab key reaches the records last"
+    presses = tab_to(page, page.locator("#kinds a").first)
+    assert presses <= 3, f"the Tab key reaches the records after {presses} presses"
     assert page.locator("main section, main [role=region]").count() <= 3, "too many landmarks"
 
 
@@ -333,7 +388,8 @@ def test_a_status_is_shown_at_once_and_a_request_can_be_canceled(page, project, 
     open_page(page, "create_data_store")
     page.get_by_role("button", name="Send").click()
     page.get_by_role("button", name="Cancel").click()
-    expect(page.locator("#status strong")).to_have_text("canceled")
+    expect(page.locator("#status strong")).to_have_text("Canceled")
+    expect(page.get_by_role("button", name="Send")).to_be_focused()
     page.route("**/api/**", lambda route: route.fulfill(status=429, json={"message": "Too Many Requests"}))
     send(page, "429 Too Many Requests")
     expect(page.locator("#status")).to_contain_text("retry this request")
@@ -405,8 +461,12 @@ def test_every_size_and_color_scheme(page, service, project, expected_errors, si
     check_status("409 Name taken", team("C#"))
     page.locator("#errors details").first.evaluate("details => details.open = true")
     check_status("422 Invalid body: 1 value", {})
+    assert page.evaluate("stored.getBoundingClientRect().top - response.getBoundingClientRect().bottom") < 100
     page.goto("/#/add_team_users")
     check_status("404 No such team", team_id="nobody")
+    check_status("422 Invalid body: 40 values", users(*[" "] * 40))
+    for part in ["#body-error", "#outcome"]:
+        assert len(page.locator(part).inner_text()) < 500, "a screen reader reads every error"
     page.get_by_role("tab", name="TypeScript").click()
     page.goto("/#/set_bot_voice")
     expect(page.locator("#errors")).not_to_contain_text(re.compile("org_id|create_team"))

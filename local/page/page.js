@@ -6,8 +6,9 @@ const NO_RESPONSE = "No response: is the service running?";
 const demo = document.querySelector("meta[name=demo]").dataset;
 // What the reader has entered, for all operations: parameters by name, and bodies by operation.
 const entered = { parameters: { key: demo.key }, bodies: {} };
-// The last outcome of each operation.
+// The last outcome of each operation, and what cancels the operations that are being sent.
 const outcomes = {};
+const sending = {};
 let contract, operations, current;
 let tab = "Response";
 
@@ -27,7 +28,8 @@ function element(name, attributes, ...children) {
 
 // Turns text of the contract into nodes. In this text, backticks surround code.
 function prose(text = "") {
-  return text.trim().split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part));
+  const parts = text.trim().split(/`([^`]+)`/);
+  return parts.map((part, i) => (i % 2 ? element("code", {}, part) : part));
 }
 
 // Gives text a direction of its own, so that the text cannot change the order of what follows.
@@ -58,22 +60,19 @@ async function getText(path, signals) {
   return text;
 }
 
-const getJson = async (path) => JSON.parse(await getText(path));
-
 // ---- The contract
 
 const resolve = (node) =>
   node?.$ref?.slice(2).split("/").reduce((parent, name) => parent[name], contract) ?? node;
 
 function operationsOf(paths) {
-  const entries = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })));
-  return entries.map((operation) => {
+  return Object.entries(paths).map(([path, { post: operation }]) => {
     const content = operation.requestBody.content["application/json"];
     return {
       ...operation,
+      path,
+      method: "POST",
       id: operation.operationId,
-      method: operation.method.toUpperCase(),
       isOpen: demo.open === "true" && operation.security.some((one) => !Object.keys(one).length),
       parameters: (operation.parameters ?? []).map(resolve),
       schema: resolve(content.schema),
@@ -115,6 +114,7 @@ function parse(text) {
 
 const isHeader = (parameter) => parameter.in === "header";
 const valueOf = (parameter) => entered.parameters[parameter.name] ?? parameter.example ?? "";
+const operationById = (id) => operations.find((operation) => operation.id === id);
 const bodyOf = (operation) => entered.bodies[operation.id] ?? operation.example;
 
 function pathOf(operation) {
@@ -122,11 +122,12 @@ function pathOf(operation) {
     encodeURIComponent(valueOf(operation.parameters.find((one) => one.name === name))));
 }
 
+// The API key. A pasted key can begin with the scheme.
+const keyOf = () => entered.parameters.key.trim().replace(/^bearer\s+/i, "");
+
 function headersOf(operation) {
-  // A pasted key can begin with the scheme.
-  const key = entered.parameters.key.trim().replace(/^bearer\s+/i, "");
   return [
-    ["Authorization", key && `Bearer ${key}`],
+    ["Authorization", keyOf() && `Bearer ${keyOf()}`],
     ["Content-Type", "application/json"],
     ...operation.parameters.filter(isHeader).map((one) => [one.name, valueOf(one)]),
   ].filter(([, value]) => value);
@@ -141,12 +142,11 @@ const headerLines = (headers, indent) =>
 
 const SAMPLES = {
   // Sends the body exactly as entered: JavaScript would round numbers and drop repeated fields.
-  curl: (method, url, headers, body, text) =>
-    [
-      `curl -i ${shell(url)}`,
-      ...headers.map((pair) => `-H ${shell(pair.join(": "))}`),
-      `-d ${shell(text)}`,
-    ].join(" \\\n  "),
+  curl: (method, url, headers, body, text) => [
+    `curl -i ${shell(url)}`,
+    ...headers.map((pair) => `-H ${shell(pair.join(": "))}`),
+    `-d ${shell(text)}`,
+  ].join(" \\\n  "),
   Python: (method, url, headers, body) => `import json
 import urllib.error
 import urllib.request
@@ -177,8 +177,10 @@ console.log(response.status, response.headers.get("x-request-id"), await respons
 export {};`,
 };
 
-// Shows the selected tab: the response, or a sample of the request.
+// Shows which key is sent, and the selected tab: the response, or a sample of the request.
 function showTab() {
+  const origin = keyOf() === demo.key ? "the public demo key of acme" : "your API key";
+  byId("key-note").textContent = keyOf() ? `with ${origin}` : "without an API key";
   const { value, error } = parse(bodyOf(current));
   const url = location.origin + pathOf(current);
   const isResponse = tab === "Response";
@@ -219,22 +221,19 @@ function showTabs() {
   byId("tabs").replaceChildren(...tabs);
 }
 
-async function copy(text, source) {
+async function copy() {
+  const isResponse = tab === "Response";
+  const source = byId(isResponse ? "received" : "sample");
+  const { status, headers = [], text } = outcomes[current.id]?.response ?? {};
+  const lines = [`HTTP ${status}`, ...[...headers].map((pair) => pair.join(": ")), "", text];
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(isResponse ? lines.join("\n") : source.textContent);
     announce("Copied");
   } catch {
     // Without HTTPS, a browser has a clipboard only for pages from this machine.
     getSelection().selectAllChildren(source);
     announce("Selected: press Ctrl+C");
   }
-}
-
-function copyTab() {
-  if (tab !== "Response") return copy(byId("sample").textContent, byId("sample"));
-  const { status, headers, text } = outcomes[current.id].response;
-  const lines = [...headers].map((pair) => pair.join(": "));
-  return copy([`HTTP ${status}`, ...lines, "", text].join("\n"), byId("received"));
 }
 
 // ---- What an operation needs
@@ -257,9 +256,9 @@ function field(name, value, note, description) {
 }
 
 // Ties an error to a field, or removes the field's error.
-function mark(id, error = "") {
-  byId(id)?.setAttribute("aria-invalid", Boolean(error));
-  if (byId(`${id}-error`)) byId(`${id}-error`).textContent = error;
+function mark(id, ...error) {
+  byId(id).setAttribute("aria-invalid", error.length > 0);
+  byId(`${id}-error`).replaceChildren(...error);
 }
 
 // Marks the response as old after a field was edited.
@@ -278,18 +277,14 @@ function showForm() {
     ...fields(current.parameters.filter((one) => !isHeader(one)), ""));
   byId("header-fields").replaceChildren(field("key", entered.parameters.key, note, description),
     ...fields(current.parameters.filter(isHeader), "optional"));
-  const isDemo = entered.parameters.key === demo.key;
-  byId("key-note").textContent = isDemo ? "with the public demo key of acme" : "";
-  byId("headers").open = !isDemo;
+  byId("headers").open = keyOf() !== demo.key;
   byId("body").value = bodyOf(current);
   showBody();
 }
 
 function showBody() {
-  const text = byId("body").value;
-  byId("body").rows = Math.min(Math.max(text.split("\n").length, 3), 14);
-  const { error } = parse(text);
-  mark("body", error && `Not JSON: ${error}`);
+  const { error } = parse(byId("body").value);
+  mark("body", ...(error ? [`Not JSON: ${error}`] : []));
   showTab();
 }
 
@@ -351,30 +346,17 @@ function errorRows([status, reference]) {
   });
 }
 
-// The status and the headers of a success.
-function successRows([status, reference]) {
-  const { description, headers = {} } = resolve(reference);
-  const rows = Object.entries(headers).flatMap(([name, header]) => [
-    element("dt", {}, element("code", {}, name)),
-    element("dd", {}, prose(resolve(header).description)),
-  ]);
-  return [element("p", {}, element("strong", {}, `${status} `), prose(description),
-    " The response has no body. Its headers:"), element("dl", {}, rows)];
-}
-
 function showOperation(operation) {
   current = operation;
   byId("title").textContent = operation.summary;
   byId("description").replaceChildren(...prose(operation.description));
   const outcome = outcomes[operation.id];
-  if (outcome && outcome.mood !== "busy") outcome.isOld = true;
+  if (outcome && !sending[operation.id]) outcome.isOld = true;
   showForm();
   showOutcome();
-  const responses = Object.entries(operation.responses);
-  byId("success").replaceChildren(...successRows(responses.find(([status]) => status < 300)));
   byId("schema").replaceChildren(...schemaRows(operation.schema));
   byId("errors").replaceChildren(headRow(["Status", "Code", "Message and example"]),
-    element("tbody", {}, responses.filter(([status]) => status >= 300).flatMap(errorRows)));
+    element("tbody", {}, Object.entries(operation.responses).flatMap(errorRows)));
 }
 
 // ---- Sending a request
@@ -382,26 +364,29 @@ function showOperation(operation) {
 const READY = { mood: "ready", line: "Not sent yet", notes: ["The response appears here."] };
 const failed = (line, ...notes) => ({ mood: "failed", line, notes });
 
+// The parts of an outcome: its first line, its notes, and a link to the step to continue with.
+function describe({ line, notes = [], label, step }) {
+  const parts = notes.map((note) => element("p", {}, element("bdi", {}, prose(note))));
+  const text = step && `step ${operations.indexOf(step) + 1}, ${step.summary}`;
+  if (step) parts.push(element("p", {}, `${label} `, element("a", { href: `#/${step.id}` }, text)));
+  return [element("strong", {}, isolated(line)), ...parts];
+}
+
 function showOutcome() {
-  const { mood, line, notes = [], response, isOld } = outcomes[current.id] ?? READY;
-  const isBusy = mood === "busy";
-  byId("status").className = isOld ? "old" : mood;
-  byId("status").replaceChildren(isOld ? element("small", {}, "Previous request: ") : "",
-    element("strong", {}, isolated(line)),
-    ...notes.map((note) => element("p", {}, element("bdi", {}, prose(note)))));
-  byId("received").replaceChildren(...(response ? showResponse(response) : []));
-  byId("send").textContent = isBusy ? "Cancel" : "Send";
+  const outcome = outcomes[current.id] ?? READY;
+  byId("status").className = outcome.isOld ? "old" : outcome.mood;
+  byId("status").replaceChildren(
+    outcome.isOld ? element("small", {}, "Previous request: ") : "", ...describe(outcome));
+  byId("received").replaceChildren(...(outcome.response ? showResponse(outcome.response) : []));
+  const isSending = current.id in sending;
+  if (!isSending && document.activeElement === byId("cancel")) byId("send").focus();
+  byId("cancel").hidden = !isSending;
   showTab();
 }
 
 function showResponse({ headers, text, milliseconds }) {
-  const facts = [...headers, ["time", `${milliseconds} ms`]].map(([name, value]) => {
-    const code = element("code", {}, value);
-    const button = element("button", { "aria-label": `Copy ${name}` }, "Copy");
-    button.onclick = () => copy(value, code);
-    return element("div", {}, element("dt", {}, name),
-      element("dd", {}, code, name.endsWith("-id") ? button : ""));
-  });
+  const facts = [...headers, ["time", `${milliseconds} ms`]].map(([name, value]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, element("code", {}, value))));
   const list = element("dl", {}, facts);
   if (!text) return [list];
   const { value } = parse(text);
@@ -412,98 +397,117 @@ function showResponse({ headers, text, milliseconds }) {
 async function send(event) {
   event.preventDefault();
   const operation = current;
-  if (outcomes[operation.id]?.mood === "busy") return outcomes[operation.id].controller.abort();
-  const controller = new AbortController();
+  if (sending[operation.id]) return;
+  sending[operation.id] = new AbortController();
+  const isShown = () => operation === current && !kindInUrl();
   const report = (outcome) => {
     outcomes[operation.id] = outcome;
-    byId("outcome").textContent = [outcome.line, ...(outcome.notes ?? [])].join(". ");
+    const texts = describe(outcome).map((part) => part.textContent.replace(/[^.?]$/, "$&."));
+    byId("outcome").textContent = [isShown() ? "" : `${operation.summary}:`, ...texts].join(" ");
     announce("");
-    if (operation !== current) return;
+    if (!isShown()) return;
+    markFields(outcome);
     showOutcome();
     byId("status").scrollIntoView({ block: "nearest" });
   };
   tab = "Response";
   for (const { id } of byId("form").querySelectorAll("[aria-invalid=true]")) mark(id);
-  report({ mood: "busy", line: "Sending", controller });
-  const outcome = await request(operation, controller.signal, report);
+  showBody();
+  report({ mood: "busy", line: "Sending" });
+  const outcome = await request(operation, sending[operation.id].signal, report);
+  delete sending[operation.id];
   report(outcome);
-  if (operation === current) markFields(outcome);
   await refresh();
   byId("stored").scrollTop = 0;
 }
 
-// Marks the fields that cause a problem.
-function markFields({ problem: { parameter, detail, errors = [] } = {} }) {
-  if (parameter) mark(`field-${parameter}`, detail);
-  if (errors.length > 0) mark("body", errors.map((one) => `${one.pointer} ${one.detail}`).join("; "));
+// Marks the fields that cause a failure.
+function markFields({ fields = [], error }) {
+  for (const name of fields) {
+    const id = name === "body" ? name : `field-${name}`;
+    // The page's own error about a body that is not JSON is more precise.
+    if (byId(`${id}-error`)?.textContent === "") mark(id, ...prose(error));
+    if (byId("headers").contains(byId(id))) byId("headers").open = true;
+  }
 }
+
+const notSent = (name, line, error) =>
+  ({ ...failed(`Not sent: ${line}`, error), fields: [name], error });
 
 // Sends a request and describes the outcome. Reports the status at once, because reading the
 // records can take longer than the response.
 async function request(operation, canceled, report) {
-  const body = bodyOf(operation);
-  const path = pathOf(operation);
+  const { method, parameters } = operation;
+  const headers = headersOf(operation);
+  const dots = parameters.find((one) => !isHeader(one) && /^\.\.?$/.test(valueOf(one)));
+  if (dots) return notSent(dots.name, ". and .. are not ids", "Browsers remove them from paths.");
+  const [header] = headers.find(([, value]) => /[^\t\x20-\x7e\x80-\xff]/.test(value)) ?? [];
+  const name = header === "Authorization" ? "key" : header;
+  if (name) return notSent(name, "a header is invalid", "Only ASCII characters can be sent.");
   const started = performance.now();
-  let message, response, text;
+  let response, text;
   try {
-    message = new Request(path, { method: operation.method, headers: headersOf(operation), body });
-  } catch (error) {
-    return failed("not sent: a header is invalid", error.message);
+    const options = { method, headers, body: bodyOf(operation) };
+    ({ response, text } = await exchange(pathOf(operation), [canceled], options));
+  } catch ({ message }) {
+    return failed(message, message === NO_RESPONSE
+      ? "Start it with `cargo serve`." : "The service may have stored the request.");
   }
-  if (new URL(message.url).pathname !== path) {
-    return failed("not sent: . and .. are not ids", "A browser removes them from a path.");
-  }
-  try {
-    const signal = AbortSignal.any([canceled, AbortSignal.timeout(TIMEOUT_MILLISECONDS)]);
-    response = await fetch(message, { signal });
-    text = await response.text();
-  } catch ({ name }) {
-    if (name === "AbortError") return failed("canceled", "The service may have stored the request.");
-    if (name === "TimeoutError") return failed("no response within 30 seconds");
-    return failed("no response: is the service running?", "Start it with `cargo serve`.");
-  }
-  const { status, headers } = response;
+  const { status } = response;
   const milliseconds = Math.round(performance.now() - started);
-  const received = { response: { status, headers, text, milliseconds } };
+  const received = { response: { status, headers: response.headers, text, milliseconds } };
   report({ mood: response.ok ? "stored" : "failed", line: String(status), ...received });
   const outcome = response.ok
-    ? await describeSuccess(operation, response)
+    ? await describeSuccess(operation, response, canceled)
     : describeProblem(response, parse(text).value ?? {});
   return { ...outcome, ...received };
 }
 
 // A 204 has no body, so the page looks for the records with the id of the request.
-async function describeSuccess(operation, { status, headers }) {
+async function describeSuccess(operation, { status, headers }, canceled) {
   const requestId = headers.get("x-request-id");
   // Other operations need the new id, such as `team_id`.
   const id = headers.get("x-resource-id");
   if (id) entered.parameters[`${operation.id.replace(/^[a-z]+_/, "")}_id`] = id;
+  const step = operations[operations.indexOf(operation) + 1];
+  const success = (mood, line, note) =>
+    ({ mood, line: `${status} ${line}`, notes: [note], label: "Next:", step });
   let kind;
   try {
-    [kind] = await getJson(`/stored/by/${encodeURIComponent(requestId)}`);
+    [kind] = JSON.parse(await getText(`/stored/by/${encodeURIComponent(requestId)}`, [canceled]));
   } catch {
-    return { mood: "stored", line: `${status} successful`, notes: ["Cannot read the records."] };
+    return success("stored", "successful", "Cannot read the records.");
   }
-  if (!kind) {
-    const notes = ["A record with this content is already stored. Nothing was changed."];
-    return { mood: "unchanged", line: `${status} already exists`, notes };
-  }
+  const existing = "A record with this content is already stored. Nothing was changed.";
+  if (!kind) return success("unchanged", "already exists", existing);
   const isNew = kind.records.some((record) => record.request_id === requestId);
   const names = kind.records.slice(0, 5).map((record) => `\`${idOf(kind, record)}\``);
   const more = kind.total > names.length ? ` and ${kind.total - names.length} more` : "";
-  const notes = [`${capitalized(words(kind.kind))}: ${names.join(", ")}${more}`];
-  return { mood: "stored", line: `${status} ${isNew ? "stored" : "changed"}`, notes };
+  const note = `${capitalized(words(kind.kind))}: ${names.join(", ")}${more}`;
+  return success("stored", isNew ? "stored" : "changed", note);
 }
 
+// The fields that cause a problem, by its code. Of other problems, the body is the cause.
+const CAUSES = {
+  unauthenticated: ["key"], organization_disabled: ["key"], operation_not_allowed: ["key"],
+  other_organization: ["org_id", "key"], no_such_organization: ["org_id"],
+  no_such_team: ["team_id"],
+};
+
 function describeProblem({ status, statusText }, problem) {
-  const { title, message, detail, errors = [] } = problem;
+  const { title, message, detail, code, parameter, errors = [] } = problem;
   const name = title ?? message ?? statusText;
   const line = status === 422 ? `${name}: ${plural(errors.length, "value")}` : name;
   const lines = errors.slice(0, 5).map((error) => `\`${error.pointer}\` ${error.detail}`);
   if (errors.length > 5) lines.push(`and ${errors.length - 5} more`);
-  const advice = status === 429 && "The service limits requests per second: retry this request.";
-  const notes = [detail, advice, ...lines].filter(Boolean);
-  return { ...failed(`${status} ${line}`, ...notes), problem };
+  // Responses from API Gateway itself have no detail.
+  const advice = (status === 429 || status >= 500) && "Wait a moment, and retry this request.";
+  const isBody = [400, 409, 413, 422].includes(status);
+  const fields = parameter ? [parameter] : CAUSES[code] ?? (isBody ? ["body"] : []);
+  const error = lines.join("; ") || (fields[0] === "body" ? name : detail);
+  const step = code === "no_such_team" && operationById("create_team");
+  const outcome = failed(`${status} ${line}`, ...[detail ?? advice, ...lines].filter(Boolean));
+  return { ...outcome, fields, error, label: "Send this first:", step };
 }
 
 // ---- Stored records
@@ -630,12 +634,6 @@ async function showAll(kinds) {
 
 // ---- Navigation
 
-function showNavigation() {
-  const links = operations.map(({ id, summary }) =>
-    element("li", {}, element("a", { href: `#/${id}` }, summary)));
-  byId("operations").replaceChildren(...links);
-}
-
 // Shows the view in the URL. Returns the view's heading, and the hash of the link to the view.
 function showView() {
   const kind = kindInUrl();
@@ -649,15 +647,14 @@ function showView() {
     refresh();
     return [byId("all-title"), location.hash];
   }
-  showOperation(operations.find(({ id }) => location.hash === `#/${id}`) ?? operations[0]);
+  showOperation(operationById(location.hash.slice(2)) ?? operations[0]);
   return [byId("title"), `#/${current.id}`];
 }
 
 function navigate(event) {
   const [heading, hash] = showView();
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.hash === hash) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    link.ariaCurrent = link.hash === hash ? "page" : null;
   }
   document.title = `${heading.textContent} · workspace-management`;
   byId("menu").setAttribute("aria-expanded", false);
@@ -671,15 +668,22 @@ function navigate(event) {
 function listen() {
   byId("form").onsubmit = send;
   byId("form").onkeydown = (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
+    const isShortcut = event.ctrlKey || event.metaKey;
+    if (event.key !== "Enter" || (event.target === byId("body") && !isShortcut)) return;
+    // A key that is held down sends one request.
+    if (event.repeat) event.preventDefault();
+    else if (isShortcut) send(event);
   };
+  // `false` cancels the second click of a double click.
+  byId("send").onclick = (event) => event.detail < 2;
+  byId("cancel").onclick = () => sending[current.id].abort();
   byId("body").oninput = ({ target }) => {
     entered.bodies[current.id] = target.value;
     edited("body");
     showBody();
   };
   byId("reset").onclick = reset;
-  byId("copy").onclick = copyTab;
+  byId("copy").onclick = copy;
   byId("more").onclick = async () => {
     Object.assign(shown, { limit: Infinity, stored: "", rows: "" });
     await refresh();
@@ -703,17 +707,19 @@ function listen() {
 
 async function start() {
   try {
-    contract = await getJson("/openapi.json");
-    operations = operationsOf(contract.paths);
-  } catch {
-    byId("title").textContent = "The contract cannot be loaded: start the service, and reload the page";
-    return;
+    contract = JSON.parse(await getText("/openapi.json"));
+  } catch ({ message }) {
+    byId("title").textContent = "The contract cannot be loaded";
+    say("following", message);
+    return setTimeout(start, POLL_MILLISECONDS);
   }
-  showNavigation();
+  operations = operationsOf(contract.paths);
+  byId("operations").replaceChildren(...operations.map(({ id, summary }) =>
+    element("li", {}, element("a", { href: `#/${id}` }, summary))));
   showTabs();
   listen();
   navigate();
-  byId("form").hidden = false;
+  byId("form").hidden = byId("menu").hidden = false;
   performance.mark("usable");
   poll();
 }

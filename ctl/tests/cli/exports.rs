@@ -1,6 +1,6 @@
 //! The files of `orgs export`, `orgs erase` and `remove --export`. `kills` tests interruptions.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command, thread::sleep, time::Duration};
 
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -202,13 +202,20 @@ fn an_interrupted_question_leaves_nothing_behind() {
         for signal in ["INT", "TERM", "HUP"] {
             let terminal = Terminal::new(80);
             let command = server.command(&format!("{line} --export {file}"));
-            let process = terminal.start(command);
+            let mut process = terminal.start(command);
             terminal.read_until(" to confirm: ");
             let mut kill = Command::new("kill");
             kill.args(["-s", signal, &process.id().to_string()]);
             assert!(kill.status().unwrap().success());
-            let output = process.wait_with_output().unwrap();
-            assert!(!output.status.success());
+            // A process that runs in the background of a script ignores INT.
+            for _ in 0..30 {
+                if process.try_wait().unwrap().is_some() {
+                    break;
+                }
+                sleep(Duration::from_millis(100));
+            }
+            process.kill().unwrap();
+            assert!(!process.wait().unwrap().success());
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
         }
     }

@@ -44,6 +44,8 @@ fn init_log() {
         .json()
         .flatten_event(true)
         .with_span_list(false)
+        // A line that cannot be written must not end the request with a panic.
+        .log_internal_errors(false)
         .with_target(false);
     tracing_subscriber::registry()
         .with(json_layer.with_filter(levels))

@@ -114,8 +114,9 @@ impl<'a> Credential<'a> {
 fn has_several_credentials(value: &str) -> bool {
     let mut after_commas = split_unquoted(value, ',').skip(1);
     let is_parameter = |part: &str| {
-        let name = part.split_once('=').map(|(name, _)| name.trim());
-        name.is_some_and(|name| !name.contains(' '))
+        let (name, value) = part.split_once('=').unwrap_or_default();
+        // Otherwise, it is a scheme before a credential, or the end of one in base64.
+        !name.trim().contains([' ', '\t']) && !value.trim_start_matches('=').trim().is_empty()
     };
     after_commas.any(|part| !is_parameter(part))
 }
@@ -311,6 +312,8 @@ mod tests {
             (&["Bearer a,Bearer a"], KeyRejection::SeveralHeaders),
             (&["a, a"], KeyRejection::SeveralHeaders),
             (&["Basic YTo=,Bearer a"], KeyRejection::SeveralHeaders),
+            (&["Bearer a,YTo="], KeyRejection::SeveralHeaders),
+            (&["Bearer a,Basic\tYTpiYw=="], KeyRejection::SeveralHeaders),
             (&["Bearer a,Basic YTo="], KeyRejection::SeveralHeaders),
         ] {
             let credential = Credential::parse(headers);

@@ -10,7 +10,10 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{api_key::Credential, prefer::prefers};
+use crate::{
+    api_key::{ApiKey, Credential},
+    prefer::prefers,
+};
 
 /// The HTTP request in an event.
 pub(crate) struct Request<'a> {
@@ -57,7 +60,7 @@ pub(crate) struct Event {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct RequestContext {
-    request_id: Option<String>,
+    request_id: Value,
     stage: Option<String>,
     /// The method in payload 2.0.
     http: Http,
@@ -79,12 +82,13 @@ impl Event {
         self.version.as_deref() == Some("2.0")
     }
 
-    /// API Gateway's id of the request. `None` unless it has 1 to 128 visible ASCII characters.
-    /// Emulators send empty ids, and a client of a REST API can choose the id.
+    /// API Gateway's id of the request. `None` unless it has 1 to 128 visible ASCII characters and
+    /// contains no API key. Emulators send empty ids, and a client of a REST API can choose the id.
     pub(crate) fn request_id(&self) -> Option<&str> {
-        let id = self.request_context.request_id.as_deref()?;
+        let id = self.request_context.request_id.as_str()?;
         let is_visible = id.bytes().all(|byte| byte.is_ascii_graphic());
-        (is_visible && (1..=128).contains(&id.len())).then_some(id)
+        let is_used = is_visible && (1..=128).contains(&id.len()) && !ApiKey::is_in(id);
+        is_used.then_some(id)
     }
 
     /// The HTTP request in the event. `None` if there is none, or if the body is not valid base64.

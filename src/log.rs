@@ -41,7 +41,12 @@ impl RequestLog<'_> {
     pub(crate) fn set_unknown_path(&mut self, segments: &[&str]) {
         const MAX_LENGTH: usize = 100;
         let path = format!("/{}", segments.join("/"));
-        let before_key = path.split(API_KEY_PREFIX).next().unwrap_or_default();
+        // A `%` can begin a part of a key that was encoded twice.
+        let before_encoded = path.split('%').next().unwrap_or_default();
+        let before_key = before_encoded
+            .split(API_KEY_PREFIX)
+            .next()
+            .unwrap_or_default();
         self.unknown_path = Some(escape(before_key).chars().take(MAX_LENGTH).collect());
     }
 

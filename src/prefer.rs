@@ -1,5 +1,7 @@
 //! `Prefer` headers (RFC 7240).
 
+use std::iter;
+
 /// Whether a client prefers this value of a preference, such as `strict` of `handling`. If a
 /// preference is repeated, only its first value counts.
 pub(crate) fn prefers(header_values: &[&str], preference: &str, value: &str) -> bool {
@@ -36,5 +38,14 @@ fn unquote(text: &str) -> String {
     let quoted = text
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'));
-    quoted.map_or_else(|| text.to_owned(), |quoted| quoted.replace('\\', ""))
+    let Some(quoted) = quoted else {
+        return text.to_owned();
+    };
+    // A backslash stands before a character that is taken literally.
+    let mut characters = quoted.chars();
+    let unescaped = iter::from_fn(|| match characters.next()? {
+        '\\' => characters.next(),
+        c => Some(c),
+    });
+    unescaped.collect()
 }

@@ -1,6 +1,7 @@
 //! Events from every source that can send a request, and events that contain no request.
 
 use serde_json::{Value, json};
+use workspace_local::demo::DEMO_KEY;
 use workspace_management::store::Table;
 
 use test_support::{TestApp, TestResponse, event};
@@ -108,20 +109,27 @@ async fn the_path_is_decoded_unless_the_event_names_a_route_of_the_api() {
 async fn a_request_id_that_is_not_visible_or_too_long_is_replaced_by_lambdas_id() {
     let app = TestApp::new().await;
     for (id, is_used) in [
-        (&*"x".repeat(128), true),
-        ("JKJaXmPLvHcESHA=", true),
-        (&*"x".repeat(129), false),
-        ("", false),
-        (" ", false),
-        ("a\nb", false),
-        ("é", false),
+        (json!("x".repeat(128)), true),
+        (json!("JKJaXmPLvHcESHA="), true),
+        (json!("x".repeat(129)), false),
+        (json!(""), false),
+        (json!(" "), false),
+        (json!("a\nb"), false),
+        (json!("é"), false),
+        (json!(DEMO_KEY), false),
+        (json!(5), false),
+        (json!(null), false),
     ] {
         let mut event = http_api();
-        event["requestContext"]["requestId"] = json!(id);
+        event["requestContext"]["requestId"] = id.clone();
         let response = app.send(event).await;
         response.assert_success();
-        let expected = if is_used { id } else { "lambda-request" };
-        assert_eq!(response.headers["x-request-id"], expected, "{id:?}");
+        let expected = if is_used {
+            id.clone()
+        } else {
+            json!("lambda-request")
+        };
+        assert_eq!(response.headers["x-request-id"], expected, "{id}");
         let data_store = json!({ "org_id": "acme", "data_store_id": "papers" });
         assert_eq!(
             app.only_record(Table::DATA_STORES).await["request_id"],

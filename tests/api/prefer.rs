@@ -126,7 +126,7 @@ async fn a_preference_can_have_white_space_quotes_parameters_and_any_case() {
         (&[r#"foo="\", return=headers-only""#], ""),
         (&[r#"foo="a, return=headers-only"#], ""),
         (&["foo; return=headers-only"], ""),
-        (&["return=headers-only foo"], ""),
+        (&[r#"handling="str\\ict""#, "return=headers-only foo"], ""),
         (
             &[
                 "return==headers-only",

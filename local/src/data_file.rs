@@ -52,6 +52,10 @@ impl DataFile {
     /// Opens and locks a file. Creates an empty file if there is none.
     fn open(path: &Path) -> Result<Self> {
         ensure!(path.to_str().is_some(), "the path is not UTF-8");
+        ensure!(
+            path != Path::new("-"),
+            "it cannot be standard input or output"
+        );
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         // Only the owner can read a new file, because the data can be personal.
@@ -153,12 +157,16 @@ fn first_page() -> [u8; 4096] {
     page
 }
 
-/// Fails if a missing or empty file has changes that SQLite would apply to the new file.
+/// Fails if SQLite would use or delete files that exist next to a missing or empty file.
 fn check_changes(file: &Path) -> Result<()> {
-    let changes = with_suffix(file, "-wal");
-    if changes.exists() {
-        let wal = changes.display();
-        bail!("the file is missing, but {wal} has its changes: restore the file, or delete {wal}");
+    for suffix in ["-wal", "-journal", "-shm"] {
+        let path = with_suffix(file, suffix);
+        if path.symlink_metadata().is_ok() {
+            let path = path.display();
+            bail!(
+                "the file is missing or empty, but {path} may have its changes: restore the file, or delete {path}"
+            );
+        }
     }
     Ok(())
 }

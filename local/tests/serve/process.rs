@@ -68,6 +68,7 @@ fn serve_explains_why_it_cannot_start() {
     // Kills the process, which leaves `moved-wal`.
     drop(Process::start(&["--data", &file("moved")]));
     fs::remove_file(file("moved")).unwrap();
+    fs::write(file("other-journal"), "").unwrap();
     let _process = Process::start(&["--data", &file("used")]);
     symlink("used", file("link")).unwrap();
     fs::hard_link(file("used"), file("hard-link")).unwrap();
@@ -90,7 +91,8 @@ fn serve_explains_why_it_cannot_start() {
     #[rustfmt::skip] // keeps a table short
     let files = [
         ("no/data.sqlite", "cannot open the data file"), ("new/", "cannot open the data file"),
-        ("link-to-missing", "cannot open the data file"), ("moved", "the file is missing, but"),
+        ("link-to-missing", "cannot open the data file"), ("moved", "the file is missing or empty, but"),
+        ("other", "other-journal may have its changes"),
         ("foreign", "did not create it"), ("sqlite", "did not create it"),
         ("folder", irregular), ("fifo", irregular), ("link-to-fifo", irregular), ("socket", irregular),
         ("used", is_used), ("folder/../used", is_used), ("link", is_used), ("hard-link", is_used),

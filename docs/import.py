@@ -79,7 +79,8 @@ def report(row, state, resource_id="", detail=""):
     """Prints the state of a row."""
     global complete
     complete = complete and state not in ("conflict", "invalid")
-    print(escape(f"{state} {row.line} {row.kind} {resource_id or json.dumps(row.name, ensure_ascii=False)} {detail}"), flush=True)
+    text = escape(f"{state} {row.line} {row.kind} {resource_id or json.dumps(row.name, ensure_ascii=False)} {detail}")
+    print(re.sub(r"wsk_\w+", "wsk_...", text), flush=True)  # an API key that is in the file by mistake
 
 
 def import_rows(batch):

@@ -7,7 +7,7 @@ use std::{fs, io, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
-use serde_json::json;
+use serde_json::{Value, json};
 use workspace_management::{
     api_key::ApiKey, config::read_variable, operations::Operation, store::Table, values::trim,
 };
@@ -18,7 +18,7 @@ use crate::{
     arguments::{is_dash, stdin},
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError, lacks_credentials},
-    key_record,
+    key_record::{self, KeyState},
     message::print_message,
     organization::{OrgState, Organization, org_ids},
     output::print_rows,
@@ -247,34 +247,43 @@ fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
     )))
 }
 
-/// Warns about API keys that expire soon, have no replacement, and belong to an enabled
+/// Warns about API keys that expire soon, have no active replacement, and belong to an enabled
 /// organization. Ignores keys that were issued for at most [`EXPIRY_NOTICE`], because they are
 /// meant to expire. Fails if the keys or their organizations cannot be read.
 async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
-    let mut records = Reader::all(Table::API_KEYS).read(deployment).await?.records;
-    records.retain(|record| {
+    let records = Reader::all(Table::API_KEYS).read(deployment).await?.records;
+    // A rotation sets `replaced_at` when it lets the old key expire. `replaced_by` is not enough,
+    // because the rotation may have been interrupted before.
+    let is_replaced = |record: &Value| {
+        let is_active_successor = |other: &Value| {
+            other["key_id"] == record["replaced_by"] && KeyState::of(other) == KeyState::Active
+        };
+        !record["replaced_at"].is_null() && records.iter().any(is_active_successor)
+    };
+    let mut expiring = Vec::new();
+    for record in &records {
         // `issued_for` is absent if the key has no expiry or a different program issued it.
         let lifetime_seconds = record["issued_for"].as_u64().unwrap_or(u64::MAX);
-        // A rotation sets this attribute when it lets the old key expire. `replaced_by` is not
-        // enough, because the rotation may have been interrupted before.
-        let is_replaced = !record["replaced_at"].is_null();
-        lifetime_seconds > EXPIRY_NOTICE.as_secs()
-            && !is_replaced
+        if lifetime_seconds > EXPIRY_NOTICE.as_secs()
             && key_record::is_active_and_expires_within(record, EXPIRY_NOTICE)
-    });
+            && !is_replaced(record)
+        {
+            expiring.push(record);
+        }
+    }
     let mut count = 0;
-    for org in org_ids(&records) {
+    for org in org_ids(expiring.iter().copied()) {
         let organization = Organization::find(deployment, org).await?;
         if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            let records = records.iter();
-            let org_records = records.filter(|record| string_attribute(record, "org_id") == org);
-            count += org_records.count();
+            let expiring = expiring.iter();
+            let of_org = expiring.filter(|record| string_attribute(record, "org_id") == org);
+            count += of_org.count();
         }
     }
     let days = humanize(EXPIRY_NOTICE);
     Ok(match count {
         0 => Status::Passed(format!(
-            "no key issued for more than {days} will expire within {days} without a replacement"
+            "no key of an enabled organization will expire within {days} without a replacement. Keys issued for {days} or less are not checked"
         )),
         _ => Status::Warning(format!(
             "{} without a replacement will expire within {days}: run `workspacectl keys list --expiring {NOTICE_DAYS}d`",

@@ -47,12 +47,13 @@ fn a_stack_passes_every_check() {
     let globex = fixtures::disabled_organization("globex");
     put(Table::ORGANIZATIONS, globex);
     for (id, attribute, value) in [
-        ("replaced0001", "replaced_at", json!(fixtures::CREATED_AT)),
+        ("replaced0001", "replaced_by", json!("for7days0001")),
         ("for7days0001", "issued_for", json!(7 * 86_400)),
         ("disabled0001", "org_id", json!("globex")),
     ] {
         let mut key = expiring_key(id);
         key[attribute] = value;
+        key["replaced_at"] = json!(fixtures::CREATED_AT);
         put(Table::API_KEYS, key);
     }
 
@@ -60,8 +61,8 @@ fn a_stack_passes_every_check() {
 
     // With `--strict`, this means that every check is ok.
     assert_eq!(code, Some(0), "{checks:?}");
-    let claim =
-        "no key issued for more than 14 days will expire within 14 days without a replacement";
+    let claim = "no key of an enabled organization will expire within 14 days without a \
+        replacement. Keys issued for 14 days or less are not checked";
     assert_eq!(find(&checks, "API keys"), ("ok", claim));
     let url = &network.stack.outputs["ApiUrl"];
     find(&checks, &format!("API {url}"));
@@ -164,8 +165,16 @@ fn a_problem_of_a_stack_is_reported_and_a_warning_is_a_failure_only_with_strict(
         ("API keys", "warning", "2 keys with", |network| {
             let acme = fixtures::organization("acme");
             network.dynamodb.put(Table::ORGANIZATIONS, acme);
-            for id in ["expires00001", "expires00002"] {
-                network.dynamodb.put(Table::API_KEYS, expiring_key(id));
+            // The replacement of the first is revoked, and the second has none.
+            for id in ["expires00001", "expires00002", "revoked00001"] {
+                let mut key = expiring_key(id);
+                match id {
+                    "expires00001" => key["replaced_by"] = json!("revoked00001"),
+                    "revoked00001" => key["revoked_at"] = json!(fixtures::CREATED_AT),
+                    _ => {}
+                }
+                key["replaced_at"] = json!(fixtures::CREATED_AT);
+                network.dynamodb.put(Table::API_KEYS, key);
             }
         }),
     ];

@@ -195,9 +195,18 @@ impl Reader {
             }
             items.extend(batch);
         }
-        // Without a cursor, there are no more records, because DynamoDB returns a start key
-        // whenever it stops at the limit, even at the end of a partition.
-        let cursor = self.start_key.map(encode_cursor).transpose()?;
+        // DynamoDB returns a start key whenever it stops at the limit, even at the end of a partition
+        // or of the table. So there is a cursor only if a further read finds a record.
+        let mut start_key = self.start_key.clone();
+        if start_key.is_some() {
+            self.remaining_limit = Some(1);
+            let mut has_more = false;
+            while !has_more && let Some(batch) = self.next_batch(deployment).await? {
+                has_more = !batch.is_empty();
+            }
+            start_key = start_key.filter(|_| has_more);
+        }
+        let cursor = start_key.map(encode_cursor).transpose()?;
         let mut records: Vec<Value> = items.into_iter().map(to_json).collect();
         if !has_limit {
             records.sort_by_cached_key(|record| primary_key_values(self.table, record));

@@ -76,6 +76,30 @@ fn several_teams_are_removed_after_one_wait_and_one_that_does_not_exist_is_named
 }
 
 #[test]
+fn a_removal_that_fails_halfway_prints_what_it_has_removed() {
+    let network = Network::with_team(&["ada"]);
+    let ops = fixtures::team("acme", "apollo", "ops", "Ops");
+    network.dynamodb.put(Table::TEAMS, ops);
+    let member = fixtures::member("acme", "apollo", "ops", "ada");
+    network.dynamodb.put(Table::TEAM_MEMBERS, member);
+    let removed = |line: &str, denied: &'static str| -> Value {
+        let is_allowed = move |action: &str, body: &str| {
+            let deletes = ["dynamodb:TransactWriteItems", "dynamodb:DeleteItem"].contains(&action);
+            !deletes || !body.contains(denied)
+        };
+        let line = format!("{line} --org acme --yes --json");
+        let output = network.output_if(&line, is_allowed);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    let member = "remove member --all-teams ada";
+    assert_eq!(removed(member, "ops")["teams"], json!(["acme#apollo#docs"]));
+    let teams = "remove team --project apollo docs ops --wait 0";
+    assert_eq!(removed(teams, "docs"), json!([]));
+    assert_eq!(removed(teams, "ops")[0]["team_id"], "docs");
+}
+
+#[test]
 fn teams_of_every_size_are_removed() {
     for count in [0, 1, 99, 100, 1_000] {
         let users: Vec<_> = (0..count).map(|number| format!("user-{number}")).collect();

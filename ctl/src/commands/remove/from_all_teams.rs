@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use serde_json::json;
 use tokio::time::sleep;
 use workspace_management::store::Table;
@@ -50,15 +50,20 @@ pub(super) async fn execute(
         format!("{user} will be removed from all teams of {org} (found so far: {found}). {undo}");
     session.confirm(&text, user)?;
     let mut export = export_path.map(ExportWriter::create).transpose()?;
-    let removed = remove_from_all_teams(deployment, org, user, export.as_mut()).await?;
-    ensure!(!removed.is_empty(), "{user} is not in any team of {org}");
-    let teams_text = pluralize(removed.len(), "team");
+    let mut teams = BTreeSet::new();
+    // What was removed is printed even if this fails.
+    let result = remove_from_all_teams(deployment, org, user, export.as_mut(), &mut teams).await;
+    if teams.is_empty() {
+        return result.and_then(|()| bail!("{user} is not in any team of {org}"));
+    }
+    let teams_text = pluralize(teams.len(), "team");
     session.report(&format!("{user} was removed from {teams_text} of {org}"));
-    let result = json!({ "org_id": org, "user_id": user, "teams": removed });
-    print_removed(result, &escape(user), &run, export_path, session)
+    let removed = json!({ "org_id": org, "user_id": user, "teams": teams });
+    print_removed(removed, &escape(user), &run, export_path, session)?;
+    result
 }
 
-/// Removes a user from all teams of an organization and returns the teams as
+/// Removes a user from all teams of an organization and adds these teams to `removed_teams`, as
 /// `<org>#<project>#<team>`. Fails if the last read of the index still finds a membership, a
 /// membership changes at the same time, or the export cannot be written.
 pub async fn remove_from_all_teams(
@@ -66,8 +71,8 @@ pub async fn remove_from_all_teams(
     org: &str,
     user: &str,
     mut export: Option<&mut ExportWriter>,
-) -> Result<BTreeSet<String>> {
-    let mut removed_teams = BTreeSet::new();
+    removed_teams: &mut BTreeSet<String>,
+) -> Result<()> {
     for read_number in 1..=MAX_READS {
         if read_number > 1 {
             sleep(INDEX_PAUSE).await;
@@ -87,7 +92,7 @@ pub async fn remove_from_all_teams(
         }
         // One read is not enough, because the index can lack a membership.
         if !removed_any && read_number > 1 {
-            return Ok(removed_teams);
+            return Ok(());
         }
     }
     bail!(

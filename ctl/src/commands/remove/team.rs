@@ -70,7 +70,17 @@ pub(super) async fn execute(
     };
     session.confirm(&text, answer)?;
     let export = export_path.map(ExportWriter::create).transpose()?;
-    let member_counts = remove_teams(deployment, &run, &teams, wait_args, export).await?;
+    let mut member_counts = Vec::new();
+    // What was removed is printed even if this fails.
+    let result = remove_teams(
+        deployment,
+        &run,
+        &teams,
+        wait_args,
+        export,
+        &mut member_counts,
+    );
+    let result = result.await;
     let (mut removed, mut removed_ids) = (Vec::new(), Vec::new());
     for ((team, _), member_count) in teams.iter().zip(member_counts) {
         let Some(member_count) = member_count else {
@@ -86,24 +96,26 @@ pub(super) async fn execute(
         removed.push(json!({ "project": teams_partition, "team_id": id, "members": member_count }));
         removed_ids.push(id);
     }
-    if !removed.is_empty() {
+    if !removed.is_empty() || session.global_args.json {
         let ids = removed_ids.join("\n");
         print_removed(json!(removed), &ids, &run, export_path, session)?;
     }
+    result?;
     ensure!(errors.is_empty(), errors.join("; "));
     Ok(())
 }
 
-/// Removes `teams`, each of which is paired with its record as the operator saw it. Returns, for
-/// each team, how many members this run deleted, or `None` if the team has been removed or created
-/// again. An edited team is removed too. If this fails, a later run can continue.
+/// Removes `teams`, each of which is paired with its record as the operator saw it. Adds to
+/// `member_counts`, for each team, how many members this run deleted, or `None` if the team has been
+/// removed or created again. An edited team is removed too. If this fails, a later run can continue.
 pub async fn remove_teams(
     deployment: &Deployment,
     run: &Run,
     teams: &[(Target, Value)],
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
-) -> Result<Vec<Option<usize>>> {
+    member_counts: &mut Vec<Option<usize>>,
+) -> Result<()> {
     let mut marked_teams = Vec::new();
     for (team, record) in teams {
         let team_if_same = team
@@ -116,7 +128,8 @@ pub async fn remove_teams(
         .iter()
         .all(|(_, marked_team)| marked_team.is_none())
     {
-        return Ok(vec![None; teams.len()]);
+        member_counts.resize(teams.len(), None);
+        return Ok(());
     }
     wait_args.wait(deployment).await;
     if let Some(mut export) = export {
@@ -129,7 +142,6 @@ pub async fn remove_teams(
         }
         export.persist()?;
     }
-    let mut member_counts = Vec::new();
     for (team, marked_team) in marked_teams {
         let mut member_count = None;
         if let Some(marked_team) = &marked_team {
@@ -141,7 +153,7 @@ pub async fn remove_teams(
         }
         member_counts.push(member_count);
     }
-    Ok(member_counts)
+    Ok(())
 }
 
 fn member_reader(team: &Target) -> Reader {

@@ -58,8 +58,8 @@ async fn remove_team(
             let found = team.find(&deployment).await?.unwrap_or_default();
             confirmed = found["request_id"] == "first-team";
             anyhow::ensure!(confirmed, "this is not the team to remove");
-            let removed =
-                remove_teams(&deployment, &this_run, &[(team, found)], wait, export).await?;
+            let (teams, mut removed) = ([(team, found)], Vec::new());
+            remove_teams(&deployment, &this_run, &teams, wait, export, &mut removed).await?;
             anyhow::ensure!(removed[0].is_some(), "the team has changed");
             anyhow::Ok(())
         };

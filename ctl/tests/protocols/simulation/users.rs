@@ -1,7 +1,11 @@
 //! Operators remove a user from all teams of an organization while clients add members, and while
 //! a different operator removes one of the teams.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -53,7 +57,7 @@ async fn remove_team(world: Arc<World>, mut rng: Rng) {
     let team = Target::team("acme#apollo", "ops");
     let found = team.find(&deployment).await.expect("a response");
     let (found, wait) = ([(team, found.expect("a team"))], world.wait(false));
-    let removed = team::remove_teams(&deployment, &run, &found, wait, None).await;
+    let removed = team::remove_teams(&deployment, &run, &found, wait, None, &mut Vec::new()).await;
     removed.expect("it is removed");
 }
 
@@ -74,7 +78,8 @@ async fn remove_user(world: Arc<World>, mut rng: Rng) -> Vec<Completion> {
         let began = Instant::now();
         let is_killed = rng.bool();
         let time = Duration::from_secs(if is_killed { rng.u64(0..12) } else { 400 });
-        let command = remove_from_all_teams(&deployment, ORG, USER, None);
+        let mut removed = BTreeSet::new();
+        let command = remove_from_all_teams(&deployment, ORG, USER, None, &mut removed);
         if let Ok(Ok(_)) = timeout(time, command).await {
             completions.push(Completion {
                 began,
@@ -183,7 +188,8 @@ async fn rerun_violations(world: &World, rng: &mut Rng) -> Vec<String> {
     };
     let mut expected = members();
     expected.retain(|member| !is_of_user(member));
-    let removed = remove_from_all_teams(&world.deployment(rng), ORG, USER, None).await;
+    let (deployment, mut teams) = (world.deployment(rng), BTreeSet::new());
+    let removed = remove_from_all_teams(&deployment, ORG, USER, None, &mut teams).await;
     let left = members();
     match left == expected {
         true if removed.is_ok() => vec![],

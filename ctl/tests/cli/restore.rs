@@ -101,8 +101,9 @@ fn an_erased_organization_is_restored_from_its_export() {
 
     fs::remove_file(path).unwrap();
     server.run(&format!("orgs erase acme --yes --wait 0 --export {path}"));
-    // An empty line at the end, as editors add it.
-    fs::write(path, fs::read_to_string(path).unwrap() + "\n").unwrap();
+    // A byte order mark and an empty line at the end, as editors add them.
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, format!("\u{feff}{text}\n")).unwrap();
     let restored = restore(&server, from);
     assert_eq!((restored.code, restored.counts), (0, [others, 0, 0, 0]));
     let errors = restored.errors;

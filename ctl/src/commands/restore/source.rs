@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use serde_json::Value;
-use workspace_management::store::{Item, Table};
+use workspace_management::{
+    store::{Item, Table},
+    values::trim,
+};
 use workspace_records::{
     item::{primary_key_values, string_attribute, to_json},
     schemas,
@@ -47,10 +50,11 @@ impl Source {
         for (line_number, line) in (1..).zip(BufReader::new(input).lines()) {
             let location = format!("line {line_number} of {from}");
             let line = line.with_context(|| format!("cannot read {location}"))?;
-            if line.trim().is_empty() {
+            let line = trim(&line);
+            if line.is_empty() {
                 continue;
             }
-            let mut line: Value = serde_json::from_str(&line)
+            let mut line: Value = serde_json::from_str(line)
                 .map_err(|_| anyhow!("{location} is not valid JSON: {ADVICE}"))?;
             let table = table_of_kind(string_attribute(&line, "table"));
             let table =

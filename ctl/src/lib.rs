@@ -87,7 +87,7 @@ const AFTER_HELP: &str = "\
 Data is printed to standard output, everything else to standard error. With --json,
 the data is one JSON document: an array if a command can act on several things, even
 if it acts on one, and otherwise an object. If --limit cuts an array, a message says
-so. Only exports are JSON Lines.
+so. Only exports (JSON Lines) and completions are not one JSON document.
 
 Exit codes:
   0  success

@@ -81,13 +81,14 @@ impl ExportWriter {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let folder = path.parent().unwrap_or(path);
         let file = match options.open(&partial_path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let advice = ", or delete this one if no other command is writing to it";
                 return Err(exists_error(&partial_path, advice));
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let folder = path.parent().unwrap_or(path).display();
+            Err(error) if error.kind() == ErrorKind::NotFound && !folder.exists() => {
+                let folder = folder.display();
                 bail!("cannot write {name}: there is no folder {folder}");
             }
             result => result.with_context(|| format!("cannot write {}", partial_path.display()))?,

@@ -167,7 +167,10 @@ fn a_place_where_no_file_can_be_written_is_named_before_anything_is_contacted() 
             "cannot write missing/a.jsonl: there is no folder missing",
         ),
         ("export.jsonl/a", "Not a directory"),
-        ("/proc/a.jsonl", "cannot write /proc/a.jsonl"),
+        (
+            "/proc/a.jsonl",
+            "cannot write /proc/a.jsonl.partial: No such file",
+        ),
         (&long, "File name too long"),
         (
             "export.jsonl",

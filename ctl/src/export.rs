@@ -18,7 +18,7 @@ use crate::{
     arguments::is_dash,
     deployment::Deployment,
     errors::UsageError,
-    output::{is_stdout_discarded, sync_stdout},
+    output::{is_stdout_closed, is_stdout_discarded, sync_stdout},
     read::Reader,
     text::escape_json,
     write::is_mark_attribute,
@@ -57,10 +57,14 @@ enum Output {
 impl ExportWriter {
     /// Writes to standard output if `path` is `-`. Otherwise, creates `FILE.partial`, where `FILE`
     /// is `path`. `persist` renames it to `FILE`. Unless `persist` is called, it is deleted. Fails
-    /// if it cannot be created, or if `FILE` or `FILE.partial` exists, because two commands must
-    /// not share a file.
+    /// if it cannot be created, if standard output is closed, or if `FILE` or `FILE.partial`
+    /// exists, because two commands must not share a file.
     pub fn create(path: &Path) -> Result<Self> {
         if is_dash(path) {
+            ensure!(
+                !is_stdout_closed()?,
+                "nothing was exported, because standard output is closed"
+            );
             let output = Output::Stdout(BufWriter::new(io::stdout()));
             return Ok(Self { output });
         }

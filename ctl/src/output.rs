@@ -45,6 +45,16 @@ pub(crate) fn is_stdout_discarded() -> io::Result<bool> {
     Ok(false)
 }
 
+/// Whether standard output is closed. Rust opens `/dev/null` in its place, also for reading, which
+/// `>/dev/null` in a shell does not.
+pub(crate) fn is_stdout_closed() -> io::Result<bool> {
+    #[cfg(unix)]
+    if is_stdout_discarded()? {
+        return Ok(io::Read::read(&mut stdout_file()?, &mut [0]).is_ok());
+    }
+    Ok(false)
+}
+
 /// Waits until what was printed is on the disk, if standard output is a file.
 pub(crate) fn sync_stdout() -> io::Result<()> {
     #[cfg(unix)]

@@ -230,16 +230,22 @@ fn an_interrupted_question_leaves_nothing_behind() {
 fn an_export_to_standard_output_can_be_restored() {
     let server = Server::with_records();
     let before = server.valid_records();
+    let is_exported = |line: &str, redirection: &str| {
+        let script = format!("exec \"$0\" {line} {redirection}");
+        let mut sh = Command::new("/bin/sh");
+        sh.args(["-c", &script, env!("CARGO_BIN_EXE_workspacectl")]);
+        sh.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
+        sh.output().unwrap().status.success()
+    };
     for removal in &REMOVALS[..6] {
         let removal = format!("{removal} --org acme --export -");
         for redirection in [">/dev/full", ">/dev/null", ">&-"] {
-            let script = format!("exec \"$0\" {removal} {redirection}");
-            let mut sh = Command::new("/bin/sh");
-            sh.args(["-c", &script, env!("CARGO_BIN_EXE_workspacectl")]);
-            sh.env("AWS_ENDPOINT_URL_DYNAMODB", &server.dynamodb_url);
-            let output = sh.output().unwrap();
-            assert!(!output.status.success(), "{script}: {output:?}");
+            assert!(!is_exported(&removal, redirection), "{removal}");
         }
+    }
+    for (redirection, expected) in [(">/dev/full", false), (">/dev/null", true), (">&-", false)] {
+        let actual = is_exported("orgs export acme", redirection);
+        assert_eq!(actual, expected, "{redirection}");
     }
     assert_eq!(server.valid_records().len(), before.len());
     let removal = REMOVALS[0];

@@ -78,9 +78,10 @@ impl Session {
         }
         let text = self.escaped_with_deployment_name(text);
         print_prompt(&format!("{text} Type {} to confirm: ", escape(answer)));
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line)?;
-        ensure!(line.trim() == answer, "not confirmed: nothing was changed");
+        let mut line = Vec::new();
+        io::stdin().lock().read_until(b'\n', &mut line)?;
+        let is_confirmed = String::from_utf8_lossy(&line).trim() == answer;
+        ensure!(is_confirmed, "not confirmed: nothing was changed");
         Ok(())
     }
 

@@ -225,6 +225,19 @@ fn an_interrupted_question_leaves_nothing_behind() {
     assert_eq!(server.valid_records(), before);
 }
 
+#[test]
+fn an_answer_that_is_not_utf_8_changes_nothing() {
+    let server = Server::with_records();
+    let before = server.valid_records();
+    let terminal = Terminal::new(80);
+    let mut process = terminal.start(server.command("remove member --org acme --all-teams ada"));
+    terminal.read_until(" to confirm: ");
+    terminal.write(b"ada\xff\n");
+    terminal.read_until("not confirmed: nothing was changed");
+    assert!(!process.wait().unwrap().success());
+    assert_eq!(server.valid_records(), before);
+}
+
 /// The export is complete before anything is deleted.
 #[test]
 fn an_export_to_standard_output_can_be_restored() {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{Read as _, Write as _},
     os::fd::OwnedFd,
     process::{Child, Command},
 };
@@ -58,7 +58,11 @@ impl Terminal {
                 break;
             }
         }
-        String::from_utf8(text).unwrap()
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    pub(crate) fn write(&self, text: &[u8]) {
+        (&self.user).write_all(text).unwrap();
     }
 
     /// Runs a command and returns what it has written.

@@ -18,7 +18,7 @@ use workspace_records::local;
 
 use crate::{
     errors::{RequestResultExt as _, UsageError},
-    http,
+    http::Http,
     text::join_lines,
 };
 
@@ -46,8 +46,7 @@ pub struct Deployment {
     pub(crate) display_name: String,
     /// The URL of the local service's DynamoDB. `None` for a stack or named tables.
     pub(crate) local_service_dynamodb_url: Option<String>,
-    /// The file with root certificates to use instead of the system's, if one is configured.
-    pub(crate) ca_bundle: Option<String>,
+    pub(crate) http: Http,
     /// The client for AWS STS. `None` unless the tables are on AWS.
     pub(crate) sts: Option<aws_sdk_sts::Client>,
     /// `None` unless the operator named a stack.
@@ -63,7 +62,7 @@ impl Deployment {
         if stack_name.is_none() && !Table::ALL.iter().any(is_set) {
             return Self::local_service(&local_service_url()?);
         }
-        let (sdk_config, ca_bundle) = load_sdk_config().await?;
+        let (sdk_config, http) = load_sdk_config().await?;
         let endpoint_url = endpoint_url(&sdk_config, "DynamoDB")?;
         let stack = match stack_name {
             Some(name) => {
@@ -100,7 +99,7 @@ impl Deployment {
             table_names,
             display_name,
             local_service_dynamodb_url: None,
-            ca_bundle,
+            http,
             sts: is_on_aws.then(|| aws_sdk_sts::Client::new(&sdk_config)),
             stack,
         })
@@ -109,16 +108,16 @@ impl Deployment {
     /// The local service whose DynamoDB is at this URL. Requests are not retried, so that they fail
     /// at once if nothing is listening. Fails if the file with root certificates is invalid.
     pub fn local_service(dynamodb_url: &str) -> Result<Self> {
-        let ca_bundle = read_variable(CA_BUNDLE);
+        let http = Http::new(read_variable(CA_BUNDLE));
         let config = local::sdk_config(dynamodb_url)
-            .http_client(http::client(dynamodb_url, ca_bundle.as_deref())?)
+            .http_client(http.client(dynamodb_url)?)
             .retry_config(RetryConfig::disabled());
         Ok(Self {
             dynamodb: Client::from_conf(config.build()),
             table_names: local::table_names(),
             display_name: format!("local DynamoDB at {dynamodb_url}"),
             local_service_dynamodb_url: Some(dynamodb_url.to_owned()),
-            ca_bundle,
+            http,
             sts: None,
             stack: None,
         })
@@ -201,9 +200,9 @@ impl Stack {
     }
 }
 
-/// Loads the SDK's configuration, and the path of the file with root certificates, if one is set.
-/// Fails if the configuration cannot be used, although the SDK would ignore some of the reasons.
-async fn load_sdk_config() -> Result<(SdkConfig, Option<String>)> {
+/// Loads the SDK's configuration, with the clients for HTTP. Fails if the configuration cannot be
+/// used, although the SDK would ignore some of the reasons.
+async fn load_sdk_config() -> Result<(SdkConfig, Http)> {
     check_config_files()?;
     let (fs, env) = Default::default();
     let profiles = profile::load(&fs, &env, &Default::default(), None)
@@ -222,9 +221,9 @@ async fn load_sdk_config() -> Result<(SdkConfig, Option<String>)> {
         loader = loader.profile_name(name);
     }
     let from_profile = || Some(settings?.get("ca_bundle")?.to_owned());
-    let ca_bundle = read_variable(CA_BUNDLE).or_else(from_profile);
+    let http = Http::new(read_variable(CA_BUNDLE).or_else(from_profile));
     let config = loader
-        .http_client(http::client("https:", ca_bundle.as_deref())?)
+        .http_client(http.client("https:")?)
         .identity_cache(
             IdentityCache::lazy()
                 .load_timeout(CREDENTIALS_TIMEOUT)
@@ -235,7 +234,7 @@ async fn load_sdk_config() -> Result<(SdkConfig, Option<String>)> {
     if config.region().is_none() {
         bail!("no AWS region is configured: set AWS_REGION, or a region in your AWS profile");
     }
-    Ok((config, ca_bundle))
+    Ok((config, http))
 }
 
 /// Fails if a configuration file of AWS exists and is not text, which the SDK would only log.

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::Path,
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -31,42 +31,67 @@ use crate::text::humanize;
 /// How long an endpoint may send nothing. The API needs some of this time for a cold start.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 
-/// After this many timeouts in a row, requests to an endpoint fail at once and are not retried. So
-/// even a command that sends many requests, such as `doctor`, ends within a minute.
+/// After this many timeouts, an endpoint may send nothing for [`SHORT_SILENCE`], and requests to an
+/// endpoint that did not respond fail at once and are not retried. So even a command that sends
+/// requests to many services, such as `doctor`, ends within a minute.
 const MAX_TIMEOUTS: usize = 3;
+const SHORT_SILENCE: Duration = Duration::from_secs(3);
 
-/// The number of timeouts of each endpoint since its last response.
-fn timeouts() -> MutexGuard<'static, HashMap<String, usize>> {
-    static TIMEOUTS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
-    TIMEOUTS.lock().unwrap_or_else(PoisonError::into_inner)
+/// How a command connects.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Http {
+    /// The file with root certificates to use instead of the system's, if one is configured.
+    ca_bundle: Option<String>,
+    /// The number of timeouts of each endpoint since its last response.
+    timeouts: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-/// Whether all requests to an endpoint fail at once.
-pub(crate) fn is_given_up(endpoint: &str) -> bool {
-    timeouts().get(endpoint) >= Some(&MAX_TIMEOUTS)
+impl Http {
+    pub(crate) fn new(ca_bundle: Option<String>) -> Self {
+        let timeouts = Arc::default();
+        Self {
+            ca_bundle,
+            timeouts,
+        }
+    }
+
+    /// The HTTP client for a URL, such as `https:` for AWS. Fails if the file with root
+    /// certificates is invalid.
+    pub(crate) fn client(&self, url: &str) -> Result<SharedHttpClient> {
+        let connector = connector_fn(url, self.ca_bundle.as_deref())?;
+        let client = HttpClientBuilder::new()
+            .build_with_connector_fn(move |settings, _| connector(settings.cloned()));
+        let http = self.clone();
+        Ok(http_client_fn(move |settings, components| {
+            let connector = client.http_connector(settings, components);
+            SharedHttpConnector::new(TimeoutConnector(connector, http.clone()))
+        }))
+    }
+
+    /// The connector of a [`Self::client`], for requests that the SDK does not send.
+    pub(crate) fn connector(&self, url: &str) -> Result<SharedHttpConnector> {
+        let connector = connector_fn(url, self.ca_bundle.as_deref())?(None);
+        let connector = TimeoutConnector(SharedHttpConnector::new(connector), self.clone());
+        Ok(SharedHttpConnector::new(connector))
+    }
+
+    /// Whether all requests to the endpoint of a URL fail at once.
+    pub(crate) fn is_given_up(&self, url: &str) -> bool {
+        self.is_out_of_time() && self.timeouts().contains_key(endpoint_of(url))
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.timeouts().values().sum::<usize>() >= MAX_TIMEOUTS
+    }
+
+    fn timeouts(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The host and the port in a URL.
-pub(crate) fn endpoint_of(url: &str) -> String {
-    url.split('/').nth(2).unwrap_or_default().to_owned()
-}
-
-/// The HTTP client for a URL, such as `https:` for AWS. Fails if the file with root certificates is
-/// invalid.
-pub(crate) fn client(url: &str, ca_bundle: Option<&str>) -> Result<SharedHttpClient> {
-    let connector = connector_fn(url, ca_bundle)?;
-    let client = HttpClientBuilder::new()
-        .build_with_connector_fn(move |settings, _| connector(settings.cloned()));
-    Ok(http_client_fn(move |settings, components| {
-        let connector = client.http_connector(settings, components);
-        SharedHttpConnector::new(TimeoutConnector(connector))
-    }))
-}
-
-/// The connector of a [`client`], for requests that the SDK does not send.
-pub(crate) fn connector(url: &str, ca_bundle: Option<&str>) -> Result<SharedHttpConnector> {
-    let connector = SharedHttpConnector::new(connector_fn(url, ca_bundle)?(None));
-    Ok(SharedHttpConnector::new(TimeoutConnector(connector)))
+fn endpoint_of(url: &str) -> &str {
+    url.split('/').nth(2).unwrap_or_default()
 }
 
 /// Returns a function that builds a connector. For https, the connector uses the proxy in the
@@ -76,8 +101,8 @@ fn connector_fn(
     url: &str,
     ca_bundle: Option<&str>,
 ) -> Result<impl Fn(Option<HttpConnectorSettings>) -> Connector + use<>> {
-    let is_https = url.starts_with("https:");
-    let trust_store = is_https.then(|| trust_store(ca_bundle)).transpose()?;
+    let is_http = url.starts_with("http:");
+    let trust_store = (!is_http).then(|| trust_store(ca_bundle)).transpose()?;
     Ok(move |settings| match trust_store.clone() {
         Some(trust_store) => https_connector(trust_store, Some(ProxyConfig::from_env()), settings)
             .expect("checked root certificates"),
@@ -119,31 +144,34 @@ fn trust_store(ca_bundle: Option<&str>) -> Result<TrustStore> {
 
 /// Limits the time for which an endpoint sends nothing, but not the time of a transfer.
 #[derive(Debug)]
-struct TimeoutConnector(SharedHttpConnector);
+struct TimeoutConnector(SharedHttpConnector, Http);
 
 impl HttpConnector for TimeoutConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let endpoint = endpoint_of(request.uri());
-        if is_given_up(&endpoint) {
+        let Self(connector, http) = self;
+        let endpoint = endpoint_of(request.uri()).to_owned();
+        if http.is_given_up(request.uri()) {
             let message = format!("{endpoint} does not respond");
             return HttpConnectorFuture::ready(Err(ConnectorError::user(message.into())));
         }
-        let response = self.0.call(request);
+        let max_silence = if http.is_out_of_time() {
+            SHORT_SILENCE
+        } else {
+            MAX_SILENCE
+        };
+        let (response, http) = (connector.call(request), http.clone());
         HttpConnectorFuture::new(async move {
-            let result = receive(response).await;
-            let mut timeouts = timeouts();
-            match result {
+            match receive(response, max_silence).await {
                 Err(error) if error.is_timeout() => {
-                    let count = timeouts.entry(endpoint).or_default();
-                    *count += 1;
-                    if *count < MAX_TIMEOUTS {
+                    *http.timeouts().entry(endpoint).or_default() += 1;
+                    if !http.is_out_of_time() {
                         return Err(error);
                     }
                     // The SDK does not retry this kind of error.
                     Err(ConnectorError::user(error.into()))
                 }
                 result => {
-                    timeouts.remove(&endpoint);
+                    http.timeouts().remove(&endpoint);
                     result
                 }
             }
@@ -152,16 +180,19 @@ impl HttpConnector for TimeoutConnector {
 }
 
 /// Receives a whole response.
-async fn receive(response: HttpConnectorFuture) -> Result<HttpResponse, ConnectorError> {
+async fn receive(
+    response: HttpConnectorFuture,
+    max_silence: Duration,
+) -> Result<HttpResponse, ConnectorError> {
     let timeout_error = |_: Elapsed| {
-        let message = format!("no response within {}", humanize(MAX_SILENCE));
+        let message = format!("no response within {}", humanize(max_silence));
         ConnectorError::timeout(message.into())
     };
-    let response = timeout(MAX_SILENCE, response).await;
+    let response = timeout(max_silence, response).await;
     let mut response = response.map_err(timeout_error)??;
     let mut body = ByteStream::new(response.take_body());
     let mut bytes = Vec::new();
-    while let Some(chunk) = timeout(MAX_SILENCE, body.next())
+    while let Some(chunk) = timeout(max_silence, body.next())
         .await
         .map_err(timeout_error)?
     {
@@ -212,22 +243,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_response_is_received_whole() {
         let url = start_server(MAX_SILENCE / 2).await;
-        let connector = super::connector(&url, None).expect("a connector");
+        let connector = Http::default().connector(&url).expect("a connector");
         let response = get(&connector, &url).await.expect("a response");
         assert_eq!(response.body().bytes(), Some(&b"moved"[..]));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_to_an_endpoint_that_stalls_fail_within_a_minute_altogether() {
-        let url = start_server(MAX_SILENCE * 2).await;
-        let connector = super::connector(&url, None).expect("a connector");
+    async fn requests_to_endpoints_that_stall_fail_within_a_minute_altogether() {
+        let http = Http::default();
         let started = Instant::now();
-        for number in 1..=10 {
-            let error = get(&connector, &url).await.expect_err("a timeout");
-            // The SDK retries a timeout, but not a user error.
-            assert_eq!(error.is_timeout(), number < MAX_TIMEOUTS, "{error:?}");
-            assert_eq!(error.is_user(), number >= MAX_TIMEOUTS, "{error:?}");
+        let mut timeouts = 0;
+        for _service in 0..5 {
+            let url = start_server(MAX_SILENCE * 2).await;
+            let connector = http.connector(&url).expect("a connector");
+            for _ in 0..10 {
+                let error = get(&connector, &url).await.expect_err("a timeout");
+                timeouts += 1;
+                // The SDK retries a timeout, but not a user error.
+                assert_eq!(error.is_timeout(), timeouts < MAX_TIMEOUTS, "{error:?}");
+                assert_eq!(error.is_user(), timeouts >= MAX_TIMEOUTS, "{error:?}");
+            }
         }
-        assert!(started.elapsed() < Duration::from_secs(60));
+        let silence = MAX_SILENCE * 3 + SHORT_SILENCE * 4;
+        assert_eq!(started.elapsed().as_secs(), silence.as_secs());
+        assert!(silence < Duration::from_secs(60));
     }
 }

@@ -202,7 +202,7 @@ async fn check_api(
 ) -> Result<Vec<CheckResult>> {
     let default_seconds = if deployment.is_on_aws() { 60 } else { 0 };
     let retry_time = Duration::from_secs(retry_seconds.unwrap_or(default_seconds));
-    let api = Api::new(url, retry_time, deployment.ca_bundle.as_deref())?;
+    let api = Api::new(url, retry_time, &deployment.http)?;
     let mut results = vec![CheckResult::new(
         format!("API {url}"),
         api.check_rejects_unknown_key().await,

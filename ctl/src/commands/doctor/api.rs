@@ -11,10 +11,7 @@ use tokio::time::{Instant, sleep};
 use workspace_management::{operations::Operation, store::Table};
 
 use super::Status;
-use crate::{
-    http::{self, endpoint_of, is_given_up},
-    key_record,
-};
+use crate::{http::Http, key_record};
 
 /// The wait before the first retry of a request. It doubles before each further retry.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
@@ -22,6 +19,7 @@ const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 pub(super) struct Api {
     /// The URL of the API with `/api/v1`.
     base_url: String,
+    http: Http,
     connector: SharedHttpConnector,
     /// When retries end. Until then, a request that gets a 429, a 5xx or no response is retried.
     retry_until: Instant,
@@ -38,11 +36,12 @@ struct Response {
 impl Api {
     /// An API whose requests are retried for at most `retry_time` from now. Fails if the file with
     /// root certificates is invalid.
-    pub(super) fn new(url: &str, retry_time: Duration, ca_bundle: Option<&str>) -> Result<Self> {
+    pub(super) fn new(url: &str, retry_time: Duration, http: &Http) -> Result<Self> {
         Ok(Self {
             base_url: format!("{}/api/v1", url.trim_end_matches('/')),
             // All requests share the connector, because creating one parses the root certificates.
-            connector: http::connector(url, ca_bundle)?,
+            connector: http.connector(url)?,
+            http: http.clone(),
             retry_until: Instant::now() + retry_time,
         })
     }
@@ -95,7 +94,7 @@ impl Api {
             let response = self.post(path, key, body).await;
             let is_retryable = match &response {
                 Ok(response) => response.status == 429 || response.status >= 500,
-                Err(_) => !is_given_up(&endpoint_of(&self.base_url)),
+                Err(_) => !self.http.is_given_up(&self.base_url),
             };
             if !is_retryable || Instant::now() + backoff > self.retry_until {
                 return response;
@@ -195,7 +194,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (started, minute) = (Instant::now(), Duration::from_secs(60));
-        let api = Api::new(&url, minute, None).expect("an API");
+        let api = Api::new(&url, minute, &Http::default()).expect("an API");
         for _ in Operation::ALL {
             let result = api.check_rejects_unknown_key().await;
             let error = result.err().expect("a timeout").to_string();

@@ -110,12 +110,19 @@ pub fn endpoint_url(get_variable: EnvLookup) -> Result<Option<String>, BoxError>
         let Some(url) = get_variable(name) else {
             continue;
         };
-        if url.starts_with("http://") || url.starts_with("https://") {
-            return Ok(Some(url));
-        }
-        return Err(format!("{name} must be an http or https URL, not {url:?}.").into());
+        return match normalize_url(&url) {
+            Some(url) => Ok(Some(url)),
+            None => Err(format!("{name} must be an http or https URL, not {url:?}.").into()),
+        };
     }
     Ok(None)
+}
+
+/// An http or https URL with its scheme in lower case. `None` if the URL has a different scheme.
+pub fn normalize_url(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    matches!(&*scheme, "http" | "https").then(|| format!("{scheme}://{rest}"))
 }
 
 /// Reads an environment variable. `None` if it is empty, not set or not Unicode.
@@ -190,7 +197,7 @@ mod tests {
         let config = read(&[
             ("AWS_REGION", None),
             ("AWS_DEFAULT_REGION", Some("us-east-1")),
-            ("AWS_ENDPOINT_URL", Some("https://localhost")),
+            ("AWS_ENDPOINT_URL", Some("HTTPS://localhost")),
             ("SSL_CERT_FILE", Some("/cert.pem")),
             ("AWS_ACCESS_KEY_ID", Some("an id without its secret")),
         ])
@@ -212,6 +219,7 @@ mod tests {
             ("KEY_CACHE_SECONDS", Some("-1"), "must be a whole number from 0 to 60"),
             ("KEY_CACHE_SECONDS", Some("61"), "must be a whole number from 0 to 60"),
             ("AWS_ENDPOINT_URL", Some("localhost"), "must be an http or https URL"),
+            ("AWS_ENDPOINT_URL", Some("ftp://localhost"), "must be an http or https URL"),
             ("AWS_ENDPOINT_URL_DYNAMODB", Some("127.0.0.1:8000"), "must be an http or https URL"),
             ("AWS_REGION", None, "is required but not set"),
         ];

@@ -1,6 +1,12 @@
 //! A deployment: the names of its tables, and the clients that access it.
 
-use std::{collections::HashMap, env, fs, io::ErrorKind, path::PathBuf, time::Duration};
+use std::{
+    collections::HashMap,
+    env, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use aws_config::{BehaviorVersion, Region, SdkConfig, identity::IdentityCache, profile};
@@ -203,27 +209,40 @@ impl Stack {
 /// Loads the SDK's configuration, with the clients for HTTP. Fails if the configuration cannot be
 /// used, although the SDK would ignore some of the reasons.
 async fn load_sdk_config() -> Result<(SdkConfig, Http)> {
-    check_config_files()?;
+    let config_file = read_config_file("AWS_CONFIG_FILE", "config")?;
+    read_config_file("AWS_SHARED_CREDENTIALS_FILE", "credentials")?;
     let (fs, env) = Default::default();
     let profiles = profile::load(&fs, &env, &Default::default(), None)
         .await
         .map_err(|error| anyhow!("{}", join_lines(&format!("{:#}", Error::new(error)))))?;
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
     let mut settings = profiles.get_profile("default");
-    if let Some(name) =
-        read_variable("AWS_PROFILE").or_else(|| read_variable("AWS_DEFAULT_PROFILE"))
-    {
+    // The AWS CLI prefers the first one too.
+    for variable in ["AWS_DEFAULT_PROFILE", "AWS_PROFILE"] {
+        let Some(name) = read_variable(variable) else {
+            continue;
+        };
         settings = profiles.get_profile(&name);
         ensure!(
             settings.is_some(),
-            "there is no AWS profile {name}: check AWS_PROFILE, or see `aws configure list-profiles`"
+            "there is no AWS profile {name}: check {variable}, or see `aws configure list-profiles`"
         );
         loader = loader.profile_name(name);
+        break;
     }
-    let from_profile = || Some(settings?.get("ca_bundle")?.to_owned());
+    if let Some(name) = settings.and_then(|settings| settings.get("services")) {
+        ensure!(
+            has_services_section(&config_file, name),
+            "the AWS profile has services = {name}, but the configuration file has no section [services {name}] with settings"
+        );
+    }
+    let from_profile =
+        || Some(settings?.get("ca_bundle")?.to_owned()).filter(|path| !path.is_empty());
     let http = Http::new(read_variable(CA_BUNDLE).or_else(from_profile));
     let config = loader
         .http_client(http.client("https:")?)
+        // The SDK would panic at an invalid AWS_RETRY_MODE or AWS_MAX_ATTEMPTS.
+        .retry_config(RetryConfig::standard())
         .identity_cache(
             IdentityCache::lazy()
                 .load_timeout(CREDENTIALS_TIMEOUT)
@@ -237,23 +256,34 @@ async fn load_sdk_config() -> Result<(SdkConfig, Http)> {
     Ok((config, http))
 }
 
-/// Fails if a configuration file of AWS exists and is not text, which the SDK would only log.
-fn check_config_files() -> Result<()> {
-    for (variable, name) in [
-        ("AWS_CONFIG_FILE", "config"),
-        ("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-    ] {
-        let default = || Some(env::home_dir()?.join(".aws").join(name));
-        let Some(path) = read_variable(variable).map(PathBuf::from).or_else(default) else {
-            continue;
-        };
-        if let Err(error) = fs::read_to_string(&path)
-            && error.kind() == ErrorKind::InvalidData
-        {
-            bail!("cannot read {}: {error}", path.display());
-        }
+/// Reads a configuration file of AWS. Empty if there is no file. Fails if the file cannot be read or
+/// is not text, which the SDK would only log.
+fn read_config_file(variable: &str, name: &str) -> Result<String> {
+    let path = read_variable(variable).unwrap_or_else(|| format!("~/.aws/{name}"));
+    let mut path = PathBuf::from(path);
+    if let (Ok(rest), Some(home)) = (path.strip_prefix("~"), env::home_dir()) {
+        path = home.join(rest);
     }
-    Ok(())
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text),
+        // A service often has a home folder that does not exist or that it cannot enter.
+        Err(_) if path.is_dir() || !path.parent().is_some_and(Path::exists) => Ok(String::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => bail!("cannot read {}: {error}", path.display()),
+    }
+}
+
+/// Whether a configuration file of AWS has a section `[services NAME]` that is not empty.
+fn has_services_section(config_file: &str, name: &str) -> bool {
+    let lines = config_file.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    let is_header = |line: &str| {
+        let header = line
+            .strip_prefix('[')
+            .and_then(|line| line.split(']').next());
+        header.is_some_and(|header| header.split_whitespace().eq(["services", name]))
+    };
+    lines.any(is_header) && lines.next().is_some_and(|line| !line.starts_with('['))
 }
 
 /// The endpoint URL that is configured for a service. `None` means the region's. Fails if it is not
@@ -267,32 +297,36 @@ fn endpoint_url(config: &SdkConfig, service_id: &str) -> Result<Option<String>> 
     let url = config
         .service_config()
         .and_then(|service| service.load_config(key));
-    if let Some(url) = &url
-        && !url.starts_with("http://")
-        && !url.starts_with("https://")
-    {
-        let message =
-            format!("the endpoint of {service_id} must be an http or https URL, not {url:?}");
-        return Err(UsageError(message).into());
-    }
-    Ok(url)
+    let Some(url) = url else {
+        return Ok(None);
+    };
+    let normalized = config::normalize_url(&url).ok_or_else(|| {
+        UsageError(format!(
+            "the endpoint of {service_id} must be an http or https URL, not {url:?}"
+        ))
+    })?;
+    Ok(Some(normalized))
 }
 
-/// Fails if the tables of a stack would not be where the stack is: at the same endpoint, or both on
-/// AWS, for example at the endpoint of a VPC.
+/// Fails if the stack, its tables and the operator's identity would not be in the same place: at
+/// the same endpoint, or all on AWS, for example at the endpoints of a VPC.
 fn check_endpoints(config: &SdkConfig, dynamodb_url: Option<&str>) -> Result<()> {
     let cloudformation_url = endpoint_url(config, "CloudFormation")?;
-    let endpoints = [cloudformation_url.as_deref(), dynamodb_url];
-    let names = endpoints.map(|url| match url {
-        Some(url) if !url.contains(".amazonaws.com") && !url.contains(".api.aws") => {
+    let sts_url = endpoint_url(config, "STS")?;
+    let endpoints = [
+        cloudformation_url.as_deref(),
+        dynamodb_url,
+        sts_url.as_deref(),
+    ];
+    let [stack, tables, identity] = endpoints.map(|url| match url {
+        Some(url) if !url.contains(".amazonaws.") && !url.contains(".api.aws") => {
             url.trim_end_matches('/')
         }
         _ => "AWS",
     });
-    if names[0] != names[1] {
-        let [stack, tables] = names;
+    if stack != tables || stack != identity {
         return Err(UsageError(format!(
-            "the stack would be read from {stack} and its tables from {tables}: set both endpoints or neither, in the environment (AWS_ENDPOINT_URL) and in the AWS profile (endpoint_url)"
+            "the stack would be read from {stack}, its tables from {tables} and your identity from {identity}: set all three endpoints or none, in the environment (AWS_ENDPOINT_URL) and in the AWS profile (endpoint_url)"
         ))
         .into());
     }

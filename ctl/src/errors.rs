@@ -1,6 +1,6 @@
 //! Errors and what the operator is told about them.
 
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, io};
 
 use anyhow::{Chain, Context as _, Result};
 use aws_credential_types::provider::error::CredentialsError;
@@ -86,6 +86,10 @@ fn credentials_failure(error: &CredentialsError) -> String {
                 .map_or("none are configured", |(_, reason)| reason)
                 .to_owned()
         }
+        // The SDK reads no other file without naming it.
+        _ if error.source().is_some_and(|cause| cause.is::<io::Error>()) => format!(
+            "cannot read the file that AWS_WEB_IDENTITY_TOKEN_FILE or web_identity_token_file names: {causes}"
+        ),
         _ => join_lines(&causes),
     }
 }
@@ -123,6 +127,9 @@ pub(crate) fn hint(error: &anyhow::Error, is_local_service: bool) -> Option<&'st
     Some(match &error.downcast_ref::<RequestError>()?.failure {
         Failure::NoCredentials(_) => {
             "No valid AWS credentials were found. Set AWS_PROFILE, sign in with `aws login` or `aws sso login`, or run `aws configure`."
+        }
+        Failure::NoResponse(cause) if cause.contains("certificate") => {
+            "Check the certificate. If it is not from a public authority, set AWS_CA_BUNDLE to the file with its root certificate."
         }
         Failure::NoResponse(_) if is_local_service => {
             "Run `cargo serve` first. If its DynamoDB is not at http://127.0.0.1:8000, set AWS_ENDPOINT_URL_DYNAMODB to the URL that `cargo serve` prints. To use a stack, pass --stack."

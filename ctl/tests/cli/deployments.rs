@@ -177,7 +177,16 @@ fn a_variable_that_is_empty_counts_as_not_set() {
 #[test]
 fn a_configuration_of_aws_that_cannot_be_used_is_named() {
     #[rustfmt::skip] // keeps a table short
-    let cases: [(&[u8], &str, &str); 7] = [
+    let cases: [(&[u8], &str, &str); 16] = [
+        (b"", "AWS_RETRY_MODE=legacy AWS_MAX_ATTEMPTS=0", "No valid AWS credentials were found"),
+        (b"[default]\nretry_mode = x\nmax_attempts =", "", "No valid AWS credentials were found"),
+        (b"[default]\nca_bundle =", "", "No valid AWS credentials were found"),
+        (b"[default]\nrole_arn = arn\nweb_identity_token_file = /no", "", "that AWS_WEB_IDENTITY_TOKEN_FILE or"),
+        (b"[default]\nservices = x\n[services y]\nsts =", "", "has no section [services x]"),
+        (b"[default]\nservices = x\n[services x]\n[services y]", "", "has no section [services x]"),
+        (b"[default]\nservices =\n[services y]\nsts =", "", "has no section [services ]"),
+        (b"", "AWS_CONFIG_FILE=~/.aws/config/x", ".aws/config/x: Not a directory"),
+        (b"[default]", "AWS_PROFILE=default AWS_DEFAULT_PROFILE=nosuch", "no AWS profile nosuch: check AWS_DEFAULT_PROFILE"),
         (b"[default]", "AWS_PROFILE=nosuch", "there is no AWS profile nosuch"),
         (b"[default]", "AWS_DEFAULT_PROFILE=nosuch", "there is no AWS profile nosuch"),
         (b"[profile x", "", ".aws/config on line 1: Profile definition must end with ']'"),
@@ -186,13 +195,14 @@ fn a_configuration_of_aws_that_cannot_be_used_is_named() {
         (b"[default]\nrole_arn = arn\nsource_profile = nosuch", "", "profile `nosuch` was not defined"),
         (b"[default]\nca_bundle = /no/such.pem", "", "cannot use the file /no/such.pem"),
     ];
-    for (config, variable, error) in cases {
+    for (config, variables, error) in cases {
         let home = home_with_config("");
         fs::write(home.path().join(".aws/config"), config).unwrap();
         let mut command = workspacectl("--stack stack orgs list");
         command.env("HOME", home.path()).envs([REGION]);
         command.env("AWS_EC2_METADATA_DISABLED", "true");
-        command.envs(variable.split_once('='));
+        let variables = variables.split(' ');
+        command.envs(variables.filter_map(|variable| variable.split_once('=')));
         assert_exits_with(1, &command.output().unwrap(), error);
     }
 }
@@ -221,8 +231,9 @@ fn messages_name_the_deployment_that_requests_go_to() {
         (run(&global, "--stack stack", &[]), 0, "stack stack: the organization".to_owned()),
         (run(&service, "", &tables()), 0, format!("OrganizationsTable in {dynamodb}: ")),
         (run("", "", &ignored), 1, "OrganizationsTable in no region: ".to_owned()),
-        (run(&service, "--stack stack", &[]), 2, format!("its tables from {dynamodb}: set both")),
-        (run(&global, "--stack stack", &[local]), 2, format!("read from {aws} and its tables from {dynamodb}")),
+        (run(&service, "--stack stack", &[]), 2, format!("its tables from {dynamodb} and your identity from AWS: set all")),
+        (run(&global, "--stack stack", &[local]), 2, format!("read from {aws}, its tables from {dynamodb}")),
+        (run(&global, "--stack stack", &[("AWS_ENDPOINT_URL_STS", dynamodb)]), 2, format!("your identity from {dynamodb}")),
         (run("", "", &[local, ignore]), 2, format!("{} excludes {DYNAMODB}", ignore.0)),
         (run("[default]\nendpoint_url = nonsense", "--stack stack", &[]), 2, "must be an http or https URL".to_owned()),
     ];
@@ -321,6 +332,7 @@ fn a_ca_bundle_in_the_environment_or_the_profile_replaces_the_roots_of_the_syste
     };
     assert!(with_bundle(ca_file).status.success());
     assert_exits_with(1, &with_bundle(ROOTS), "UnknownIssuer");
+    assert_exits_with(1, &with_bundle(ROOTS), "hint: Check the certificate");
 }
 
 /// Cron jobs and containers have no `USER`.

@@ -14,7 +14,7 @@
 //! | [`service`] | handles an event within a time limit |
 //! | `event`, `prefer` | parse Lambda's event into a request |
 //! | [`response`] | turns the outcome of a request (`Success` or `Error`) into Lambda's response |
-//! | `log` | writes one line per request |
+//! | [`log`] | writes one line per request |
 //! | `router` | matches the path, authorizes the caller and runs the operation |
 //! | [`operations`] | one module per operation, and the names of operations and path parameters |
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
@@ -76,7 +76,7 @@ mod body;
 pub mod config;
 mod error;
 mod event;
-mod log;
+pub mod log;
 pub mod operations;
 mod prefer;
 pub mod response;

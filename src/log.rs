@@ -1,6 +1,16 @@
-//! The log: one line per request.
+//! The log: one line per request, and lines of the SDK and of panics, which have the same ids.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use serde_json::json;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{Format, Json, Writer},
+    },
+    registry::LookupSpan,
+};
 
 use crate::{
     api_key::API_KEY_PREFIX,
@@ -8,6 +18,49 @@ use crate::{
     operations::{Operation, Success, parameter},
     text::escape,
 };
+
+tokio::task_local! {
+    /// The request id and Lambda's request id, while a request is handled.
+    pub(crate) static REQUEST_IDS: (String, String);
+}
+
+/// The format of the log: a JSON object per line. While a request is handled, other lines than its
+/// own begin with its ids.
+pub struct LogFormat(Format<Json>);
+
+impl Default for LogFormat {
+    fn default() -> Self {
+        let json = tracing_subscriber::fmt::format().json();
+        let without_spans = json.with_current_span(false).with_span_list(false);
+        Self(without_spans.flatten_event(true).with_target(false))
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for LogFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.0
+            .format_event(context, Writer::new(&mut line), event)?;
+        match (REQUEST_IDS.try_with(Clone::clone), line.strip_prefix('{')) {
+            (Ok((request_id, lambda_request_id)), Some(fields)) => {
+                let ids =
+                    json!({ "request_id": request_id, "lambda_request_id": lambda_request_id });
+                let ids = ids.to_string();
+                write!(writer, "{},{fields}", ids.trim_end_matches('}'))
+            }
+            _ => writer.write_str(&line),
+        }
+    }
+}
 
 /// What the log shows about a request. Each field is set as soon as it is known, so that the line
 /// of a rejected request has as many fields as possible.

@@ -6,7 +6,7 @@ use std::{convert::Infallible, panic, process::ExitCode, time::SystemTime};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::{fmt, prelude::*};
-use workspace_management::{config::Config, service::Service, store::Store};
+use workspace_management::{config::Config, log::LogFormat, service::Service, store::Store};
 
 // Lambda sends one event at a time, so one thread is enough.
 #[tokio::main(flavor = "current_thread")]
@@ -42,11 +42,9 @@ fn init_log() {
         .with_target("workspace_management", LevelFilter::INFO); // this package's library
     let json_layer = fmt::layer()
         .json()
-        .flatten_event(true)
-        .with_span_list(false)
+        .event_format(LogFormat::default())
         // A line that cannot be written must not end the request with a panic.
-        .log_internal_errors(false)
-        .with_target(false);
+        .log_internal_errors(false);
     tracing_subscriber::registry()
         .with(json_layer.with_filter(levels))
         .init();

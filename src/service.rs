@@ -10,14 +10,13 @@ use std::{
 use futures_util::FutureExt as _;
 use lambda_http::{Context, LambdaEvent};
 use serde_json::value::RawValue;
-use tracing::Instrument as _;
 
 use crate::{
     api_key::Credential,
     auth::AnonymousAccess,
     error::{Error, Result},
     event::Event,
-    log::RequestLog,
+    log::{REQUEST_IDS, RequestLog},
     operations::Success,
     response::{self, Response},
     router,
@@ -83,10 +82,11 @@ impl Service {
                     request,
                     &mut log,
                 ));
-                // Adds the ids to the lines that a panic and the SDK log.
-                let span = tracing::info_span!("request", request_id, lambda_request_id);
                 let time_limit = remaining_time(&context, received_at);
-                run_within(time_limit, request_future.instrument(span)).await
+                let ids = (request_id.to_owned(), lambda_request_id.to_owned());
+                REQUEST_IDS
+                    .scope(ids, run_within(time_limit, request_future))
+                    .await
             }
         };
         log.write(&outcome, started_at.elapsed());

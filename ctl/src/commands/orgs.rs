@@ -81,9 +81,8 @@ pub(crate) enum Command {
 }
 
 const EXPORT_EXAMPLES: &str = "\
-Examples:
-  workspacectl orgs export globex --out globex.jsonl
-  workspacectl orgs export globex | jq -c 'select(.table == \"teams\") | .record'";
+Example:
+  workspacectl orgs export globex --out globex.jsonl";
 
 const LIST_COLUMNS: [&str; 4] = ["org_id", "state", "created_at", "created_by"];
 

@@ -198,6 +198,8 @@ fn init_log() {
         .with_writer(io::stderr)
         .with_ansi(AutoStream::choice(&io::stderr()) != ColorChoice::Never)
         .with_target(false)
+        // Otherwise, a line that cannot be written would cause a panic.
+        .log_internal_errors(false)
         .init();
 }
 

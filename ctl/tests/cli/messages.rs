@@ -1,10 +1,14 @@
 //! Messages that cannot be written.
 
-use std::{fs::OpenOptions, io, process::Command};
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    process::Command,
+};
 
 use workspace_local::demo::DEMO_KEY;
 
-use crate::{new_file, server::Server, text, unused_url, words, workspacectl};
+use crate::{new_file, on_stack, server::Server, text, unused_url, words, workspacectl};
 
 /// Replaces standard error of a command.
 type Replace = fn(&mut Command);
@@ -68,6 +72,16 @@ fn a_message_that_cannot_be_written_changes_no_outcome() {
         unreachable.env("AWS_ENDPOINT_URL_DYNAMODB", unused_url());
         replace(&mut unreachable);
         assert_eq!(unreachable.output().unwrap().status.code(), Some(1));
+
+        // The SDK warns about this setting.
+        let (_folder, config) = new_file();
+        fs::write(&config, "[default]\n$ = 1\n").unwrap();
+        let mut warned = on_stack(&unused_url(), "orgs list --verbose");
+        warned.env("AWS_CONFIG_FILE", config);
+        let output = warned.output().unwrap();
+        assert!(text(&output.stderr).contains("WARN"), "{output:?}");
+        replace(&mut warned);
+        assert_eq!(warned.output().unwrap().status.code(), Some(1));
     }
 }
 

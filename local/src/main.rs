@@ -55,8 +55,6 @@ fn start_log(verbose: bool) {
     let log = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(AutoStream::choice(&io::stderr()) != ColorChoice::Never)
-        // Otherwise, a request whose line cannot be written would panic.
-        .log_internal_errors(false)
         .with_target(false);
     tracing_subscriber::registry()
         .with(log.with_filter(levels))

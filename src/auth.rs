@@ -5,12 +5,12 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::{ApiKeyRecord, Credential},
+    api_key::Credential,
     error::{Error, KeyRejection, Result},
     event::Request,
     log::RequestLog,
     operations::Operation,
-    store::{FoundApiKey, Organization, Store, timestamp},
+    store::{Store, timestamp},
     text::shorten,
     values::Identifier,
 };
@@ -35,7 +35,7 @@ pub(crate) enum Identity<'a> {
 
 impl<'a> Identity<'a> {
     /// The id of the API key, or `anonymous`.
-    pub(crate) fn key_id_or_anonymous(self) -> &'a str {
+    pub(crate) fn caller_id(self) -> &'a str {
         match self {
             Self::KeyId(id) => id,
             Self::Anonymous => "anonymous",
@@ -63,7 +63,7 @@ impl<'a> Caller<'a> {
             received_at: request.received_at,
             creation: CreationAttributes {
                 created_at: timestamp(request.received_at),
-                created_by: identity.key_id_or_anonymous().to_owned(),
+                created_by: identity.caller_id().to_owned(),
                 request_id: request.id.to_owned(),
             },
         }
@@ -131,11 +131,10 @@ pub(crate) async fn authorize<'a>(
         }
     };
     let received_at = request.received_at;
-    // If the key is not cached, one `BatchGetItem` reads the key and the organization in the path.
     let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
         return Err(Error::KeyNotAccepted(KeyRejection::Unknown));
     };
-    let record = found.record();
+    let record = &found.record;
     if let Some(rejection) = record.rejection(key, received_at) {
         return Err(Error::KeyNotAccepted(rejection));
     }
@@ -143,19 +142,14 @@ pub(crate) async fn authorize<'a>(
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::WrongOrganization);
     }
-    // A cached key has passed `check_organization_and_registration` before it was cached.
-    if let FoundApiKey::Uncached {
-        path_organization, ..
-    } = &found
-    {
-        let organization = match path_org_id {
-            // `find_api_key` has read this organization. As checked above, the key belongs to it.
-            Some(_) => path_organization.clone(),
-            None => store.find_organization(&record.org_id).await?,
-        };
-        check_organization_and_registration(record, organization)?;
-        store.cache_api_key(record, received_at);
+    let organization = found.organization.as_ref();
+    let Some(organization) = organization.filter(|organization| organization.is_enabled) else {
+        return Err(Error::OrganizationNotEnabled);
+    };
+    if !record.is_for_registration(organization.registration_id.as_deref()) {
+        return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
     }
+    store.cache_api_key(&found);
     if !record.allows(operation) {
         return Err(Error::OperationNotAllowed {
             operation_name: operation.name(),
@@ -164,21 +158,6 @@ pub(crate) async fn authorize<'a>(
     let org_id = Identifier::parse(&record.org_id)
         .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
     Ok(Caller::new(org_id, Identity::KeyId(key.id), request))
-}
-
-/// Checks that the organization of an API key is enabled, and that the key was issued for the
-/// current registration.
-fn check_organization_and_registration(
-    record: &ApiKeyRecord,
-    organization: Option<Organization>,
-) -> Result<()> {
-    let Some(organization) = organization.filter(|organization| organization.is_enabled) else {
-        return Err(Error::OrganizationNotEnabled);
-    };
-    if !record.is_for_registration(organization.registration_id.as_deref()) {
-        return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
-    }
-    Ok(())
 }
 
 /// Authorizes a caller without an API key, for the organization in the path.
@@ -197,6 +176,6 @@ async fn authorize_anonymous<'a>(
         return Err(Error::NoSuchOrganization { log_only_reason });
     }
     log.caller_org_id = Some(org_id.as_str().to_owned());
-    log.key_id_or_anonymous = Some(Identity::Anonymous.key_id_or_anonymous());
+    log.caller_id = Some(Identity::Anonymous.caller_id());
     Ok(Caller::new(org_id.clone(), Identity::Anonymous, request))
 }

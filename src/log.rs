@@ -83,7 +83,7 @@ pub(crate) struct RequestLog<'a> {
     pub(crate) caller_org_id: Option<String>,
     /// The id of the well-formed API key that was sent, accepted or not. `anonymous` for an
     /// anonymous caller.
-    pub(crate) key_id_or_anonymous: Option<&'a str>,
+    pub(crate) caller_id: Option<&'a str>,
     /// The number of distinct entries, if the body has a list.
     pub(crate) distinct_entry_count: Option<usize>,
 }
@@ -122,7 +122,7 @@ impl RequestLog<'_> {
                         report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
                     organization = self.caller_org_id,
-                    key_id = self.key_id_or_anonymous,
+                    key_id = self.caller_id,
                     credential = report.and_then(|report| report.key_rejection),
                     path = self.unknown_path,
                     parameter = report.and_then(|report| report.parameter_name),

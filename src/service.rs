@@ -73,7 +73,7 @@ impl Service {
             Some(request) => {
                 // Set before the path is matched, so that the id is logged even for unknown paths.
                 if let Credential::Key(key) = request.credential {
-                    log.key_id_or_anonymous = Some(key.id);
+                    log.caller_id = Some(key.id);
                 }
                 // On the heap, because the SDK's futures are large.
                 let request_future = Box::pin(router::dispatch(

@@ -5,9 +5,9 @@
 //!
 //! | record | cached |
 //! |---|---|
-//! | API key | if it is accepted and its organization is enabled: see `auth` |
+//! | API key, with its organization | if it is accepted: see `auth` |
 //! | team | per API key, if it exists and is not being removed |
-//! | organization | never: it is read for anonymous callers, and with each key that is not cached |
+//! | organization of an anonymous caller | never |
 //!
 //! A value stays cached for `KEY_CACHE_SECONDS` (at most 60), from the start of the request that
 //! read it.
@@ -71,7 +71,6 @@ fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
 }
 
 /// What the function reads from the record of an organization.
-#[derive(Clone)]
 pub(crate) struct Organization {
     pub(crate) is_enabled: bool,
     /// The id of the request that registered the organization. If the organization is erased and
@@ -90,23 +89,23 @@ impl From<Item> for Organization {
     }
 }
 
-/// The record of an API key, and where it was found.
-pub(crate) enum FoundApiKey {
-    /// In the cache. Its organization and registration have been checked already.
-    Cached { record: Arc<ApiKeyRecord> },
-    /// In the table, read together with the organization in the path, if the path has one.
-    /// `path_organization` is `None` if the path names no registered organization.
-    Uncached {
-        record: Arc<ApiKeyRecord>,
-        path_organization: Option<Organization>,
-    },
+/// An API key that was found. Whether the key is accepted is decided for each request.
+pub(crate) struct FoundApiKey {
+    pub(crate) record: ApiKeyRecord,
+    /// The organization in the path or, if the path names none, that of the key. `None` if the
+    /// organization is not registered.
+    pub(crate) organization: Option<Organization>,
+    /// A time before both were read.
+    read_started_at: SystemTime,
 }
 
-impl FoundApiKey {
-    pub(crate) fn record(&self) -> &Arc<ApiKeyRecord> {
-        let (Self::Cached { record } | Self::Uncached { record, .. }) = self;
-        record
-    }
+/// What a request needs to know about a team. Each caller has its own entries: if an organization is
+/// erased and registered again, its new API keys must not find its earlier teams.
+#[derive(PartialEq, Eq, Hash)]
+struct KnownTeam {
+    caller_id: String,
+    partition_key: String,
+    team_id: String,
 }
 
 /// Reads and writes the tables.
@@ -114,11 +113,9 @@ pub struct Store {
     client: Client,
     table_names: TableNames,
     /// Accepted API keys, by id.
-    accepted_keys: Cache<Arc<ApiKeyRecord>>,
-    /// The teams that exist and are not being removed, as a set of
-    /// `<key id or anonymous>#<primary key of the team>`. Each API key has its own entries: if an
-    /// organization is erased and registered again, its new keys must not find its earlier teams.
-    known_teams: Cache<()>,
+    accepted_keys: Cache<String, Arc<FoundApiKey>>,
+    /// The teams that exist and are not being removed.
+    known_teams: Cache<KnownTeam, ()>,
 }
 
 impl Store {
@@ -134,16 +131,16 @@ impl Store {
         }
     }
 
-    /// Finds an API key by its id. If the key is not cached, reads the key together with the
-    /// organization in the path. `None` if the key does not exist.
+    /// Finds an API key by its id. If the key is not cached, reads the key and its organization.
+    /// `None` if the key does not exist.
     pub(crate) async fn find_api_key(
         &self,
         id: &str,
         path_org_id: Option<&Identifier>,
         received_at: SystemTime,
-    ) -> Result<Option<FoundApiKey>> {
-        if let Some(record) = self.accepted_keys.get(id, received_at) {
-            return Ok(Some(FoundApiKey::Cached { record }));
+    ) -> Result<Option<Arc<FoundApiKey>>> {
+        if let Some(found) = self.accepted_keys.get(id, received_at) {
+            return Ok(Some(found));
         }
         let api_key_lookup = (Table::API_KEYS, vec![id]);
         let (item, path_organization) = match path_org_id {
@@ -161,18 +158,23 @@ impl Store {
         let Some(item) = item else {
             return Ok(None);
         };
-        let record = Arc::new(from_item(item)?);
-        Ok(Some(FoundApiKey::Uncached {
+        let record: ApiKeyRecord = from_item(item)?;
+        let organization = match path_org_id {
+            Some(_) => path_organization,
+            None => self.find_organization(&record.org_id).await?,
+        };
+        Ok(Some(Arc::new(FoundApiKey {
             record,
-            path_organization,
-        }))
+            organization,
+            read_started_at: received_at,
+        })))
     }
 
-    /// Caches an accepted API key. `read_started_at` must be a time before the key and its
-    /// organization were read.
-    pub(crate) fn cache_api_key(&self, record: &Arc<ApiKeyRecord>, read_started_at: SystemTime) {
+    /// Caches an accepted API key. Caching a cached key again does not extend its life.
+    pub(crate) fn cache_api_key(&self, found: &Arc<FoundApiKey>) {
+        let id = found.record.key_id.clone();
         self.accepted_keys
-            .insert(&record.key_id, record.clone(), read_started_at);
+            .insert(id, found.clone(), found.read_started_at);
     }
 
     /// Reads an organization. `None` if it is not registered.
@@ -190,11 +192,15 @@ impl Store {
         &self,
         partition_key: &str,
         team_id: &Identifier,
-        key_id_or_anonymous: &str,
+        caller_id: &str,
         received_at: SystemTime,
     ) -> Result<()> {
-        let team_cache_key = format!("{key_id_or_anonymous}#{partition_key}#{}", team_id.as_str());
-        if self.known_teams.get(&team_cache_key, received_at).is_some() {
+        let team = KnownTeam {
+            caller_id: caller_id.to_owned(),
+            partition_key: partition_key.to_owned(),
+            team_id: team_id.as_str().to_owned(),
+        };
+        if self.known_teams.get(&team, received_at).is_some() {
             return Ok(());
         }
         let primary_key_values = vec![partition_key, team_id.as_str()];
@@ -210,7 +216,7 @@ impl Store {
                 log_only_reason: "being_removed",
             });
         }
-        self.known_teams.insert(&team_cache_key, (), received_at);
+        self.known_teams.insert(team, (), received_at);
         Ok(())
     }
 }

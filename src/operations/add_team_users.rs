@@ -66,15 +66,9 @@ pub(crate) async fn add_team_users(
     input: AddTeamUsersInput,
 ) -> Result<Success> {
     let teams_partition = teams_partition_key(&caller.org_id, project_id);
-    // The cache of teams has separate entries for each caller: see `Store::known_teams`.
-    let key_id_or_anonymous = caller.identity.key_id_or_anonymous();
+    let caller_id = caller.identity.caller_id();
     store
-        .require_team(
-            &teams_partition,
-            team_id,
-            key_id_or_anonymous,
-            caller.received_at,
-        )
+        .require_team(&teams_partition, team_id, caller_id, caller.received_at)
         .await?;
     let members_partition = format!("{teams_partition}#{}", team_id.as_str());
     let mut records = Vec::with_capacity(input.users.len());

@@ -1,7 +1,9 @@
 //! An in-memory cache whose values expire.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
+    hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -10,10 +12,10 @@ use std::{
 const CAPACITY: usize = 10_000;
 
 /// Caches values by key. A miss says nothing about whether a record exists.
-pub(super) struct Cache<V> {
+pub(super) struct Cache<K, V> {
     /// The time to live: how long a value is used. Zero disables the cache.
     ttl: Duration,
-    values: Mutex<HashMap<String, CachedValue<V>>>,
+    values: Mutex<HashMap<K, CachedValue<V>>>,
 }
 
 struct CachedValue<V> {
@@ -22,7 +24,7 @@ struct CachedValue<V> {
     read_started_at: SystemTime,
 }
 
-impl<V: Clone> Cache<V> {
+impl<K: Hash + Eq, V: Clone> Cache<K, V> {
     pub(super) fn new(ttl: Duration) -> Self {
         Self {
             ttl,
@@ -31,7 +33,10 @@ impl<V: Clone> Cache<V> {
     }
 
     /// Returns the cached value, or drops it if it is too old.
-    pub(super) fn get(&self, key: &str, now: SystemTime) -> Option<V> {
+    pub(super) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q, now: SystemTime) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let mut values = self.lock();
         let cached = values.get(key)?;
         match now.duration_since(cached.read_started_at) {
@@ -46,16 +51,16 @@ impl<V: Clone> Cache<V> {
 
     /// Caches a value. `read_started_at` must be a time before the read was sent, so that no value
     /// is used for longer than its time to live.
-    pub(super) fn insert(&self, key: &str, value: V, read_started_at: SystemTime) {
+    pub(super) fn insert(&self, key: K, value: V, read_started_at: SystemTime) {
         if self.ttl.is_zero() {
             return;
         }
         let mut values = self.lock();
-        if values.len() >= CAPACITY && !values.contains_key(key) {
+        if values.len() >= CAPACITY && !values.contains_key(&key) {
             values.clear();
         }
         values.insert(
-            key.to_owned(),
+            key,
             CachedValue {
                 value,
                 read_started_at,
@@ -64,7 +69,7 @@ impl<V: Clone> Cache<V> {
     }
 
     /// Locks the map. Ignores poisoning, because a panic cannot leave the map half changed.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedValue<V>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, CachedValue<V>>> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,8 +86,8 @@ mod tests {
         let cache = Cache::new(TTL);
         cache.insert("key", "value", start);
 
-        assert_eq!(cache.get("key", start - Duration::from_secs(1)), None);
-        assert_eq!(cache.get("key", start), None);
+        assert_eq!(cache.get(&"key", start - Duration::from_secs(1)), None);
+        assert_eq!(cache.get(&"key", start), None);
     }
 
     #[test]
@@ -90,10 +95,10 @@ mod tests {
         let now = SystemTime::now();
         let cache = Cache::new(TTL);
         for number in 0..CAPACITY {
-            cache.insert(&number.to_string(), "value", now);
+            cache.insert(number, "value", now);
         }
         assert_eq!(cache.lock().len(), CAPACITY);
-        cache.insert("one more", "value", now);
+        cache.insert(CAPACITY, "value", now);
 
         assert_eq!(cache.lock().len(), 1);
     }

@@ -24,10 +24,8 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathParameter<const MAX_LENGTH: usize>(String);
 
-pub(crate) const MAX_IDENTIFIER_LENGTH: usize = 128;
-
 /// The id of an organization, project, team or bot.
-pub type Identifier = PathParameter<MAX_IDENTIFIER_LENGTH>;
+pub type Identifier = PathParameter<128>;
 
 /// The `modelType` in the path of `add_models`.
 pub(crate) type ModelType = PathParameter<64>;

@@ -108,7 +108,7 @@ async fn a_line_shows_which_records_a_request_was_about_and_why_it_was_rejected(
         &app,
         &[
             (&acme, create_team, json!({ "teamName": "Secret" })),
-            (&acme, create_team, json!({ "teamName": "Secret!" })),
+            (&acme, create_team, json!({ "teamName": "Secret." })),
             (&acme, add_users, json!({ "usersAddingToTeam": users })),
             (&acme, add_models, json!({})),
         ],
@@ -253,7 +253,7 @@ async fn the_log_contains_every_field_that_the_runbook_queries() {
         &[
             (&acme, PATH, json!({ "dataStoreName": "Papers" })), // has a cause
             (&acme, users, user),                                // has entries
-            (&acme, team, json!({ "teamName": "Research Team!" })), // has a reason
+            (&acme, team, json!({ "teamName": "Research Team." })), // has a reason
             (&acme, team, json!({})),                            // has errors
             (&acme, "/api/v1/org/../dataStores/create", json!({})), // has a parameter
             (&acme, "/api/v2", json!({})),                       // has a path

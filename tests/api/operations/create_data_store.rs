@@ -4,14 +4,14 @@ use serde_json::json;
 use test_support::TestApp;
 use workspace_management::store::Table;
 
-use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, trimmed};
+use super::{ExpectedRecord, ProblemExamples, Sample, SampleValues, WriteKind, id_of, trimmed};
 
 const PATH: &str = "/api/v1/org/acme/dataStores/create";
 
 pub(super) fn sample(values: &SampleValues) -> Sample {
     let name = &values.name;
     let description = &values.description;
-    let key = json!({ "org_id": "acme", "data_store_id": name.to_lowercase() });
+    let key = json!({ "org_id": "acme", "data_store_id": id_of(name) });
     let content =
         json!({ "data_store_name": trimmed(name), "data_store_description": trimmed(description) });
     Sample {
@@ -24,7 +24,7 @@ pub(super) fn sample(values: &SampleValues) -> Sample {
 }
 
 pub(super) fn problems() -> ProblemExamples {
-    let names = ["C++", "C#"].map(|name| json!({ "dataStoreName": name }));
+    let names = ["Research Papers", "Research-Papers"].map(|name| json!({ "dataStoreName": name }));
     let descriptions = ["What the team has read", "x"]
         .map(|text| json!({ "dataStoreName": "Papers", "dataStoreDescription": text }));
     vec![
@@ -39,16 +39,18 @@ async fn a_409_names_the_existing_data_store_to_callers_with_a_key() {
     let acme = app.client_with_new_key("acme").await;
     let data_store = |name: &str| json!({ "dataStoreName": name });
     // U+202E reverses the text that follows it.
-    let response = acme.post(PATH, data_store("C\u{202e}+")).await;
-    response.assert_success();
+    let name = "C\u{202e}+";
+    acme.post(PATH, data_store(name)).await.assert_success();
+    let id = id_of(name);
+    let spelled = id.to_uppercase();
 
     let anonymous = app.anonymous_client();
     for (client, name) in [(acme, r#", "C\u{202e}+","#), (anonymous, "")] {
-        let response = client.post(PATH, data_store("C#")).await;
+        let response = client.post(PATH, data_store(&spelled)).await;
         response.assert_problem(409, "name_taken");
         let detail = response.body.unwrap()["detail"].take();
         let expected = format!(
-            "An existing data store with a different name{name} has the id `c`. Use this id if that \
+            "An existing data store with a different name{name} has the id `{id}`. Use this id if that \
             data store is yours, or choose a name that gives a different id."
         );
         assert_eq!(detail, expected);
@@ -67,7 +69,7 @@ async fn a_409_shortens_what_it_quotes_and_quotes_nothing_to_anonymous_callers()
         .assert_success();
 
     for (sent, reason) in [
-        (body("a", ""), "other_name"),
+        (body(&id_of(&name).to_uppercase(), ""), "other_name"),
         (body(&name, "b"), "other_description"),
     ] {
         for (client, quote) in [(&acme, r#""a\u{e0041}"#), (&app.anonymous_client(), "")] {

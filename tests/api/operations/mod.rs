@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use test_support::{TestApp, TestClient, TestResponse, event, key_id};
 use workspace_management::{operations::Operation, store::Table};
 
@@ -26,7 +27,7 @@ pub type ProblemExamples = Vec<(&'static str, Vec<Value>)>;
 /// The values from which a [`Sample`] is made.
 #[derive(Debug, Clone)]
 pub struct SampleValues {
-    /// A name with an ASCII letter.
+    /// A name with a letter or a digit.
     pub name: String,
     pub description: String,
     pub flag: bool,
@@ -64,8 +65,7 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedRecord {
     pub table: Table,
-    /// The attributes of the primary key. A sample derives an id by lower-casing the name, which is
-    /// right only for a single word of ASCII letters and digits.
+    /// The attributes of the primary key.
     pub key: Value,
     pub content: Value,
 }
@@ -143,6 +143,32 @@ impl ExpectedRecord {
 /// A name or a description without the white space that the service removes.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+}
+
+/// The id of a team or data store, by the sentence in docs/api.md instead of the code.
+fn id_of(name: &str) -> String {
+    let name = trimmed(name);
+    let mut id = String::new();
+    let mut needs_digits = false;
+    for character in name.chars() {
+        match character {
+            'a'..='z' | '0'..='9' => id.push(character),
+            'A'..='Z' => id.push(character.to_ascii_lowercase()),
+            ' ' | '-' | '_' | '.' => id.push('-'),
+            _ => {
+                id.push('-');
+                needs_digits = true;
+            }
+        }
+    }
+    if needs_digits {
+        let hash = hex::encode(Sha256::digest(name.as_bytes()));
+        id = format!("{id}-{}", &hash[..10]);
+    }
+    while id.contains("--") {
+        id = id.replace("--", "-");
+    }
+    id.trim_matches('-').to_owned()
 }
 
 fn contains(record: &Value, attributes: &Value) -> bool {

@@ -131,6 +131,11 @@ pub(crate) enum Error {
     /// took too long. A retry is safe and may help.
     #[error("The service is temporarily unavailable. The request is safe to retry.")]
     Unavailable(#[source] BoxError),
+    /// Writes are throttled, and the organization asks for more than all others.
+    #[error(
+        "This organization sends more than the service can store now. The request is safe to retry. Send fewer requests per second."
+    )]
+    OrganizationShed,
 }
 
 /// Why an API key is not accepted. Only logged.

@@ -19,6 +19,7 @@
 //! | [`operations`] | one module per operation, and the names of operations and path parameters |
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
+//! | `load` | sheds requests of the heaviest organization while DynamoDB throttles writes |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
 //! | `strict_null` | reads NULL in `revoked_at` and similar attributes as the strictest value |
 //! | `error` | lists the errors, each with its status, code and title |
@@ -42,7 +43,8 @@
 //!
 //!    The check of the registration rejects keys that were issued before an operator erased `acme`
 //!    and registered it again.
-//! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422.
+//! 4. `body` parses the JSON. Invalid JSON gets a 400, and an invalid value gets a 422. While
+//!    DynamoDB throttles writes, `load` can reject the request with a 503.
 //! 5. `create_team` derives the id `research-team` from the name and writes the team unless the
 //!    project has a team with this id. If the existing team has the same name and description, the
 //!    request succeeds, because clients may retry requests. If the existing team has a different
@@ -76,6 +78,7 @@ mod body;
 pub mod config;
 mod error;
 mod event;
+mod load;
 pub mod log;
 pub mod operations;
 mod prefer;

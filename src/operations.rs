@@ -1,6 +1,10 @@
 //! The operations of the API (one module each), their names, their path parameters and their
 //! results.
 
+use deserr::Deserr;
+
+use crate::body::Violations;
+
 pub(crate) mod add_models;
 pub(crate) mod add_team_users;
 pub(crate) mod create_data_store;
@@ -48,6 +52,14 @@ impl Operation {
     /// Whether the API key is optional in the contract. `AnonymousAccess` can be stricter.
     pub const fn is_key_optional(self) -> bool {
         matches!(self, Self::AddModels | Self::CreateDataStore)
+    }
+}
+
+/// The valid body of a request.
+pub(crate) trait Input: Deserr<Violations> {
+    /// The number of distinct entries, if the body has a list.
+    fn distinct_entry_count(&self) -> Option<usize> {
+        None
     }
 }
 

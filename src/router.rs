@@ -1,15 +1,15 @@
 //! Finds the operation of a request, authorizes the caller and runs the operation.
 
 use crate::{
-    auth::{AnonymousAccess, authorize},
+    auth::{AnonymousAccess, Caller, authorize},
     body,
     error::{Error, Result},
     event::Request,
     log::RequestLog,
     operations::{
-        Operation, Success,
-        add_models::{AddModelsInput, add_models},
-        add_team_users::{AddTeamUsersInput, add_team_users},
+        Input, Operation, Success,
+        add_models::add_models,
+        add_team_users::add_team_users,
         create_data_store::create_data_store,
         create_logging_instance::create_logging_instance,
         create_team::create_team,
@@ -126,12 +126,10 @@ pub(crate) async fn dispatch<'a>(
         log,
     )
     .await?;
-    let (body, is_strict) = (&*request.body, request.is_strict);
     // Operations use the authorized `caller.org_id` instead of the `org_id` in the path.
     match route {
         Route::AddModels { model_type, .. } => {
-            let input: AddModelsInput = body::parse(body, is_strict)?;
-            log.distinct_entry_count = Some(input.models.len());
+            let input = input(store, caller, request, log)?;
             add_models(store, caller, &model_type, input).await
         }
         Route::AddTeamUsers {
@@ -139,21 +137,45 @@ pub(crate) async fn dispatch<'a>(
             team_id,
             ..
         } => {
-            let input: AddTeamUsersInput = body::parse(body, is_strict)?;
-            log.distinct_entry_count = Some(input.users.len());
+            let input = input(store, caller, request, log)?;
             add_team_users(store, caller, &project_id, &team_id, input).await
         }
         Route::CreateDataStore { .. } => {
-            create_data_store(store, caller, body::parse(body, is_strict)?).await
+            let input = input(store, caller, request, log)?;
+            create_data_store(store, caller, input).await
         }
         Route::CreateLoggingInstance { project_id, .. } => {
-            create_logging_instance(store, caller, &project_id, body::parse(body, is_strict)?).await
+            let input = input(store, caller, request, log)?;
+            create_logging_instance(store, caller, &project_id, input).await
         }
         Route::CreateTeam { project_id, .. } => {
-            create_team(store, caller, &project_id, body::parse(body, is_strict)?).await
+            let input = input(store, caller, request, log)?;
+            create_team(store, caller, &project_id, input).await
         }
         Route::SetBotVoice { bot_id } => {
-            set_bot_voice(store, caller, &bot_id, body::parse(body, is_strict)?).await
+            let input = input(store, caller, request, log)?;
+            set_bot_voice(store, caller, &bot_id, input).await
         }
     }
+}
+
+/// Parses the body, and admits the request unless its organization asks for too much.
+fn input<I: Input>(
+    store: &Store,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    log: &mut RequestLog<'_>,
+) -> Result<I> {
+    let input: I = body::parse(&request.body, request.is_strict)?;
+    log.distinct_entry_count = input.distinct_entry_count();
+    // DynamoDB bills one unit for each kB of a record, and two in a transaction.
+    let kilobytes = request.body.len() / 1024;
+    let records = match input.distinct_entry_count() {
+        None | Some(1) => 1,
+        Some(count) => 2 * count,
+    };
+    store
+        .load
+        .admit(&caller.org_id, records + kilobytes, caller.received_at)?;
+    Ok(input)
 }

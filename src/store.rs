@@ -37,6 +37,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     api_key::ApiKeyRecord,
     error::{Error, Result},
+    load::Load,
     values::Identifier,
 };
 
@@ -112,6 +113,7 @@ struct KnownTeam {
 pub struct Store {
     client: Client,
     table_names: TableNames,
+    pub(crate) load: Arc<Load>,
     /// Accepted API keys, by id.
     accepted_keys: Cache<String, Arc<FoundApiKey>>,
     /// The teams that exist and are not being removed.
@@ -123,9 +125,12 @@ impl Store {
     /// and retries. API keys and teams are cached for `cache_ttl`, which is at most
     /// [`MAX_CACHE_TTL`].
     pub fn new(client_config: ConfigBuilder, table_names: TableNames, cache_ttl: Duration) -> Self {
+        let load = Arc::new(Load::default());
+        let client_config = retry::with_timeouts_and_retries(client_config, load.clone());
         Self {
-            client: Client::from_conf(retry::with_timeouts_and_retries(client_config).build()),
+            client: Client::from_conf(client_config.build()),
             table_names,
+            load,
             accepted_keys: Cache::new(cache_ttl),
             known_teams: Cache::new(cache_ttl),
         }

@@ -11,6 +11,8 @@ const CHALLENGE_NO_KEY: &str = r#"Bearer realm="workspace-management""#;
 const CHALLENGE_KEY_NOT_ACCEPTED: &str =
     r#"Bearer realm="workspace-management", error="invalid_token""#;
 
+const RETRY_AFTER_ONE_SECOND: (&str, &str) = ("retry-after", "1");
+
 /// What the response and the log line say about an error, apart from `detail`.
 #[derive(Default, Serialize)]
 pub(crate) struct ErrorReport<'a> {
@@ -93,7 +95,11 @@ impl Error {
                 report.violations = violations;
             }
             Self::InvalidBody(violations) => report.violations = violations,
-            Self::Unavailable(_) => report.header = Some(("retry-after", "1")),
+            Self::Unavailable(_) => report.header = Some(RETRY_AFTER_ONE_SECOND),
+            Self::OrganizationShed => {
+                report.header = Some(RETRY_AFTER_ONE_SECOND);
+                report.log_only_reason = Some("shed");
+            }
             // These have nothing more to report.
             Self::MalformedEvent
             | Self::WrongOrganization
@@ -130,7 +136,7 @@ impl Error {
             Self::BodyTooLarge { .. } => (413, "body_too_large", "Body too large"),
             Self::InvalidBody(_) => (422, "invalid_body", "Invalid body"),
             Self::Internal(_) => (500, "internal", "Internal error"),
-            Self::Unavailable(_) => (503, "unavailable", "Unavailable"),
+            Self::Unavailable(_) | Self::OrganizationShed => (503, "unavailable", "Unavailable"),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result, Rule, Violation},
-    operations::Success,
+    operations::{Input, Success},
     store::{Store, Table, UpsertSpec},
     values::{Identifier, Keyed, ModelId, ModelNumber, ModelType, UniqueList},
 };
@@ -18,6 +18,12 @@ use crate::{
 pub(crate) struct AddModelsInput {
     #[deserr(rename = "aIModelsSelectedToAddToOrg")]
     pub(crate) models: UniqueList<ModelEntry>,
+}
+
+impl Input for AddModelsInput {
+    fn distinct_entry_count(&self) -> Option<usize> {
+        Some(self.models.len())
+    }
 }
 
 #[derive(Debug, PartialEq, Deserr)]

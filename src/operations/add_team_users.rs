@@ -7,7 +7,7 @@ use crate::{
     auth::{Caller, CreationAttributes},
     body::Violations,
     error::Result,
-    operations::Success,
+    operations::{Input, Success},
     store::{Store, Table, UpsertSpec, teams_partition_key},
     values::{Identifier, Keyed, UniqueList, UserId},
 };
@@ -17,6 +17,12 @@ use crate::{
 pub(crate) struct AddTeamUsersInput {
     #[deserr(rename = "usersAddingToTeam")]
     pub(crate) users: UniqueList<UserEntry>,
+}
+
+impl Input for AddTeamUsersInput {
+    fn distinct_entry_count(&self) -> Option<usize> {
+        Some(self.users.len())
+    }
 }
 
 #[derive(Debug, PartialEq, Deserr)]

@@ -7,7 +7,7 @@ use crate::{
     auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result},
-    operations::Success,
+    operations::{Input, Success},
     store::{Store, Table},
     values::{Description, NameWithId},
 };
@@ -20,6 +20,8 @@ pub(crate) struct CreateDataStoreInput {
     #[deserr(rename = "dataStoreDescription", default)]
     description: Option<Description>,
 }
+
+impl Input for CreateDataStoreInput {}
 
 // Missing attributes are read as empty: see "Other programs" in `crate::store`.
 #[derive(Default, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::{
     auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result},
-    operations::Success,
+    operations::{Input, Success},
     store::{Store, Table},
     text::shorten,
     values::{DisplayName, Identifier},
@@ -20,6 +20,8 @@ pub(crate) struct CreateLoggingInstanceInput {
     #[deserr(rename = "projectName")]
     project_name: DisplayName,
 }
+
+impl Input for CreateLoggingInstanceInput {}
 
 // Missing attributes are read as empty: see "Other programs" in `crate::store`.
 #[derive(Default, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::{
     auth::{Caller, CreationAttributes},
     body::Violations,
     error::{Error, Result},
-    operations::Success,
+    operations::{Input, Success},
     store::{Store, Table, teams_partition_key},
     strict_null::null_as_strictest,
     values::{Description, Identifier, NameWithId},
@@ -22,6 +22,8 @@ pub(crate) struct CreateTeamInput {
     #[deserr(rename = "teamDescription", default)]
     description: Option<Description>,
 }
+
+impl Input for CreateTeamInput {}
 
 // Missing attributes are read as empty: see "Other programs" in `crate::store`.
 #[derive(Default, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use crate::{
     auth::{Caller, CreationAttributes},
     body::Violations,
     error::Result,
-    operations::Success,
+    operations::{Input, Success},
     store::{Store, Table, UpsertSpec},
     values::{Identifier, VoiceType},
 };
@@ -19,6 +19,8 @@ pub(crate) struct SetBotVoiceInput {
     voice_type: VoiceType,
     enabled: bool,
 }
+
+impl Input for SetBotVoiceInput {}
 
 #[derive(Serialize)]
 struct BotVoice<'a> {

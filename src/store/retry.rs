@@ -1,11 +1,12 @@
 //! Decides which DynamoDB requests are retried, and which error to return if no attempt succeeds.
 
-use std::{error::Error as StdError, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{
     config::{
-        Builder as ConfigBuilder, StalledStreamProtectionConfig,
-        interceptors::InterceptorContext,
+        Builder as ConfigBuilder, ConfigBag, Intercept, RuntimeComponents,
+        StalledStreamProtectionConfig,
+        interceptors::{FinalizerInterceptorContextRef, InterceptorContext},
         retry::{ClassifyRetry, RetryAction, RetryConfig},
         timeout::TimeoutConfig,
     },
@@ -17,10 +18,14 @@ use aws_sdk_dynamodb::{
     types::CancellationReason,
 };
 use aws_smithy_runtime_api::client::{
-    interceptors::context::Error as SdkOperationError, orchestrator::OrchestratorError,
+    interceptors::{context::Error as SdkOperationError, dyn_dispatch_hint},
+    orchestrator::OrchestratorError,
 };
 
-use crate::error::Error;
+use crate::{
+    error::{BoxError, Error},
+    load::Load,
+};
 
 /// The timeout of one attempt, including connecting. `service` limits the time of all attempts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -38,42 +43,106 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// The error code of a write that lost to a concurrent transaction.
 const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
 
-/// DynamoDB's error codes that become [`Error::Unavailable`], because the same DynamoDB request can
-/// succeed later.
-const TRANSIENT_ERROR_CODES: [&str; 6] = [
-    // When a client of the API retries, a different process may have new credentials.
-    "ExpiredTokenException",
+/// DynamoDB's error codes for exceeded throughput.
+const THROTTLING_CODES: [&str; 3] = [
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
+];
+
+/// DynamoDB's other error codes that become [`Error::Unavailable`], because the same DynamoDB
+/// request can succeed later.
+const TRANSIENT_ERROR_CODES: [&str; 3] = [
+    // When a client of the API retries, a different process may have new credentials.
+    "ExpiredTokenException",
     TRANSACTION_CONFLICT_CODE,
     "TransactionInProgressException",
 ];
 
-/// The codes of the cancellation reasons after which the same transaction can succeed later.
-const TRANSIENT_CANCELLATION_CODES: [&str; 3] = [
-    "TransactionConflict",
-    "ProvisionedThroughputExceeded",
-    "ThrottlingError",
-];
+/// The code of the cancellation reason of an action that lost to a concurrent transaction.
+const CONFLICT_CANCELLATION_CODE: &str = "TransactionConflict";
+
+/// The codes of the cancellation reasons for exceeded throughput.
+const THROTTLING_CANCELLATION_CODES: [&str; 2] =
+    ["ProvisionedThroughputExceeded", "ThrottlingError"];
 
 /// The code of the cancellation reason of an action whose condition failed.
 pub(super) const CONDITION_FAILED_CODE: &str = "ConditionalCheckFailed";
 
 /// Sets the timeouts and retries of an SDK configuration.
-pub(super) fn with_timeouts_and_retries(client_config: ConfigBuilder) -> ConfigBuilder {
+pub(super) fn with_timeouts_and_retries(
+    client_config: ConfigBuilder,
+    load: Arc<Load>,
+) -> ConfigBuilder {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT);
-    let retries = RetryConfig::standard()
-        .with_max_attempts(MAX_ATTEMPTS)
-        .with_initial_backoff(INITIAL_BACKOFF)
-        .with_max_backoff(MAX_BACKOFF);
     client_config
         .timeout_config(timeouts.build())
         // This protection ends a response that stalls for 20 seconds, but `ATTEMPT_TIMEOUT` ends it
         // earlier.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .retry_config(retries)
+        .retry_config(retries(MAX_ATTEMPTS))
         .retry_classifier(AdditionalRetryClassifier)
+        .interceptor(ThrottledWriteInterceptor { load })
+}
+
+fn retries(max_attempts: u32) -> RetryConfig {
+    RetryConfig::standard()
+        .with_max_attempts(max_attempts)
+        .with_initial_backoff(INITIAL_BACKOFF)
+        .with_max_backoff(MAX_BACKOFF)
+}
+
+/// Limits a write that DynamoDB throttles to two attempts, and reports it to [`Load`]. More attempts
+/// would occupy processes, and Lambda would start others for the requests that arrive meanwhile.
+#[derive(Debug)]
+struct ThrottledWriteInterceptor {
+    load: Arc<Load>,
+}
+
+#[dyn_dispatch_hint]
+impl Intercept for ThrottledWriteInterceptor {
+    fn name(&self) -> &'static str {
+        "throttled writes"
+    }
+
+    fn read_after_attempt(
+        &self,
+        context: &FinalizerInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let error = context.output_or_error().and_then(Result::err);
+        let operation_error = error.and_then(OrchestratorError::as_operation_error);
+        if operation_error.is_some_and(is_throttled_write) {
+            let max_attempts = if self.load.retries_throttled_write() {
+                2
+            } else {
+                1
+            };
+            // The SDK reads this after each attempt.
+            config.interceptor_state().store_put(retries(max_attempts));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the write exceeded the throughput of a table, an index or a partition.
+fn is_throttled_write(error: &SdkOperationError) -> bool {
+    let code = if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
+        let reasons = cancellation_reasons(error);
+        let mut codes = reasons.iter().filter_map(CancellationReason::code);
+        if codes.any(|code| THROTTLING_CANCELLATION_CODES.contains(&code)) {
+            return true;
+        }
+        error.code()
+    } else if let Some(error) = error.downcast_ref::<PutItemError>() {
+        error.code()
+    } else if let Some(error) = error.downcast_ref::<UpdateItemError>() {
+        error.code()
+    } else {
+        None
+    };
+    code.is_some_and(|code| THROTTLING_CODES.contains(&code))
 }
 
 /// Retries more than the SDK does: writes that lost to a concurrent transaction, transactions that
@@ -122,9 +191,9 @@ fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
         .filter_map(CancellationReason::code)
         .collect();
     !codes.contains(&CONDITION_FAILED_CODE)
-        && codes
-            .iter()
-            .any(|code| TRANSIENT_CANCELLATION_CODES.contains(code))
+        && codes.iter().any(|code| {
+            *code == CONFLICT_CANCELLATION_CODE || THROTTLING_CANCELLATION_CODES.contains(code)
+        })
 }
 
 /// The reasons why a transaction was cancelled, one per action. Empty for any other error.
@@ -154,6 +223,7 @@ where
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
                 let code = response.err().code().unwrap_or_default();
                 response.raw().status().is_server_error()
+                    || THROTTLING_CODES.contains(&code)
                     || TRANSIENT_ERROR_CODES.contains(&code)
                     || transaction_error.is_some_and(is_transient_cancellation)
             }

@@ -15,6 +15,7 @@ mod events;
 mod fault_matrix;
 mod iam_policy;
 mod lifecycle;
+mod load;
 mod openapi;
 mod panics;
 mod prefer;

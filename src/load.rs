@@ -1,0 +1,199 @@
+//! Sheds requests of the organization that asks for most, while DynamoDB throttles writes.
+//!
+//! All organizations share the write units of a table. Without this module, an organization that
+//! asks for more than a table's maximum would use up the units of the others too. Each process
+//! decides on its own, because the requests that it handles are a sample of all requests.
+//! `cargo bench --bench lambda -- flood` measures the effect of the constants.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    error::{Error, Result},
+    values::Identifier,
+};
+
+/// How long the write units of a request count.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The maximum number of requests that are remembered.
+const MAX_REQUESTS: usize = 1_000;
+
+/// What remains of the share of the heaviest organization after a request with a throttled write.
+const REMAINING_SHARE: f64 = 0.5;
+
+/// The time in which the share doubles.
+const DOUBLING_TIME: Duration = Duration::from_secs(4);
+
+/// How long requests are shed after the last throttled write.
+const SHEDDING_TIME: Duration = Duration::from_secs(15);
+
+/// What this process was asked for, and whether DynamoDB throttled a write.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    is_write_throttled: AtomicBool,
+    /// Whether the last request was admitted within the limit of its organization.
+    is_limited: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The authorized requests of the last second, oldest first. Shed requests count too.
+    requests: VecDeque<RememberedRequest>,
+    limit: Option<Limit>,
+}
+
+#[derive(Debug)]
+struct RememberedRequest {
+    received_at: SystemTime,
+    org_id: Identifier,
+    write_units: usize,
+}
+
+/// The limit of an organization, as long as it is the heaviest.
+#[derive(Debug)]
+struct Limit {
+    org_id: Identifier,
+    throttled_at: SystemTime,
+    /// The share of the requested write units that was admitted at `throttled_at`.
+    share: f64,
+    /// The write units that can be admitted, as of `credited_at`.
+    credit: f64,
+    credited_at: SystemTime,
+}
+
+impl Load {
+    /// Reports that DynamoDB throttled a write. Returns whether to send the write again, which would
+    /// only delay the requests of others if the organization is limited.
+    pub(crate) fn retries_throttled_write(&self) -> bool {
+        self.is_write_throttled.store(true, Ordering::Relaxed);
+        !self.is_limited.load(Ordering::Relaxed)
+    }
+
+    /// Admits an authorized request that asks for this number of write units.
+    ///
+    /// # Errors
+    /// [`Error::OrganizationShed`]
+    pub(crate) fn admit(
+        &self,
+        org_id: &Identifier,
+        write_units: usize,
+        received_at: SystemTime,
+    ) -> Result<()> {
+        // Ignores poisoning, because each field is valid at any time.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.remember(RememberedRequest {
+            received_at,
+            org_id: org_id.clone(),
+            write_units,
+        });
+        if self.is_write_throttled.swap(false, Ordering::Relaxed) {
+            state.lower_limit(received_at);
+        }
+        let limit = state.limit_of(org_id, received_at);
+        self.is_limited.store(limit.is_some(), Ordering::Relaxed);
+        let is_admitted = limit
+            .is_none_or(|(limit, demand)| limit.admits(write_units as f64, demand, received_at));
+        if is_admitted {
+            Ok(())
+        } else {
+            Err(Error::OrganizationShed)
+        }
+    }
+}
+
+impl State {
+    fn remember(&mut self, request: RememberedRequest) {
+        let now = request.received_at;
+        self.requests.push_back(request);
+        while let Some(oldest) = self.requests.front()
+            && (self.requests.len() > MAX_REQUESTS
+                || elapsed(oldest.received_at, now).is_none_or(|age| age >= WINDOW))
+        {
+            self.requests.pop_front();
+        }
+    }
+
+    /// Limits the heaviest organization, or lowers its limit.
+    fn lower_limit(&mut self, now: SystemTime) {
+        let Some((org_id, _)) = heaviest(&self.requests) else {
+            return;
+        };
+        let earlier = self.limit.take().filter(|limit| limit.org_id == *org_id);
+        let limit = earlier.unwrap_or_else(|| Limit {
+            org_id: org_id.clone(),
+            throttled_at: now,
+            share: 1.0,
+            credit: 0.0,
+            credited_at: now,
+        });
+        self.limit = Some(Limit {
+            share: limit.share_at(now) * REMAINING_SHARE,
+            throttled_at: now,
+            ..limit
+        });
+    }
+
+    /// The limit of an organization if it is the heaviest, and its units in the last second.
+    fn limit_of(&mut self, org_id: &Identifier, now: SystemTime) -> Option<(&mut Limit, f64)> {
+        let limit = self
+            .limit
+            .as_mut()
+            .filter(|limit| limit.org_id == *org_id)?;
+        if limit.share_at(now) >= 1.0 {
+            return None;
+        }
+        let (_, units) = heaviest(&self.requests).filter(|(heaviest, _)| *heaviest == org_id)?;
+        Some((limit, units as f64))
+    }
+}
+
+/// The organization that asks for more than half of the units, and its units in the last second.
+/// `None` if there is no other organization.
+fn heaviest(requests: &VecDeque<RememberedRequest>) -> Option<(&Identifier, usize)> {
+    let mut units_by_org = HashMap::<_, usize>::new();
+    for request in requests {
+        *units_by_org.entry(&request.org_id).or_default() += request.write_units;
+    }
+    let total: usize = units_by_org.values().sum();
+    let heaviest = units_by_org.into_iter().max_by_key(|(_, units)| *units);
+    heaviest.filter(|(_, units)| *units < total && 2 * *units > total)
+}
+
+impl Limit {
+    /// `demand` is the number of units that the organization asks for per second.
+    fn admits(&mut self, write_units: f64, demand: f64, now: SystemTime) -> bool {
+        let share = self.share_at(now);
+        let seconds = elapsed(self.credited_at, now).map_or(0.0, |time| time.as_secs_f64());
+        // At most one request is saved up, so that no burst follows a pause.
+        self.credit = write_units.min(self.credit + share * demand * seconds);
+        self.credited_at = now;
+        let is_admitted = self.credit >= write_units;
+        if is_admitted {
+            self.credit = 0.0;
+        }
+        is_admitted
+    }
+
+    /// The share of the requested units that is admitted.
+    fn share_at(&self, now: SystemTime) -> f64 {
+        match elapsed(self.throttled_at, now) {
+            Some(time) if time < SHEDDING_TIME => {
+                (self.share * time.div_duration_f64(DOUBLING_TIME).exp2()).min(1.0)
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+/// The time since `earlier`. `None` if the clock moved backwards.
+fn elapsed(earlier: SystemTime, now: SystemTime) -> Option<Duration> {
+    now.duration_since(earlier).ok()
+}

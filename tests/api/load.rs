@@ -1,0 +1,320 @@
+//! What happens while DynamoDB throttles writes: the function gives up early, and sheds requests of
+//! the organization that asks for most.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use serde_json::{Value, json};
+use test_support::{
+    TestApp, TestResponse, event,
+    faults::{Fault, Phase},
+    handle_checking_log, operation_event, send, unique_key,
+};
+use workspace_local::dynamodb::{action, is_read};
+use workspace_management::{operations::Operation, service::Service};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What DynamoDB responds when a write exceeds the throughput of a table, an index or a partition.
+const THROTTLING: [Fault; 5] = [
+    Fault::Status(400, "ProvisionedThroughputExceededException"),
+    Fault::Status(400, "RequestLimitExceeded"),
+    Fault::Status(400, "ThrottlingException"),
+    Fault::Cancelled("ProvisionedThroughputExceeded"),
+    Fault::Cancelled("ThrottlingError"),
+];
+
+/// Sends an operation while every write has the fault. Returns the response, the number of writes,
+/// and the time.
+async fn send_while_writes_fail(
+    operation: Operation,
+    fault: Fault,
+) -> (TestResponse, usize, Duration) {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    app.insert_demo_team().await;
+    let writes = Arc::new(AtomicUsize::new(0));
+    let counter = writes.clone();
+    let service = app.faulty_service(move |request| {
+        if is_read(request) {
+            return None;
+        }
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some((fault, Phase::BeforeExecution))
+    });
+    let event = operation_event(operation);
+    let started = Instant::now();
+    let response = send(&service, &event, Duration::from_secs(3)).await;
+    (response, writes.load(Ordering::Relaxed), started.elapsed())
+}
+
+#[tokio::test]
+async fn a_throttled_write_is_sent_twice_at_most() {
+    for operation in Operation::ALL {
+        for fault in THROTTLING {
+            let (response, writes, time) = send_while_writes_fail(*operation, fault).await;
+            response.assert_problem(503, "unavailable");
+            assert_eq!(response.headers["retry-after"], "1");
+            assert_eq!(writes, 2, "{operation:?} {fault:?}");
+            // The wait is at most 50 ms. The rest is the time of a debug build on a busy machine.
+            assert!(time < SECOND, "{operation:?} {fault:?}: {time:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_transient_failures_keep_their_retries() {
+    for fault in [
+        Fault::Status(500, "InternalServerError"),
+        Fault::Cancelled("TransactionConflict"),
+    ] {
+        let (response, writes, _) = send_while_writes_fail(Operation::AddTeamUsers, fault).await;
+        response.assert_problem(503, "unavailable");
+        assert!(writes > 4, "{writes} writes with {fault:?}");
+    }
+}
+
+/// A service whose writes are throttled while `is_throttled` is true. Organizations send requests
+/// at the times of a clock that only the test moves.
+struct Scenario {
+    service: Service,
+    is_throttled: Arc<AtomicBool>,
+    /// The requests to DynamoDB since the last look.
+    dynamodb_requests: Arc<AtomicUsize>,
+    keys: BTreeMap<&'static str, String>,
+    now: SystemTime,
+}
+
+impl Scenario {
+    async fn new() -> Self {
+        let app = TestApp::new().await;
+        let mut keys = BTreeMap::new();
+        for organization in ["acme", "globex", "initech"] {
+            app.register(organization).await;
+            keys.insert(organization, app.issue_key(organization, |_| {}).await);
+        }
+        let is_throttled = Arc::new(AtomicBool::new(false));
+        let dynamodb_requests = Arc::new(AtomicUsize::new(0));
+        let (throttled, requests) = (is_throttled.clone(), dynamodb_requests.clone());
+        let service = app.faulty_service(move |request| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            let fault = match action(request) {
+                "TransactWriteItems" => Fault::Cancelled("ThrottlingError"),
+                _ => Fault::Status(400, "ThrottlingException"),
+            };
+            let is_faulty = !is_read(request) && throttled.load(Ordering::Relaxed);
+            is_faulty.then_some((fault, Phase::BeforeExecution))
+        });
+        Self {
+            service,
+            is_throttled,
+            dynamodb_requests,
+            keys,
+            now: SystemTime::now(),
+        }
+    }
+
+    fn throttle(&self, is_throttled: bool) {
+        self.is_throttled.store(is_throttled, Ordering::Relaxed);
+    }
+
+    /// Adds models to an organization, with its own key.
+    async fn add_models(&self, organization: &str, models: usize) -> TestResponse {
+        self.add_models_with(organization, &self.keys[organization], models)
+            .await
+    }
+
+    async fn add_models_with(&self, organization: &str, key: &str, models: usize) -> TestResponse {
+        let path = format!("/api/v1/org/{organization}/addModelsToOrg/chat");
+        let headers = BTreeMap::from([("authorization".to_owned(), format!("Bearer {key}"))]);
+        let models: Vec<Value> = (0..models)
+            .map(|id| json!({ "id": id, "modelid": format!("model number {id}") }))
+            .collect();
+        let body = json!({ "aIModelsSelectedToAddToOrg": models }).to_string();
+        let event = event("POST", &path, &headers, Some(&body));
+        let time_limit = Duration::from_secs(10);
+        TestResponse::read(handle_checking_log(&self.service, &event, self.now, time_limit).await)
+    }
+
+    /// Lets `acme` flood the service with 20 requests per second for some seconds, and `globex`
+    /// send 4 small requests per second. No write is throttled. Returns how many requests of each
+    /// succeed.
+    async fn flood(&mut self, seconds: u32) -> (usize, usize) {
+        let mut succeeded = (0, 0);
+        for request in 0..20 * seconds {
+            self.now += SECOND / 20;
+            if self.add_models("acme", 5).await.status == 204 {
+                succeeded.0 += 1;
+            }
+            if request % 5 == 0 && self.add_models("globex", 1).await.status == 204 {
+                succeeded.1 += 1;
+            }
+        }
+        succeeded
+    }
+
+    /// Throttles one write of `organization`.
+    async fn throttle_one(&mut self, organization: &str) {
+        self.throttle(true);
+        let response = self.add_models(organization, 1).await;
+        response.assert_problem(503, "unavailable");
+        self.throttle(false);
+    }
+}
+
+#[tokio::test]
+async fn only_the_heaviest_organization_is_shed_and_only_after_a_throttled_write() {
+    let mut scenario = Scenario::new().await;
+    assert_eq!(scenario.flood(2).await, (40, 8));
+
+    // No matter whose write is throttled.
+    scenario.throttle_one("globex").await;
+    scenario.throttle_one("globex").await;
+
+    let (acme, globex) = scenario.flood(1).await;
+    // Each throttled request halves the share, which is 25 % now and grows.
+    assert!((4..=6).contains(&acme), "{acme} of 20");
+    assert_eq!(globex, 4);
+    scenario.flood(3).await;
+    let (acme, globex) = scenario.flood(1).await;
+    // The share doubles every 4 seconds.
+    assert!((9..=12).contains(&acme), "{acme} of 20");
+    assert_eq!(globex, 4);
+}
+
+#[tokio::test]
+async fn shedding_ends_15_seconds_after_the_last_throttled_write() {
+    let mut scenario = Scenario::new().await;
+    scenario.flood(1).await;
+    for _ in 0..20 {
+        scenario.throttle_one("globex").await;
+    }
+    assert_eq!(scenario.flood(1).await, (0, 4));
+    scenario.now += 13 * SECOND;
+    let (acme, globex) = scenario.flood(1).await;
+    assert!(acme < 20, "{acme} of 20");
+    assert_eq!(globex, 4);
+    scenario.now += SECOND;
+
+    assert_eq!(scenario.flood(1).await, (20, 4));
+}
+
+#[tokio::test]
+async fn an_organization_is_not_shed_if_no_other_one_asks() {
+    let mut scenario = Scenario::new().await;
+    scenario.flood(1).await;
+    for _ in 0..20 {
+        scenario.throttle_one("globex").await;
+    }
+    assert_eq!(scenario.flood(1).await, (0, 4));
+    scenario.now += SECOND;
+
+    for _ in 0..20 {
+        scenario.add_models("acme", 5).await.assert_success();
+    }
+}
+
+#[tokio::test]
+async fn an_organization_is_not_shed_if_others_together_ask_for_more() {
+    let mut scenario = Scenario::new().await;
+    scenario.flood(1).await;
+    for _ in 0..20 {
+        scenario.throttle_one("globex").await;
+    }
+    assert_eq!(scenario.flood(1).await, (0, 4));
+
+    scenario.add_models("initech", 100).await.assert_success();
+    scenario.add_models("globex", 100).await.assert_success();
+
+    scenario.add_models("acme", 5).await.assert_success();
+}
+
+#[tokio::test]
+async fn a_rejected_caller_does_not_count_for_the_organization_in_the_path() {
+    let mut scenario = Scenario::new().await;
+    for (key, status) in [(unique_key(), 401), (scenario.keys["globex"].clone(), 403)] {
+        for _ in 0..20 {
+            let response = scenario.add_models_with("acme", &key, 100).await;
+            assert_eq!(response.status, status);
+        }
+    }
+    scenario.add_models("globex", 1).await.assert_success();
+    scenario.add_models("acme", 1).await.assert_success();
+    for _ in 0..20 {
+        scenario.throttle_one("globex").await;
+    }
+
+    for _ in 0..20 {
+        scenario.add_models("acme", 1).await.assert_success();
+    }
+}
+
+#[tokio::test]
+async fn a_shed_request_gets_a_503_without_a_request_to_dynamodb() {
+    let mut scenario = Scenario::new().await;
+    scenario.flood(1).await;
+    for _ in 0..20 {
+        scenario.throttle_one("globex").await;
+    }
+    scenario.dynamodb_requests.store(0, Ordering::Relaxed);
+
+    let response = scenario.add_models("acme", 5).await;
+
+    response.assert_problem(503, "unavailable");
+    assert_eq!(response.headers["retry-after"], "1");
+    let detail = response.body.as_ref().unwrap()["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("This organization sends more"),
+        "{detail}"
+    );
+    assert_eq!(scenario.dynamodb_requests.load(Ordering::Relaxed), 0);
+    // An invalid request gets the same response as ever.
+    let response = scenario.add_models("acme", 101).await;
+    response.assert_problem(422, "invalid_body");
+}
+
+#[tokio::test]
+async fn a_throttled_write_of_the_organization_that_is_shed_is_sent_once() {
+    let mut scenario = Scenario::new().await;
+    scenario.flood(1).await;
+    scenario.throttle_one("globex").await;
+    scenario.throttle(true);
+    scenario.dynamodb_requests.store(0, Ordering::Relaxed);
+
+    let mut sent = 0;
+    for _ in 0..15 {
+        scenario.now += SECOND / 20;
+        scenario
+            .add_models("acme", 5)
+            .await
+            .assert_problem(503, "unavailable");
+        let writes = scenario.dynamodb_requests.swap(0, Ordering::Relaxed);
+        assert!(writes <= 1, "{writes}");
+        sent += writes;
+    }
+    assert!((1..15).contains(&sent), "{sent}");
+}
+
+#[tokio::test]
+async fn every_operation_can_be_shed() {
+    for operation in Operation::ALL {
+        let mut scenario = Scenario::new().await;
+        scenario.flood(1).await;
+        for _ in 0..20 {
+            scenario.throttle_one("globex").await;
+        }
+        let mut event = operation_event(*operation);
+        event["headers"]["authorization"] = json!(format!("Bearer {}", scenario.keys["acme"]));
+        let now = scenario.now;
+        let time_limit = Duration::from_secs(10);
+        let response = handle_checking_log(&scenario.service, &event, now, time_limit).await;
+        let response = TestResponse::read(response);
+        response.assert_problem(503, "unavailable");
+    }
+}

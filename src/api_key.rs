@@ -50,7 +50,8 @@ impl<'a> ApiKey<'a> {
     pub(crate) fn is_in(text: &str) -> bool {
         const LENGTH: usize =
             API_KEY_PREFIX.len() + API_KEY_ID_LENGTH + 1 + SECRET_LENGTH + CHECKSUM_LENGTH;
-        text.match_indices(API_KEY_PREFIX).any(|(start, _)| {
+        // Looks for the first character, because a search for the prefix takes longer to prepare.
+        text.match_indices('w').any(|(start, _)| {
             let candidate = text.get(start..start + LENGTH);
             candidate.and_then(ApiKey::parse).is_some()
         })

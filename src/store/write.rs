@@ -147,14 +147,16 @@ impl Store {
 
     /// Builds the update that writes a record: splits its attributes into primary key and values.
     fn build_update<R: Serialize>(&self, spec: &UpsertSpec, record: &R) -> Result<Update> {
-        let attributes: Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
+        let attributes: serde_dynamo::Item =
+            serde_dynamo::to_item(record).map_err(Error::internal)?;
+        let attributes = attributes.into_inner();
         let mut primary_key = Item::with_capacity(2);
         let mut values = Item::with_capacity(attributes.len());
         for (name, value) in attributes {
             if spec.table.primary_key_attributes.contains(&name.as_str()) {
-                primary_key.insert(name, value);
+                primary_key.insert(name, value.into());
             } else {
-                values.insert([":", &name].concat(), value);
+                values.insert([":", &name].concat(), value.into());
             }
         }
         let mut update = Update::builder()

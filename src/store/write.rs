@@ -1,5 +1,7 @@
 //! Writes records. If the condition of a write fails, DynamoDB returns the existing record.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::{
     Client,
     error::SdkError,
@@ -17,9 +19,7 @@ use crate::error::{Error, Result};
 /// How to update the records of a table. The expressions use DynamoDB's syntax.
 pub(crate) struct UpsertSpec {
     pub(crate) table: Table,
-    /// The update expression. `:x` is the value of the record's attribute `x`. The expression must
-    /// use every attribute that is not part of the primary key, because DynamoDB rejects unused
-    /// values.
+    /// The update expression. `:x` is the value of the record's attribute `x`.
     pub(crate) expression: &'static str,
     /// The condition expression. `None` updates or creates a record unconditionally.
     pub(crate) condition: Option<&'static str>,
@@ -103,14 +103,24 @@ impl Store {
     ) -> Result<Vec<FailedCondition>> {
         if let [record] = records {
             // An `UpdateItem` costs half as much as a transaction.
-            return self
-                .send_as_update_item(self.build_update(spec, record)?)
-                .await;
+            return self.upsert_one(spec, record).await;
         }
         let mut transaction = self.client.transact_write_items();
         for record in records {
-            let action = TransactWriteItem::builder().update(self.build_update(spec, record)?);
-            transaction = transaction.transact_items(action.build());
+            let (primary_key, values) = key_and_values(spec, record)?;
+            let update = Update::builder()
+                .table_name(self.table_names.get(spec.table))
+                .set_key(Some(primary_key))
+                .update_expression(spec.expression)
+                .set_condition_expression(spec.condition.map(str::to_owned))
+                .set_expression_attribute_names(attribute_names(spec))
+                .set_expression_attribute_values(Some(values))
+                .return_values_on_condition_check_failure(
+                    ReturnValuesOnConditionCheckFailure::AllOld,
+                );
+            let update = update.build().map_err(Error::internal)?;
+            let action = TransactWriteItem::builder().update(update).build();
+            transaction = transaction.transact_items(action);
         }
         match transaction.send().await {
             Ok(_) => Ok(vec![]),
@@ -121,17 +131,21 @@ impl Store {
         }
     }
 
-    /// Sends a single update as an `UpdateItem`, which has the same fields as an [`Update`].
-    async fn send_as_update_item(&self, update: Update) -> Result<Vec<FailedCondition>> {
+    async fn upsert_one<R: Serialize>(
+        &self,
+        spec: &UpsertSpec,
+        record: &R,
+    ) -> Result<Vec<FailedCondition>> {
+        let (primary_key, values) = key_and_values(spec, record)?;
         let request = self
             .client
             .update_item()
-            .table_name(update.table_name)
-            .set_key(Some(update.key))
-            .update_expression(update.update_expression)
-            .set_condition_expression(update.condition_expression)
-            .set_expression_attribute_names(update.expression_attribute_names)
-            .set_expression_attribute_values(update.expression_attribute_values)
+            .table_name(self.table_names.get(spec.table))
+            .set_key(Some(primary_key))
+            .update_expression(spec.expression)
+            .set_condition_expression(spec.condition.map(str::to_owned))
+            .set_expression_attribute_names(attribute_names(spec))
+            .set_expression_attribute_values(Some(values))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         match request.send().await {
             Ok(_) => Ok(vec![]),
@@ -144,33 +158,29 @@ impl Store {
             },
         }
     }
+}
 
-    /// Builds the update that writes a record: splits its attributes into primary key and values.
-    fn build_update<R: Serialize>(&self, spec: &UpsertSpec, record: &R) -> Result<Update> {
-        let attributes: serde_dynamo::Item =
-            serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let attributes = attributes.into_inner();
-        let mut primary_key = Item::with_capacity(2);
-        let mut values = Item::with_capacity(attributes.len());
-        for (name, value) in attributes {
-            if spec.table.primary_key_attributes.contains(&name.as_str()) {
-                primary_key.insert(name, value.into());
-            } else {
-                values.insert([":", &name].concat(), value.into());
-            }
+/// The primary key of a record, and its other attributes as values of the expressions.
+fn key_and_values<R: Serialize>(spec: &UpsertSpec, record: &R) -> Result<(Item, Item)> {
+    let attributes: serde_dynamo::Item = serde_dynamo::to_item(record).map_err(Error::internal)?;
+    let attributes = attributes.into_inner();
+    let mut primary_key = Item::with_capacity(2);
+    let mut values = Item::with_capacity(attributes.len());
+    for (name, value) in attributes {
+        if spec.table.primary_key_attributes.contains(&name.as_str()) {
+            primary_key.insert(name, value.into());
+        } else {
+            values.insert([":", &name].concat(), value.into());
         }
-        let mut update = Update::builder()
-            .set_key(Some(primary_key))
-            .set_expression_attribute_values(Some(values))
-            .table_name(self.table_names.get(spec.table))
-            .update_expression(spec.expression)
-            .set_condition_expression(spec.condition.map(str::to_owned))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        for (placeholder, name) in spec.name_placeholders {
-            update = update.expression_attribute_names(*placeholder, *name);
-        }
-        update.build().map_err(Error::internal)
     }
+    Ok((primary_key, values))
+}
+
+fn attribute_names(spec: &UpsertSpec) -> Option<HashMap<String, String>> {
+    let names = spec.name_placeholders.iter();
+    let names = names.map(|(placeholder, name)| ((*placeholder).to_owned(), (*name).to_owned()));
+    // DynamoDB rejects an empty map.
+    (!spec.name_placeholders.is_empty()).then(|| names.collect())
 }
 
 #[cfg(test)]

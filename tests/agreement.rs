@@ -274,6 +274,23 @@ fn routes_for_anonymous_callers_have_a_low_limit_if_anonymous_callers_are_allowe
 }
 
 #[test]
+fn the_documented_limits_are_the_defaults_of_the_template() {
+    let default = |parameter: &str| {
+        let default = &template()["Parameters"][parameter]["Default"];
+        default.as_u64().unwrap()
+    };
+    let max_write_units = default("MaxWriteUnits");
+    let thousands = max_write_units / 1000;
+    for limit in [
+        format!("| {} per second, bursts", default("RequestsPerSecond")),
+        format!("| {thousands},{:03} per second |", max_write_units % 1000),
+    ] {
+        let is_documented = include_str!("../docs/api.md").contains(&limit);
+        assert!(is_documented, "docs/api.md: {limit}");
+    }
+}
+
+#[test]
 fn the_template_declares_the_tables_of_the_code_and_protects_them() {
     let declared = resources_of_type("AWS::DynamoDB::Table");
     let expected = Table::ALL.iter().map(|table| table.logical_id.to_owned());

@@ -50,13 +50,17 @@ def request(batch):
     raise ValueError("its team was not imported, or several rows have this team name")
 
 
-def send(path, body):
+def send(path, body, row_count):
     """Sends a request, with retries. Returns the state, the id and the details."""
+    global next_start
     sent = urllib.request.Request(f"{URL}/api/v1/{path}", json.dumps(body).encode(), HEADERS)
     for attempt in range(12):
+        time.sleep(max(0, next_start - time.monotonic()))
+        next_start, retry_after = time.monotonic() + row_count / ROWS_PER_SECOND, ""
         try:
             with OPENER.open(sent, timeout=30) as response:
                 status, text = response.status, response.read(100_000).decode(errors="replace")
+                retry_after = response.headers.get("retry-after", "")
                 failure = f"{status} {text[:300]}"
         except (OSError, http.client.HTTPException) as error:
             status, failure = 503, error
@@ -71,7 +75,8 @@ def send(path, body):
                 return "conflict" if status == 409 else "invalid", "", " ".join([problem["detail"], *details])
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 return ("invalid", "", failure) if status in (413, 414, 431) else sys.exit(f"this is not the service: {escape(failure)}")
-        time.sleep(random.uniform(0, min(30, 0.1 * 2**attempt)))
+        least = min(int(retry_after), 60) if re.fullmatch("[0-9]{1,9}", retry_after) else 0  # a date is ignored
+        time.sleep(least + random.uniform(0, min(30, 0.1 * 2**attempt)))
     sys.exit(f"the service does not respond: {escape(failure)}. To continue, run the same command again")
 
 
@@ -89,7 +94,7 @@ def import_rows(batch):
     try:
         if row.kind == "voice" and (earlier := first.setdefault((row.kind, row.fields["bot"]), row.line)) != row.line:
             raise ValueError(f"line {earlier} also sets the voice of this bot")
-        state, resource_id, detail = send(*request(batch))
+        state, resource_id, detail = send(*request(batch), len(batch))
         if resource_id and (earlier := first.setdefault((row.kind, row.project, resource_id), row.line)) != row.line:
             raise ValueError(f"line {earlier} has the same id, so both would become one {row.kind}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -107,12 +112,13 @@ def import_rows(batch):
 KINDS = ["team", "data_store", "logging_instance", "model", "voice", "member"]  # in the order of the import
 ID_IN_PATH = {"team": "project", "logging_instance": "project", "model": "type", "voice": "bot", "member": "project"}
 MAX_USERS = 100  # in a request
+ROWS_PER_SECOND = 500  # what a partition of the tables accepts: see docs/scaling.md
 URL, ORG, FILE, KEY = [*sys.argv[1:], os.environ.get("KEY", "")] if len(sys.argv) == 4 else [""] * 4
 if not all(it and it.isascii() and it.isprintable() and " " not in it for it in (URL, ORG, KEY)) or not is_id(ORG):
     sys.exit(__doc__)
 sys.stdout.reconfigure(errors="backslashreplace")
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "Prefer": "return=headers-only"}
-OPENER, rows, first, ids, complete = urllib.request.build_opener(AsReceived), [], {}, {}, True
+OPENER, rows, first, ids, complete, next_start = urllib.request.build_opener(AsReceived), [], {}, {}, True, 0
 try:
     for line, text in enumerate(open(FILE, "rb"), 1):
         row = json.loads(text.decode("utf-8-sig"))

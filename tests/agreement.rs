@@ -288,6 +288,13 @@ fn the_documented_limits_are_the_defaults_of_the_template() {
         let is_documented = include_str!("../docs/api.md").contains(&limit);
         assert!(is_documented, "docs/api.md: {limit}");
     }
+
+    // A transaction takes two units for each row. DynamoDB accepts 1,000 for each partition.
+    let script = include_str!("../docs/import.py");
+    let (_, rows_per_second) = script.split_once("\nROWS_PER_SECOND = ").unwrap();
+    let (rows_per_second, _) = rows_per_second.split_once(' ').unwrap();
+    let write_units = 2 * rows_per_second.parse::<u64>().unwrap();
+    assert!(write_units <= 1000.min(max_write_units / 2));
 }
 
 #[test]

@@ -40,8 +40,8 @@ def service(serve):
     return serve("--rate-limit", "200")
 
 
-def start(service, file):
-    command = [sys.executable, SCRIPT, service.url, "acme", file]
+def start(service, file, *options):
+    command = [sys.executable, *options, SCRIPT, service.url, "acme", file]
     environment = {**os.environ, "KEY": service.key}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -128,15 +128,18 @@ def test_a_second_row_for_one_record_is_refused_with_its_members(serve, tmp_path
 
 @pytest.fixture
 def recorder():
-    """A server that accepts every request, and lists the paths and bodies."""
-    received = []
+    """A server that lists the paths and bodies. It accepts a request unless `rejections` has a status and a `Retry-After`."""
+    received, rejections = [], []
 
     class Recorder(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
             received.append((self.path, json.loads(body)))
-            self.send_response(204)
-            if "addUsers" not in self.path:
+            status, retry_after = rejections.pop(0) if rejections else (204, None)
+            self.send_response(status)
+            if retry_after:
+                self.send_header("retry-after", retry_after)
+            if status == 204 and "addUsers" not in self.path:
                 self.send_header("x-resource-state", "created")
                 self.send_header("x-resource-id", f"id-{len(received)}")
             self.end_headers()
@@ -146,8 +149,51 @@ def recorder():
 
     server = HTTPServer(("127.0.0.1", 0), Recorder)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", key="wsk_x", received=received)
+    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", key="wsk_x", received=received, rejections=rejections)
     server.shutdown()
+
+
+# Runs a program whose clock only moves when it sleeps. Prints how long it sleeps, instead of waiting.
+WITHOUT_WAITING = """
+import runpy, sys, time
+
+now = 0
+
+def sleep(seconds):
+    global now
+    now += seconds
+    print(seconds, file=sys.stderr)
+
+time.sleep, time.monotonic = sleep, lambda: now
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+
+
+def sleeps(service, folder, *rows):
+    """Imports rows. Returns how long the script sleeps before each request, and after each failure."""
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    process = start(service, file, "-c", WITHOUT_WAITING)
+    output, errors = process.communicate()
+    assert process.returncode == 0, (output, errors)
+    return [float(seconds) for seconds in errors.split()]
+
+
+def test_at_most_500_rows_are_sent_per_second(recorder, tmp_path):
+    rows = [{"team": "A", "project": "p"}, *({"member": f"user-{number}", "team": "A", "project": "p"} for number in range(250))]
+    slept = sleeps(recorder, tmp_path, *rows, {"data_store": "Papers"})
+    assert slept == pytest.approx([0, 1 / 500, 1 / 500, 100 / 500, 100 / 500])
+    assert len(recorder.received) == len(slept)
+
+
+def test_the_script_waits_at_least_as_long_as_retry_after_says(recorder, tmp_path):
+    cases = [("1", 1), (None, 0), ("7", 7), ("86400", 60), ("9" * 5000, 0), ("0.5", 0), ("-1", 0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0)]
+    recorder.rejections += [(429 if number % 3 == 1 else 503, value) for number, (value, _) in enumerate(cases)]
+    slept = sleeps(recorder, tmp_path, {"team": "A", "project": "p"})
+    after_failures = slept[1::2]
+    assert len(after_failures) == len(cases)
+    for attempt, ((value, least), seconds) in enumerate(zip(cases, after_failures)):
+        assert least <= seconds <= least + 0.1 * 2**attempt, (value, seconds)
 
 
 def test_members_of_a_team_are_sent_in_requests_of_up_to_100(recorder, tmp_path):

@@ -1,10 +1,11 @@
 """Calls the service with the client that openapi-python-client generates.
 
-Usage: scenario.py URL KEY
+Usage: scenario.py URL KEY URL_OF_THROTTLING_PY
 """
 
 import sys
 
+from httpx_retries import Retry, RetryTransport
 from workspace_management_client import AuthenticatedClient
 from workspace_management_client.api.bot import set_bot_voice
 from workspace_management_client.api.organization import add_models, create_data_store
@@ -24,11 +25,15 @@ from workspace_management_client.models import (
     ValidationProblem,
 )
 
-URL, KEY = sys.argv[1:]
+URL, KEY, THROTTLING_URL = sys.argv[1:]
 ORG, PROJECT = "acme", "python"
 PREFER = "return=headers-only"
 
-client = AuthenticatedClient(base_url=URL, token=KEY)
+# Waits as long as `Retry-After` says. Without this header, the waits grow.
+retries = Retry(total=8, allowed_methods=["POST"], backoff_factor=0.5)
+options = {"transport": RetryTransport(retry=retries)}
+
+client = AuthenticatedClient(base_url=URL, token=KEY, httpx_args=options)
 # The generator types the two operations that accept anonymous callers as if they needed a key.
 anonymous = AuthenticatedClient(base_url=URL, token="", prefix="")
 
@@ -75,6 +80,10 @@ assert [(error.pointer, error.rule) for error in invalid.errors] == [("#/usersAd
 # API Gateway itself rejects it, and so does `cargo serve`.
 large = create_team.sync(ORG, PROJECT, client=client, body=CreateTeamRequest("x" * 10 * 1024 * 1024))
 assert isinstance(large, ServerFailure) and isinstance(large.message, str), large
+
+throttled = AuthenticatedClient(base_url=THROTTLING_URL, token=KEY, httpx_args=options)
+retried = set_bot_voice.sync_detailed("python", client=throttled, body=SetBotVoiceRequest("alloy", True))
+assert retried.status_code == 204, retried
 
 # A later version of the service can send reasons and members that this client does not know.
 later = ConflictProblem.from_dict({**taken.to_dict(), "reason": "other_planet", "planet": "Mars"})

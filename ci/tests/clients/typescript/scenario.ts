@@ -1,12 +1,25 @@
 // Calls the service with openapi-fetch and the types that openapi-typescript generates.
-// Usage: scenario.js URL KEY
+// Usage: scenario.js URL KEY URL_OF_THROTTLING_PY
 
 import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 import createClient from "openapi-fetch";
 import type { paths } from "./generated/schema.js";
 
-const [baseUrl, key] = process.argv.slice(2);
-const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } });
+const [baseUrl, key, throttlingUrl] = process.argv.slice(2);
+
+/** Retries a 429 and a 503. Waits as long as `Retry-After` says. Without this header, the waits grow. */
+async function fetchWithRetries(request: Request): Promise<Response> {
+  for (let attempt = 0; ; attempt++) {
+    const response = await fetch(request.clone());
+    if (![429, 503].includes(response.status) || attempt === 8) return response;
+    const seconds = Number(response.headers.get("retry-after")) || Math.random() * 2 ** attempt;
+    await setTimeout(1000 * Math.min(seconds, 120));
+  }
+}
+
+const options = { headers: { Authorization: `Bearer ${key}` }, fetch: fetchWithRetries };
+const client = createClient<paths>({ baseUrl, ...options });
 const anonymous = createClient<paths>({ baseUrl });
 
 const TEAM = "/api/v1/project/{org_id}/{project_id}/createNewTeamOnProject";
@@ -75,6 +88,13 @@ const large = await client.POST(TEAM, { ...inProject, body: { teamName } });
 assert.equal(large.response.status, 413);
 assert(large.error && "message" in large.error);
 assert.equal(typeof large.error.message, "string");
+
+const throttled = createClient<paths>({ baseUrl: throttlingUrl, ...options });
+const retried = await throttled.POST("/api/v1/bot/playground/{id}/voice", {
+  params: { path: { id: project_id } },
+  body: { type: "alloy", enabled: true },
+});
+assert.equal(retried.response.status, 204);
 
 // Compiles, because a later version of the service can send other reasons.
 taken.error.reason = "other_planet";

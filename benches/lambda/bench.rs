@@ -47,7 +47,10 @@ impl Bench {
     /// Builds the programs and starts DynamoDB. Stores the certificates of DynamoDB in `folder`.
     /// `more_builds` are more builds of the function.
     pub(crate) async fn new(root: &Path, folder: &Path, more_builds: Vec<Program>) -> Result<Self> {
-        let mut programs = build(root)?;
+        let mut programs = Vec::new();
+        for package in PACKAGES {
+            programs.push(build(root, package)?);
+        }
         programs.extend(more_builds);
         let endpoint = Endpoint::start(folder).await?;
         let client = endpoint.dynamodb.client();
@@ -73,20 +76,17 @@ impl Bench {
             _ => &self.endpoint.amazon_roots,
         };
         let roots = roots.to_string_lossy();
-        let mut variables = vec![
+        let variables = [
             ("AWS_ENDPOINT_URL_DYNAMODB", &*self.endpoint.url),
             ("SSL_CERT_FILE", &*roots),
         ];
-        for table in Table::ALL {
-            variables.push((table.env_variable, table.logical_id));
-        }
         Function::start(&program.file, &variables, group).await
     }
 }
 
 /// Disables the streams of the tables. With a stream, the embedded DynamoDB reads all earlier
 /// changes for each write, so each write would take longer than the previous one.
-async fn disable_streams(client: &Client) -> Result<()> {
+pub(crate) async fn disable_streams(client: &Client) -> Result<()> {
     for table in Table::ALL {
         if TableDeclaration::of(*table)?.stream_specification.is_some() {
             let disabled = StreamSpecification::builder().stream_enabled(false);
@@ -101,27 +101,23 @@ async fn disable_streams(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Builds each program separately, because Cargo would otherwise unify their features.
-fn build(root: &Path) -> Result<Vec<Program>> {
+/// Builds a program. Each is built separately, because Cargo would otherwise unify their features.
+pub(crate) fn build(root: &Path, package: &str) -> Result<Program> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => PathBuf::from(folder),
         None => root.join("target"),
     };
-    let mut programs = Vec::new();
-    for package in PACKAGES {
-        eprintln!("building {package}");
-        let status = Command::new(&cargo)
-            .args(["build", "--quiet", "--release", "--package", package])
-            .current_dir(root)
-            .status()?;
-        ensure!(status.success(), "cannot build {package}");
-        programs.push(Program {
-            name: package.to_owned(),
-            file: target.join("release").join(package),
-        });
-    }
-    Ok(programs)
+    eprintln!("building {package}");
+    let status = Command::new(&cargo)
+        .args(["build", "--quiet", "--release", "--package", package])
+        .current_dir(root)
+        .status()?;
+    ensure!(status.success(), "cannot build {package}");
+    Ok(Program {
+        name: package.to_owned(),
+        file: target.join("release").join(package),
+    })
 }
 
 /// The event that every program gets: `create_logging_instance`. Each program has its own project,

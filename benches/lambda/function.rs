@@ -9,12 +9,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 use tokio::{
     io::AsyncWriteExt as _,
     process::{Child, Command},
     time::sleep,
 };
 use workspace_local::runtime_api::{RuntimeApi, environment};
+use workspace_management::store::Table;
 
 use crate::cpu_group::{CpuGroup, PERIOD};
 
@@ -49,6 +51,7 @@ impl Function {
         command
             .env_clear()
             .envs(environment(runtime_api.address()))
+            .envs(Table::ALL.iter().map(|it| (it.env_variable, it.logical_id)))
             .env("ANONYMOUS_OPERATIONS", "allowed")
             .env("AWS_REGION", "us-east-1")
             .env("AWS_ACCESS_KEY_ID", "local")
@@ -87,17 +90,27 @@ impl Function {
     /// # Errors
     /// If the response is not a 204.
     pub(crate) async fn invoke(&mut self, event: &Arc<str>) -> Result<Duration> {
+        let response = self.respond(event).await?;
+        ensure!(
+            response.status()? == 204,
+            "the response is not a 204: {}",
+            String::from_utf8_lossy(&response.body)
+        );
+        Ok(response.duration)
+    }
+
+    /// Sends an event, and waits until the function is ready for the next event. Returns the
+    /// response.
+    pub(crate) async fn respond(&mut self, event: &Arc<str>) -> Result<Response> {
         self.runtime_api.discard_polls();
         let sent = Instant::now();
         self.runtime_api.send("invocation", event.clone());
         let result = self.runtime_api.next_result().await?;
-        ensure!(
-            result.body.starts_with(b"{\"statusCode\":204"),
-            "the response is not a 204: {}",
-            String::from_utf8_lossy(&result.body)
-        );
         self.runtime_api.next_poll().await?;
-        Ok(result.at - sent)
+        Ok(Response {
+            duration: result.at - sent,
+            body: result.body.to_vec(),
+        })
     }
 
     /// The CPU time of all threads since the start of the process.
@@ -127,5 +140,25 @@ impl Function {
 
     fn id(&self) -> Result<u32> {
         self.process.id().context("the program has exited")
+    }
+}
+
+/// The response to an event.
+pub(crate) struct Response {
+    /// The time since the event was sent.
+    pub(crate) duration: Duration,
+    body: Vec<u8>,
+}
+
+impl Response {
+    /// The HTTP status.
+    ///
+    /// # Errors
+    /// If the function reported an error instead of a response.
+    pub(crate) fn status(&self) -> Result<u16> {
+        let response: Value = serde_json::from_slice(&self.body)?;
+        let status = response["statusCode"].as_u64();
+        let status = status.context("the response has no status")?;
+        Ok(status.try_into()?)
     }
 }

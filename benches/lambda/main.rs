@@ -10,14 +10,18 @@
 //! them. A run that skips this part, or has arguments, does not change `docs/benchmark.json`.
 //!
 //! With `-- --test`, the benchmark takes few samples. With `-- cpu`, it measures only the part with
-//! the CPU share. With `-- --with NAME=FILE`, it also measures another build of the function.
+//! the CPU share. With `-- --with NAME=FILE`, it also measures another build of the function. With
+//! `-- flood`, it measures only how the function responds while one organization floods a table.
 
 mod bench;
 mod compare;
 mod cpu_group;
 mod endpoint;
+mod flood;
 mod function;
+mod processes;
 mod report;
+mod throttle;
 
 use std::{env, fs, path::Path};
 
@@ -26,6 +30,7 @@ use anyhow::{Context as _, Result};
 use crate::{
     bench::{Bench, Program},
     cpu_group::CpuGroup,
+    flood::Scenario,
     report::Report,
 };
 
@@ -34,9 +39,12 @@ async fn main() -> Result<()> {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
     let has_argument = |name| arguments.iter().any(|argument| argument == name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if let Some(scenario) = Scenario::from_arguments(&arguments) {
+        return flood::run(scenario, &root, other_builds(&arguments)?).await;
+    }
     let cpu_limit = CpuGroup::create("test").and_then(|group| group.limit(256));
     let only_cpu_share = has_argument("cpu");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = tempfile::tempdir()?;
     let mut bench = Bench::new(&root, folder.path(), other_builds(&arguments)?).await?;
     if has_argument("--test") {

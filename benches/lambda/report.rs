@@ -80,7 +80,7 @@ impl Report {
 }
 
 /// A percentile, rounded to three decimals.
-fn percentile(values: &[f64], fraction: f64) -> f64 {
+pub(crate) fn percentile(values: &[f64], fraction: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     let index = ((values.len() - 1) as f64 * fraction).round() as usize;

@@ -25,7 +25,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// The maximum number of requests that are remembered.
 const MAX_REQUESTS: usize = 1_000;
 
-/// What remains of the share of the heaviest organization after a request with a throttled write.
+/// What remains of the share of the heaviest requester after a request with a throttled write.
 const REMAINING_SHARE: f64 = 0.5;
 
 /// The time in which the share doubles.
@@ -33,6 +33,10 @@ const DOUBLING_TIME: Duration = Duration::from_secs(4);
 
 /// How long requests are shed after the last throttled write.
 const SHEDDING_TIME: Duration = Duration::from_secs(15);
+
+/// Who shares a limit: an organization, or `None` for all callers without an API key, who must not
+/// use up the share of the organization that they name.
+type Requester = Option<Identifier>;
 
 /// What this process was asked for, and whether DynamoDB throttled a write.
 #[derive(Debug, Default)]
@@ -53,14 +57,14 @@ struct State {
 #[derive(Debug)]
 struct RememberedRequest {
     received_at: SystemTime,
-    org_id: Identifier,
+    requester: Requester,
     write_units: usize,
 }
 
-/// The limit of an organization, as long as it is the heaviest.
+/// The limit of a requester, as long as it is the heaviest.
 #[derive(Debug)]
 struct Limit {
-    org_id: Identifier,
+    requester: Requester,
     throttled_at: SystemTime,
     /// The share of the requested write units that was admitted at `throttled_at`.
     share: f64,
@@ -83,7 +87,7 @@ impl Load {
     /// [`Error::OrganizationShed`]
     pub(crate) fn admit(
         &self,
-        org_id: &Identifier,
+        requester: Option<&Identifier>,
         write_units: usize,
         received_at: SystemTime,
     ) -> Result<()> {
@@ -91,13 +95,13 @@ impl Load {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.remember(RememberedRequest {
             received_at,
-            org_id: org_id.clone(),
+            requester: requester.cloned(),
             write_units,
         });
         if self.is_write_throttled.swap(false, Ordering::Relaxed) {
             state.lower_limit(received_at);
         }
-        let limit = state.limit_of(org_id, received_at);
+        let limit = state.limit_of(requester, received_at);
         self.is_limited.store(limit.is_some(), Ordering::Relaxed);
         let is_admitted = limit
             .is_none_or(|(limit, demand)| limit.admits(write_units as f64, demand, received_at));
@@ -121,14 +125,15 @@ impl State {
         }
     }
 
-    /// Limits the heaviest organization, or lowers its limit.
+    /// Limits the heaviest requester, or lowers its limit.
     fn lower_limit(&mut self, now: SystemTime) {
-        let Some((org_id, _)) = heaviest(&self.requests) else {
+        let Some((requester, _)) = heaviest(&self.requests) else {
             return;
         };
-        let earlier = self.limit.take().filter(|limit| limit.org_id == *org_id);
+        let earlier = self.limit.take();
+        let earlier = earlier.filter(|limit| limit.requester.as_ref() == requester);
         let limit = earlier.unwrap_or_else(|| Limit {
-            org_id: org_id.clone(),
+            requester: requester.cloned(),
             throttled_at: now,
             share: 1.0,
             credit: 0.0,
@@ -141,34 +146,38 @@ impl State {
         });
     }
 
-    /// The limit of an organization if it is the heaviest, and its units in the last second.
-    fn limit_of(&mut self, org_id: &Identifier, now: SystemTime) -> Option<(&mut Limit, f64)> {
-        let limit = self
-            .limit
-            .as_mut()
-            .filter(|limit| limit.org_id == *org_id)?;
-        if limit.share_at(now) >= 1.0 {
+    /// The limit of a requester if it is the heaviest, and its units in the last second.
+    fn limit_of(
+        &mut self,
+        requester: Option<&Identifier>,
+        now: SystemTime,
+    ) -> Option<(&mut Limit, f64)> {
+        let limit = self.limit.as_mut()?;
+        if limit.requester.as_ref() != requester || limit.share_at(now) >= 1.0 {
             return None;
         }
-        let (_, units) = heaviest(&self.requests).filter(|(heaviest, _)| *heaviest == org_id)?;
-        Some((limit, units as f64))
+        let (heaviest, units) = heaviest(&self.requests)?;
+        (heaviest == requester).then_some((limit, units as f64))
     }
 }
 
-/// The organization that asks for more than half of the units, and its units in the last second.
-/// `None` if there is no other organization.
-fn heaviest(requests: &VecDeque<RememberedRequest>) -> Option<(&Identifier, usize)> {
-    let mut units_by_org = HashMap::<_, usize>::new();
+/// The requester that asks for more than half of the units, and its units in the last second.
+/// `None` if there is no other requester.
+fn heaviest(requests: &VecDeque<RememberedRequest>) -> Option<(Option<&Identifier>, usize)> {
+    let mut units_by_requester = HashMap::<_, usize>::new();
     for request in requests {
-        *units_by_org.entry(&request.org_id).or_default() += request.write_units;
+        let units = units_by_requester.entry(request.requester.as_ref());
+        *units.or_default() += request.write_units;
     }
-    let total: usize = units_by_org.values().sum();
-    let heaviest = units_by_org.into_iter().max_by_key(|(_, units)| *units);
+    let total: usize = units_by_requester.values().sum();
+    let heaviest = units_by_requester
+        .into_iter()
+        .max_by_key(|(_, units)| *units);
     heaviest.filter(|(_, units)| *units < total && 2 * *units > total)
 }
 
 impl Limit {
-    /// `demand` is the number of units that the organization asks for per second.
+    /// `demand` is the number of units that the requester asks for per second.
     fn admits(&mut self, write_units: f64, demand: f64, now: SystemTime) -> bool {
         let share = self.share_at(now);
         let seconds = elapsed(self.credited_at, now).map_or(0.0, |time| time.as_secs_f64());

@@ -1,7 +1,7 @@
 //! Finds the operation of a request, authorizes the caller and runs the operation.
 
 use crate::{
-    auth::{AnonymousAccess, Caller, authorize},
+    auth::{AnonymousAccess, Caller, Identity, authorize},
     body,
     error::{Error, Result},
     event::Request,
@@ -174,8 +174,11 @@ fn input<I: Input>(
         None | Some(1) => 1,
         Some(count) => 2 * count,
     };
-    store
-        .load
-        .admit(&caller.org_id, records + kilobytes, caller.received_at)?;
+    let requester = match caller.identity {
+        Identity::KeyId(_) => Some(&caller.org_id),
+        Identity::Anonymous => None,
+    };
+    let load = &store.load;
+    load.admit(requester, records + kilobytes, caller.received_at)?;
     Ok(input)
 }

@@ -130,9 +130,10 @@ impl Scenario {
             .await
     }
 
+    /// `key` is empty for an anonymous caller.
     async fn add_models_with(&self, organization: &str, key: &str, models: usize) -> TestResponse {
         let path = format!("/api/v1/org/{organization}/addModelsToOrg/chat");
-        let headers = BTreeMap::from([("authorization".to_owned(), format!("Bearer {key}"))]);
+        let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
         let models: Vec<Value> = (0..models)
             .map(|id| json!({ "id": id, "modelid": format!("model number {id}") }))
             .collect();
@@ -157,6 +158,14 @@ impl Scenario {
             }
         }
         succeeded
+    }
+
+    /// Lets `acme` flood the service, and throttles so many writes that `acme` gets nothing.
+    async fn shed_acme(&mut self) {
+        self.flood(1).await;
+        for _ in 0..20 {
+            self.throttle_one("globex").await;
+        }
     }
 
     /// Throttles one write of `organization`.
@@ -191,10 +200,7 @@ async fn only_the_heaviest_organization_is_shed_and_only_after_a_throttled_write
 #[tokio::test]
 async fn shedding_ends_15_seconds_after_the_last_throttled_write() {
     let mut scenario = Scenario::new().await;
-    scenario.flood(1).await;
-    for _ in 0..20 {
-        scenario.throttle_one("globex").await;
-    }
+    scenario.shed_acme().await;
     assert_eq!(scenario.flood(1).await, (0, 4));
     scenario.now += 13 * SECOND;
     let (acme, globex) = scenario.flood(1).await;
@@ -208,10 +214,7 @@ async fn shedding_ends_15_seconds_after_the_last_throttled_write() {
 #[tokio::test]
 async fn an_organization_is_not_shed_if_no_other_one_asks() {
     let mut scenario = Scenario::new().await;
-    scenario.flood(1).await;
-    for _ in 0..20 {
-        scenario.throttle_one("globex").await;
-    }
+    scenario.shed_acme().await;
     assert_eq!(scenario.flood(1).await, (0, 4));
     scenario.now += SECOND;
 
@@ -223,15 +226,29 @@ async fn an_organization_is_not_shed_if_no_other_one_asks() {
 #[tokio::test]
 async fn an_organization_is_not_shed_if_others_together_ask_for_more() {
     let mut scenario = Scenario::new().await;
-    scenario.flood(1).await;
-    for _ in 0..20 {
-        scenario.throttle_one("globex").await;
-    }
+    scenario.shed_acme().await;
     assert_eq!(scenario.flood(1).await, (0, 4));
 
     scenario.add_models("initech", 100).await.assert_success();
     scenario.add_models("globex", 100).await.assert_success();
 
+    scenario.add_models("acme", 5).await.assert_success();
+}
+
+#[tokio::test]
+async fn anonymous_callers_do_not_use_up_the_share_of_the_organization_in_the_path() {
+    let mut scenario = Scenario::new().await;
+    scenario.add_models("acme", 1).await.assert_success();
+    for _ in 0..20 {
+        scenario.add_models_with("acme", "", 100).await;
+        scenario.throttle_one("globex").await;
+    }
+
+    scenario.now += SECOND / 20;
+    for organization in ["acme", "globex"] {
+        let response = scenario.add_models_with(organization, "", 100).await;
+        response.assert_problem(503, "unavailable");
+    }
     scenario.add_models("acme", 5).await.assert_success();
 }
 
@@ -255,13 +272,17 @@ async fn a_rejected_caller_does_not_count_for_the_organization_in_the_path() {
     }
 }
 
+/// The response to a request that is shed.
+pub(crate) async fn shed_response() -> TestResponse {
+    let mut scenario = Scenario::new().await;
+    scenario.shed_acme().await;
+    scenario.add_models("acme", 5).await
+}
+
 #[tokio::test]
 async fn a_shed_request_gets_a_503_without_a_request_to_dynamodb() {
     let mut scenario = Scenario::new().await;
-    scenario.flood(1).await;
-    for _ in 0..20 {
-        scenario.throttle_one("globex").await;
-    }
+    scenario.shed_acme().await;
     scenario.dynamodb_requests.store(0, Ordering::Relaxed);
 
     let response = scenario.add_models("acme", 5).await;
@@ -305,10 +326,7 @@ async fn a_throttled_write_of_the_organization_that_is_shed_is_sent_once() {
 async fn every_operation_can_be_shed() {
     for operation in Operation::ALL {
         let mut scenario = Scenario::new().await;
-        scenario.flood(1).await;
-        for _ in 0..20 {
-            scenario.throttle_one("globex").await;
-        }
+        scenario.shed_acme().await;
         let mut event = operation_event(*operation);
         event["headers"]["authorization"] = json!(format!("Bearer {}", scenario.keys["acme"]));
         let now = scenario.now;

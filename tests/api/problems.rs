@@ -7,6 +7,7 @@ use test_support::{TestApp, TestClient, event, fixtures, send};
 use workspace_management::{operations::Operation, store::Table};
 
 use crate::{
+    load::shed_response,
     openapi::{contract, find_operation, resolve},
     operations::{Sample, problems},
 };
@@ -110,6 +111,9 @@ async fn the_service_sends_every_problem_example() {
     let response = send(&app.service, &event, Duration::from_millis(400)).await;
     assert!(app.dynamodb_requests.take().is_empty());
     sent.insert("Unavailable/unavailable".to_owned(), response.body.unwrap());
+
+    let response = shed_response().await;
+    sent.insert("Unavailable/shed".to_owned(), response.body.unwrap());
 
     let examples = problem_examples(&contract);
     for (name, example) in &examples {

@@ -160,14 +160,14 @@ impl KeyRejection {
     /// The name in the log. Operators query by the names, so do not change them.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::SeveralHeaders => "two_headers",
-            Self::UnsupportedScheme => "other_scheme",
+            Self::SeveralHeaders => "several_headers",
+            Self::UnsupportedScheme => "unsupported_scheme",
             Self::Malformed => "malformed",
             Self::Unknown => "unknown",
             Self::WrongSecret => "wrong_secret",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
-            Self::WrongRegistration => "other_registration",
+            Self::WrongRegistration => "wrong_registration",
         }
     }
 }

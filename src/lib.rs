@@ -64,10 +64,7 @@
 //! | `ModelNumber` | `id` in the contract and in the record |
 //! | `registration_id` | `request_id` of an organization, `org_request_id` of an API key |
 //! | `partition_key`, such as `acme#apollo` | `project` of a team, `team` of a member |
-//! | `Different…`, `Wrong…` except `WrongSecret` | `other_…` in codes, reasons and rejections |
-//! | `removal_id` | `removing_id` of a team |
-//! | `caller_org_id` | `organization` in the log |
-//! | `key_rejection` | `credential` in the log |
+//! | `Different…`, `WrongOrganization` | `other_…` in codes and reasons |
 //! | `violations` | `errors` in the response and the log |
 
 // `pub` items are used by `main.rs`, `workspacectl` (the operator's tool, in `ctl/`), the local

@@ -44,7 +44,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut line = JsonLine(String::from("{"));
+        let mut line = JsonLine(b"{".to_vec());
         let now = humantime::format_rfc3339_micros(SystemTime::now());
         line.add("timestamp", &now.to_string());
         line.add("level", event.metadata().level().as_str());
@@ -53,20 +53,24 @@ where
             line.add("lambda_request_id", &lambda_request_id);
         }
         event.record(&mut line);
-        writeln!(writer, "{}}}", line.0)
+        writeln!(writer, "{}}}", String::from_utf8_lossy(&line.0))
     }
 }
 
-/// A JSON object without its last brace.
-struct JsonLine(String);
+/// A JSON object without its last brace, in UTF-8.
+struct JsonLine(Vec<u8>);
 
 impl JsonLine {
     fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
-        // Serializing strings, numbers and booleans does not fail.
-        let value = serde_json::to_string(value).unwrap_or_default();
-        let comma = if self.0.len() > 1 { "," } else { "" };
+        if self.0.len() > 1 {
+            self.0.push(b',');
+        }
         // The names are identifiers, which need no escaping.
-        self.0.extend([comma, "\"", name, "\":", &value]);
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        // Serializing strings, numbers and booleans does not fail.
+        let _ = serde_json::to_writer(&mut self.0, value);
     }
 }
 
@@ -138,8 +142,7 @@ impl RequestLog<'_> {
     }
 
     /// Writes the line, at level ERROR for a 5xx and otherwise at INFO. Do not rename the fields in
-    /// the log, because operators query by them. `organization` is the organization of the caller,
-    /// `org_id` is the one in the path, and `credential` says why the API key is not accepted.
+    /// the log, because operators query by them. `org_id` is the organization in the path.
     pub(crate) fn write(&self, outcome: &Result<Success>, duration: Duration) {
         let error = outcome.as_ref().err();
         let owned_report = error.map(Error::report);
@@ -155,9 +158,9 @@ impl RequestLog<'_> {
                     reason =
                         report.and_then(|report| report.conflict_reason.or(report.log_only_reason)),
                     resource_id = report.and_then(|report| report.resource_id),
-                    organization = self.caller_org_id,
+                    caller_org_id = self.caller_org_id,
                     key_id = self.caller_id,
-                    credential = report.and_then(|report| report.key_rejection),
+                    key_rejection = report.and_then(|report| report.key_rejection),
                     path = self.unknown_path,
                     parameter = report.and_then(|report| report.parameter_name),
                     errors = report.and_then(|report| format_violations(report.violations)),

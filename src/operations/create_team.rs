@@ -39,9 +39,9 @@ struct Team {
     team_name: String,
     team_description: String,
     /// The id of the removal, while `workspacectl` removes the team.
-    #[serde(rename = "removing_id", skip_serializing)]
+    #[serde(skip_serializing)]
     #[serde(deserialize_with = "null_as_strictest")]
-    removal_id: Option<String>,
+    removing_id: Option<String>,
     #[serde(flatten)]
     creation: CreationAttributes,
 }
@@ -62,14 +62,14 @@ pub(crate) async fn create_team(
         team_id,
         team_name,
         team_description: input.description.unwrap_or_default().into_string(),
-        removal_id: None,
+        removing_id: None,
         creation: caller.creation_attributes().clone(),
     };
     let resource_kind = "team";
     let id = team.team_id.clone();
     let mut is_new = true;
     if let Some(existing) = store.insert_if_absent(Table::TEAMS, &team).await? {
-        if existing.removal_id.is_some() {
+        if existing.removing_id.is_some() {
             return Err(Error::TeamBeingRemoved { id });
         }
         if existing.team_name != team.team_name {

@@ -34,7 +34,7 @@ async fn each_request_logs_one_line_with_every_field() {
     assert_fields(&log, &expected);
     for line in &log {
         assert_eq!(line["operation"], "create_data_store", "{line}");
-        assert_eq!(line["organization"], "acme", "{line}");
+        assert_eq!(line["caller_org_id"], "acme", "{line}");
         assert_eq!(line["key_id"], key_id(&key), "{line}");
         assert_eq!(line["request_id"], "gateway-request", "{line}");
         assert_eq!(line["lambda_request_id"], "invocation", "{line}");
@@ -120,7 +120,7 @@ async fn a_line_shows_which_records_a_request_was_about_and_why_it_was_rejected(
             "team_id": null, "entries": null }),
         json!({ "status": 409, "reason": "other_name", "resource_id": "secret" }),
         json!({ "status": 204, "team_id": "secret", "entries": 2 }),
-        json!({ "status": 403, "organization": "acme", "org_id": "globex", "model_type": "chat" }),
+        json!({ "status": 403, "caller_org_id": "acme", "org_id": "globex", "model_type": "chat" }),
     ];
     assert_fields(&log, &expected);
 }
@@ -178,7 +178,7 @@ async fn a_line_shows_why_a_credential_is_rejected_and_the_id_of_a_well_formed_k
         (revoked.as_str(), "revoked", Some(key_id(&revoked))),
         (&wrong_secret, "wrong_secret", Some(key_id(&revoked))),
         (&expired, "expired", Some(key_id(&expired))),
-        (&earlier, "other_registration", Some(key_id(&earlier))),
+        (&earlier, "wrong_registration", Some(key_id(&earlier))),
         (&unknown, "unknown", Some(key_id(&unknown))),
         (malformed, "malformed", None),
         ("", "none", None),
@@ -190,11 +190,11 @@ async fn a_line_shows_why_a_credential_is_rejected_and_the_id_of_a_well_formed_k
     let log = logged(&app, &requests).await;
 
     let mut expected = cases.map(|(_, credential, id)| {
-        json!({ "status": 401, "credential": credential, "key_id": id, "bot_id": "bot-7",
-            "organization": null })
+        json!({ "status": 401, "key_rejection": credential, "key_id": id, "bot_id": "bot-7",
+            "caller_org_id": null })
     });
     // A key of an earlier registration belongs to a known organization.
-    expected[3]["organization"] = json!("acme");
+    expected[3]["caller_org_id"] = json!("acme");
     assert_fields(&log, &expected);
 }
 
@@ -233,7 +233,7 @@ async fn a_line_has_the_reason_that_the_response_does_not_tell() {
     for (line, (_, path, _, reason)) in log.iter().zip(&cases) {
         assert_eq!(line["reason"], **reason, "{path}: {line}");
     }
-    let expected = json!({ "status": 401, "credential": "other_scheme" });
+    let expected = json!({ "status": 401, "key_rejection": "unsupported_scheme" });
     assert_fields(&log[cases.len()..], &[expected]);
 }
 

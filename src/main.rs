@@ -40,7 +40,7 @@ fn init_log() {
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("workspace_management", LevelFilter::INFO); // this package's library
-    let json_layer = fmt::layer().event_format(LogFormat);
+    let json_layer = fmt::layer().json().event_format(LogFormat::default());
     tracing_subscriber::registry()
         .with(json_layer.with_filter(levels))
         .init();

@@ -1,16 +1,16 @@
 //! Authorizes requests: turns the credential of a request into a `Caller`.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api_key::Credential,
+    api_key::{ApiKey, Credential},
     error::{Error, KeyRejection, Result},
     event::Request,
     log::RequestLog,
     operations::Operation,
-    store::{Store, timestamp},
+    store::{FoundApiKey, Organization, Store, timestamp},
     text::shorten,
     values::Identifier,
 };
@@ -24,54 +24,53 @@ pub enum AnonymousAccess {
     Denied,
 }
 
-/// Who the caller is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity<'a> {
-    /// The holder of the API key with this id.
-    KeyId(&'a str),
-    /// A caller without an API key.
-    Anonymous,
-}
-
-impl<'a> Identity<'a> {
-    /// The id of the API key, or `anonymous`.
-    pub(crate) fn caller_id(self) -> &'a str {
-        match self {
-            Self::KeyId(id) => id,
-            Self::Anonymous => "anonymous",
-        }
-    }
-}
+/// The id of callers without an API key, in records and in the log.
+const ANONYMOUS: &str = "anonymous";
 
 /// An authorized caller, the organization that the caller acts for, and the time of the request.
 ///
 /// Every operation requires a `Caller`, and only [`authorize`] creates one.
-pub(crate) struct Caller<'a> {
+pub(crate) struct Caller {
     /// The organization whose records the caller may write.
     pub(crate) org_id: Identifier,
-    pub(crate) identity: Identity<'a>,
     /// When the function received the request.
     pub(crate) received_at: SystemTime,
+    is_anonymous: bool,
     creation: CreationAttributes,
 }
 
-impl<'a> Caller<'a> {
-    fn new(org_id: Identifier, identity: Identity<'a>, request: &Request<'a>) -> Self {
+impl Caller {
+    fn new(org_id: Identifier, key_id: Option<&str>, request: &Request<'_>) -> Self {
         Self {
             org_id,
-            identity,
             received_at: request.received_at,
+            is_anonymous: key_id.is_none(),
             creation: CreationAttributes {
                 created_at: timestamp(request.received_at),
-                created_by: identity.caller_id().to_owned(),
+                created_by: key_id.unwrap_or(ANONYMOUS).to_owned(),
                 request_id: request.id.to_owned(),
             },
         }
     }
 
+    /// The id of the API key, or `anonymous`.
+    pub(crate) fn caller_id(&self) -> &str {
+        &self.creation.created_by
+    }
+
+    /// Who has a limit while DynamoDB throttles writes: the organization, or all anonymous callers
+    /// together, so that they do not use up the limit of the organization in the path.
+    pub(crate) fn requester(&self) -> &str {
+        if self.is_anonymous {
+            ""
+        } else {
+            self.org_id.as_str()
+        }
+    }
+
     /// Whether a response to the caller may contain values of stored records.
     pub(crate) fn may_see_stored_values(&self) -> bool {
-        self.identity != Identity::Anonymous
+        !self.is_anonymous
     }
 
     /// Escapes and shortens text from a stored record. `None` if the caller may not see the text.
@@ -110,27 +109,43 @@ pub(crate) struct CreationAttributes {
 /// # Errors
 /// Any error with the status 401 or 403, or [`Error::NoSuchOrganization`]. If a read fails or a
 /// stored record is invalid, [`Error::Unavailable`] or [`Error::Internal`].
-pub(crate) async fn authorize<'a>(
+pub(crate) async fn authorize(
     store: &Store,
     anonymous_access: AnonymousAccess,
-    request: &Request<'a>,
+    request: &Request<'_>,
     operation: Operation,
     path_org_id: Option<&Identifier>,
     log: &mut RequestLog<'_>,
-) -> Result<Caller<'a>> {
-    let key = match request.credential {
-        Credential::Key(key) => key,
-        Credential::Invalid(rejection) => return Err(Error::KeyNotAccepted(rejection)),
-        Credential::Missing => {
-            if !operation.is_key_optional() || anonymous_access == AnonymousAccess::Denied {
-                return Err(Error::NoKey);
-            }
-            // Every operation that allows anonymous callers has an organization in its path.
-            let id = path_org_id.ok_or(Error::NoKey)?;
-            return authorize_anonymous(store, request, id, log).await;
+) -> Result<Caller> {
+    let is_key_optional =
+        operation.is_key_optional() && anonymous_access == AnonymousAccess::Allowed;
+    let key = match (request.credential, path_org_id) {
+        (Credential::Key(key), _) => key,
+        (Credential::Invalid(rejection), _) => return Err(Error::KeyNotAccepted(rejection)),
+        (Credential::Missing, Some(org_id)) if is_key_optional => {
+            return authorize_anonymous(store, request, org_id, log).await;
         }
+        (Credential::Missing, _) => return Err(Error::NoKey),
     };
-    let received_at = request.received_at;
+    let found = accept_key(store, key, path_org_id, request.received_at, log).await?;
+    if !found.record.allows(operation) {
+        return Err(Error::OperationNotAllowed {
+            operation_name: operation.name(),
+        });
+    }
+    let org_id = Identifier::parse(&found.record.org_id)
+        .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
+    Ok(Caller::new(org_id, Some(key.id), request))
+}
+
+/// Finds an API key and its organization, and caches them if the key is accepted.
+async fn accept_key(
+    store: &Store,
+    key: ApiKey<'_>,
+    path_org_id: Option<&Identifier>,
+    received_at: SystemTime,
+    log: &mut RequestLog<'_>,
+) -> Result<Arc<FoundApiKey>> {
     let Some(found) = store.find_api_key(key.id, path_org_id, received_at).await? else {
         return Err(Error::KeyNotAccepted(KeyRejection::Unknown));
     };
@@ -142,40 +157,35 @@ pub(crate) async fn authorize<'a>(
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::WrongOrganization);
     }
-    let organization = found.organization.as_ref();
-    let Some(organization) = organization.filter(|organization| organization.is_enabled) else {
+    let Some(Organization {
+        is_enabled: true,
+        registration_id,
+    }) = &found.organization
+    else {
         return Err(Error::OrganizationNotEnabled);
     };
-    if !record.is_for_registration(organization.registration_id.as_deref()) {
+    if !record.is_for_registration(registration_id.as_deref()) {
         return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
     }
     store.cache_api_key(&found);
-    if !record.allows(operation) {
-        return Err(Error::OperationNotAllowed {
-            operation_name: operation.name(),
-        });
-    }
-    let org_id = Identifier::parse(&record.org_id)
-        .ok_or_else(|| Error::internal("the API key has an invalid org_id"))?;
-    Ok(Caller::new(org_id, Identity::KeyId(key.id), request))
+    Ok(found)
 }
 
 /// Authorizes a caller without an API key, for the organization in the path.
-async fn authorize_anonymous<'a>(
+async fn authorize_anonymous(
     store: &Store,
-    request: &Request<'a>,
+    request: &Request<'_>,
     org_id: &Identifier,
     log: &mut RequestLog<'_>,
-) -> Result<Caller<'a>> {
-    let Some(organization) = store.find_organization(org_id.as_str()).await? else {
-        let log_only_reason = "not_registered";
-        return Err(Error::NoSuchOrganization { log_only_reason });
-    };
-    if !organization.is_enabled {
-        let log_only_reason = "disabled";
-        return Err(Error::NoSuchOrganization { log_only_reason });
+) -> Result<Caller> {
+    match store.find_organization(org_id.as_str()).await? {
+        None => return Err(Error::NoSuchOrganization("not_registered")),
+        Some(organization) if !organization.is_enabled => {
+            return Err(Error::NoSuchOrganization("disabled"));
+        }
+        Some(_) => {}
     }
     log.caller_org_id = Some(org_id.as_str().to_owned());
-    log.caller_id = Some(Identity::Anonymous.caller_id());
-    Ok(Caller::new(org_id.clone(), Identity::Anonymous, request))
+    log.caller_id = Some(ANONYMOUS);
+    Ok(Caller::new(org_id.clone(), None, request))
 }

@@ -80,10 +80,10 @@ pub(crate) enum Error {
     NoSuchPath,
     /// An anonymous caller's organization is disabled or not registered. The log says which.
     #[error("This organization does not exist.")]
-    NoSuchOrganization { log_only_reason: &'static str },
+    NoSuchOrganization(&'static str),
     /// The team does not exist or is being removed. The log says which.
     #[error("This team does not exist in the project.{TEAM_ID_HINT}")]
-    NoSuchTeam { log_only_reason: &'static str },
+    NoSuchTeam(&'static str),
     #[error("Only POST is supported on this path.")]
     MethodNotAllowed,
     /// `create_team` found the team, but the team is being removed.

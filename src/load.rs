@@ -7,17 +7,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
-use crate::{
-    error::{Error, Result},
-    values::Identifier,
-};
+use crate::error::{Error, Result};
 
 /// How long the write units of a request count.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -29,44 +24,39 @@ const MAX_REQUESTS: usize = 1_000;
 const REMAINING_SHARE: f64 = 0.5;
 
 /// The time in which the share doubles.
-const DOUBLING_TIME: Duration = Duration::from_secs(4);
+const DOUBLING_TIME: Duration = Duration::from_secs(3);
 
 /// How long requests are shed after the last throttled write.
 const SHEDDING_TIME: Duration = Duration::from_secs(15);
 
-/// Who shares a limit: an organization, or `None` for all callers without an API key, who must not
-/// use up the share of the organization that they name.
-type Requester = Option<Identifier>;
-
 /// What this process was asked for, and whether DynamoDB throttled a write.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
-    is_write_throttled: AtomicBool,
-    /// Whether the last request was admitted within the limit of its organization.
-    is_limited: AtomicBool,
-    state: Mutex<State>,
-}
+pub(crate) struct Load(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     /// The authorized requests of the last second, oldest first. Shed requests count too.
     requests: VecDeque<RememberedRequest>,
     limit: Option<Limit>,
+    /// Whether the last request was admitted within a limit.
+    is_limited: bool,
+    /// Whether a write was throttled since the last request was admitted.
+    was_write_throttled: bool,
 }
 
 #[derive(Debug)]
 struct RememberedRequest {
     received_at: SystemTime,
-    requester: Requester,
+    requester: String,
     write_units: usize,
 }
 
 /// The limit of a requester, as long as it is the heaviest.
 #[derive(Debug)]
 struct Limit {
-    requester: Requester,
+    requester: String,
     throttled_at: SystemTime,
-    /// The share of the requested write units that was admitted at `throttled_at`.
+    /// The share of the requested write units that is admitted from `throttled_at` on. It grows.
     share: f64,
     /// The write units that can be admitted, as of `credited_at`.
     credit: f64,
@@ -75,41 +65,47 @@ struct Limit {
 
 impl Load {
     /// Reports that DynamoDB throttled a write. Returns whether to send the write again, which would
-    /// only delay the requests of others if the organization is limited.
+    /// only delay the requests of others if the requester is limited.
     pub(crate) fn retries_throttled_write(&self) -> bool {
-        self.is_write_throttled.store(true, Ordering::Relaxed);
-        !self.is_limited.load(Ordering::Relaxed)
+        let mut state = self.lock();
+        state.was_write_throttled = true;
+        !state.is_limited
     }
 
-    /// Admits an authorized request that asks for this number of write units.
+    /// Admits a request that asks for this number of write units. `requester` must be authorized.
     ///
     /// # Errors
     /// [`Error::OrganizationShed`]
     pub(crate) fn admit(
         &self,
-        requester: Option<&Identifier>,
+        requester: &str,
         write_units: usize,
         received_at: SystemTime,
     ) -> Result<()> {
-        // Ignores poisoning, because each field is valid at any time.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *self.lock();
         state.remember(RememberedRequest {
             received_at,
-            requester: requester.cloned(),
+            requester: requester.to_owned(),
             write_units,
         });
-        if self.is_write_throttled.swap(false, Ordering::Relaxed) {
+        if mem::take(&mut state.was_write_throttled) {
             state.lower_limit(received_at);
         }
         let limit = state.limit_of(requester, received_at);
-        self.is_limited.store(limit.is_some(), Ordering::Relaxed);
+        let is_limited = limit.is_some();
         let is_admitted = limit
             .is_none_or(|(limit, demand)| limit.admits(write_units as f64, demand, received_at));
+        state.is_limited = is_limited;
         if is_admitted {
             Ok(())
         } else {
             Err(Error::OrganizationShed)
         }
+    }
+
+    /// Ignores poisoning, because each field is valid at any time.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,9 +127,9 @@ impl State {
             return;
         };
         let earlier = self.limit.take();
-        let earlier = earlier.filter(|limit| limit.requester.as_ref() == requester);
+        let earlier = earlier.filter(|limit| limit.requester == requester);
         let limit = earlier.unwrap_or_else(|| Limit {
-            requester: requester.cloned(),
+            requester: requester.to_owned(),
             throttled_at: now,
             share: 1.0,
             credit: 0.0,
@@ -147,13 +143,9 @@ impl State {
     }
 
     /// The limit of a requester if it is the heaviest, and its units in the last second.
-    fn limit_of(
-        &mut self,
-        requester: Option<&Identifier>,
-        now: SystemTime,
-    ) -> Option<(&mut Limit, f64)> {
+    fn limit_of(&mut self, requester: &str, now: SystemTime) -> Option<(&mut Limit, f64)> {
         let limit = self.limit.as_mut()?;
-        if limit.requester.as_ref() != requester || limit.share_at(now) >= 1.0 {
+        if limit.requester != requester || limit.share_at(now) >= 1.0 {
             return None;
         }
         let (heaviest, units) = heaviest(&self.requests)?;
@@ -163,10 +155,10 @@ impl State {
 
 /// The requester that asks for more than half of the units, and its units in the last second.
 /// `None` if there is no other requester.
-fn heaviest(requests: &VecDeque<RememberedRequest>) -> Option<(Option<&Identifier>, usize)> {
+fn heaviest(requests: &VecDeque<RememberedRequest>) -> Option<(&str, usize)> {
     let mut units_by_requester = HashMap::<_, usize>::new();
     for request in requests {
-        let units = units_by_requester.entry(request.requester.as_ref());
+        let units = units_by_requester.entry(&*request.requester);
         *units.or_default() += request.write_units;
     }
     let total: usize = units_by_requester.values().sum();

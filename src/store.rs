@@ -96,14 +96,14 @@ pub(crate) struct FoundApiKey {
     /// The organization in the path or, if the path names none, that of the key. `None` if the
     /// organization is not registered.
     pub(crate) organization: Option<Organization>,
-    /// A time before both were read.
-    read_started_at: SystemTime,
+    /// When the request that read them was received.
+    received_at: SystemTime,
 }
 
-/// What a request needs to know about a team. Each caller has its own entries: if an organization is
-/// erased and registered again, its new API keys must not find its earlier teams.
+/// The cache key of a team. Each caller has its own entries: if an organization is erased and
+/// registered again, its new API keys must not find its earlier teams.
 #[derive(PartialEq, Eq, Hash)]
-struct KnownTeam {
+struct CachedTeam {
     caller_id: String,
     partition_key: String,
     team_id: String,
@@ -117,7 +117,7 @@ pub struct Store {
     /// Accepted API keys, by id.
     accepted_keys: Cache<String, Arc<FoundApiKey>>,
     /// The teams that exist and are not being removed.
-    known_teams: Cache<KnownTeam, ()>,
+    known_teams: Cache<CachedTeam, ()>,
 }
 
 impl Store {
@@ -147,31 +147,21 @@ impl Store {
         if let Some(found) = self.accepted_keys.get(id, received_at) {
             return Ok(Some(found));
         }
-        let api_key_lookup = (Table::API_KEYS, vec![id]);
-        let (item, path_organization) = match path_org_id {
-            Some(org_id) => {
-                let organization_lookup = (Table::ORGANIZATIONS, vec![org_id.as_str()]);
-                let lookups = [api_key_lookup, organization_lookup];
-                let [item, organization] = self.read_items(lookups).await?;
-                (item, organization.map(Organization::from))
-            }
-            None => {
-                let [item] = self.read_items([api_key_lookup]).await?;
-                (item, None)
-            }
-        };
-        let Some(item) = item else {
+        let mut lookups = vec![(Table::API_KEYS, vec![id])];
+        lookups.extend(path_org_id.map(|id| (Table::ORGANIZATIONS, vec![id.as_str()])));
+        let mut items = self.read_items(&lookups).await?;
+        let Some(item) = items.remove(&Table::API_KEYS) else {
             return Ok(None);
         };
         let record: ApiKeyRecord = from_item(item)?;
         let organization = match path_org_id {
-            Some(_) => path_organization,
+            Some(_) => items.remove(&Table::ORGANIZATIONS).map(Organization::from),
             None => self.find_organization(&record.org_id).await?,
         };
         Ok(Some(Arc::new(FoundApiKey {
             record,
             organization,
-            read_started_at: received_at,
+            received_at,
         })))
     }
 
@@ -179,13 +169,13 @@ impl Store {
     pub(crate) fn cache_api_key(&self, found: &Arc<FoundApiKey>) {
         let id = found.record.key_id.clone();
         self.accepted_keys
-            .insert(id, found.clone(), found.read_started_at);
+            .insert(id, found.clone(), found.received_at);
     }
 
     /// Reads an organization. `None` if it is not registered.
     pub(crate) async fn find_organization(&self, id: &str) -> Result<Option<Organization>> {
-        let [item] = self.read_items([(Table::ORGANIZATIONS, vec![id])]).await?;
-        Ok(item.map(Organization::from))
+        let mut items = self.read_items(&[(Table::ORGANIZATIONS, vec![id])]).await?;
+        Ok(items.remove(&Table::ORGANIZATIONS).map(Organization::from))
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
@@ -200,7 +190,7 @@ impl Store {
         caller_id: &str,
         received_at: SystemTime,
     ) -> Result<()> {
-        let team = KnownTeam {
+        let team = CachedTeam {
             caller_id: caller_id.to_owned(),
             partition_key: partition_key.to_owned(),
             team_id: team_id.as_str().to_owned(),
@@ -208,20 +198,17 @@ impl Store {
         if self.known_teams.get(&team, received_at).is_some() {
             return Ok(());
         }
-        let primary_key_values = vec![partition_key, team_id.as_str()];
-        let [item] = self
-            .read_items([(Table::TEAMS, primary_key_values)])
-            .await?;
-        let item = item.ok_or(Error::NoSuchTeam {
-            log_only_reason: "not_found",
-        })?;
-        // A team has this attribute only while it is being removed.
-        if item.contains_key("removing_id") {
-            return Err(Error::NoSuchTeam {
-                log_only_reason: "being_removed",
-            });
+        let lookup = (Table::TEAMS, vec![partition_key, team_id.as_str()]);
+        match self.read_items(&[lookup]).await?.get(&Table::TEAMS) {
+            None => Err(Error::NoSuchTeam("not_found")),
+            // A team has this attribute only while it is being removed.
+            Some(item) if item.contains_key("removing_id") => {
+                Err(Error::NoSuchTeam("being_removed"))
+            }
+            Some(_) => {
+                self.known_teams.insert(team, (), received_at);
+                Ok(())
+            }
         }
-        self.known_teams.insert(team, (), received_at);
-        Ok(())
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 /// API key, so that a key in a path is neither logged nor stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathParameter<const MAX_LENGTH: usize>(String);
 
 /// The id of an organization, project, team or bot.

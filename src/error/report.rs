@@ -68,8 +68,8 @@ impl Error {
                 report.key_rejection = Some(rejection.name());
                 report.header = Some(("www-authenticate", CHALLENGE_KEY_NOT_ACCEPTED));
             }
-            Self::NoSuchOrganization { log_only_reason } | Self::NoSuchTeam { log_only_reason } => {
-                report.log_only_reason = Some(log_only_reason);
+            Self::NoSuchOrganization(reason) | Self::NoSuchTeam(reason) => {
+                report.log_only_reason = Some(reason);
             }
             Self::MethodNotAllowed => report.header = Some(("allow", "POST")),
             Self::TeamBeingRemoved { id } => {
@@ -125,8 +125,8 @@ impl Error {
             Self::OrganizationNotEnabled => (403, "organization_disabled", "Organization disabled"),
             Self::OperationNotAllowed { .. } => (403, "operation_not_allowed", "Operation not allowed"),
             Self::NoSuchPath => (404, "no_such_path", "No such path"),
-            Self::NoSuchOrganization { .. } => (404, "no_such_organization", "No such organization"),
-            Self::NoSuchTeam { .. } => (404, "no_such_team", "No such team"),
+            Self::NoSuchOrganization(_) => (404, "no_such_organization", "No such organization"),
+            Self::NoSuchTeam(_) => (404, "no_such_team", "No such team"),
             Self::MethodNotAllowed => (405, "method_not_allowed", "Method not allowed"),
             Self::TeamBeingRemoved { .. } => (409, "being_removed", "Team being removed"),
             Self::DifferentName { .. } | Self::DifferentDescription { .. } => (409, "name_taken", "Name taken"),

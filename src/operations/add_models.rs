@@ -70,7 +70,7 @@ const ADD_MODEL: UpsertSpec = UpsertSpec {
 /// Adds all models of the input, or none if a model exists with a different `id`.
 pub(crate) async fn add_models(
     store: &Store,
-    caller: &Caller<'_>,
+    caller: &Caller,
     model_type: &ModelType,
     input: AddModelsInput,
 ) -> Result<Success> {

@@ -66,13 +66,13 @@ const ADD_MEMBER: UpsertSpec = UpsertSpec {
 /// Adds all users of the input to a team, which must exist.
 pub(crate) async fn add_team_users(
     store: &Store,
-    caller: &Caller<'_>,
+    caller: &Caller,
     project_id: &Identifier,
     team_id: &Identifier,
     input: AddTeamUsersInput,
 ) -> Result<Success> {
     let teams_partition = teams_partition_key(&caller.org_id, project_id);
-    let caller_id = caller.identity.caller_id();
+    let caller_id = caller.caller_id();
     store
         .require_team(&teams_partition, team_id, caller_id, caller.received_at)
         .await?;

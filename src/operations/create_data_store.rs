@@ -39,7 +39,7 @@ struct DataStore {
 /// Creates a data store. Its id is derived from its name.
 pub(crate) async fn create_data_store(
     store: &Store,
-    caller: &Caller<'_>,
+    caller: &Caller,
     input: CreateDataStoreInput,
 ) -> Result<Success> {
     let (data_store_name, data_store_id) = input.name.into_name_and_id();

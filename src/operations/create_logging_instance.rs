@@ -37,7 +37,7 @@ struct LoggingInstance {
 /// Creates the logging instance of a project. A project has at most one.
 pub(crate) async fn create_logging_instance(
     store: &Store,
-    caller: &Caller<'_>,
+    caller: &Caller,
     project_id: &Identifier,
     input: CreateLoggingInstanceInput,
 ) -> Result<Success> {

@@ -50,7 +50,7 @@ struct Team {
 /// is valid.
 pub(crate) async fn create_team(
     store: &Store,
-    caller: &Caller<'_>,
+    caller: &Caller,
     project_id: &Identifier,
     input: CreateTeamInput,
 ) -> Result<Success> {

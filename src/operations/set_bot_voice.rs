@@ -54,7 +54,7 @@ const SET_VOICE: UpsertSpec = UpsertSpec {
 /// valid. If requests race, the last write wins.
 pub(crate) async fn set_bot_voice(
     store: &Store,
-    caller: &Caller<'_>,
+    caller: &Caller,
     bot_id: &Identifier,
     input: SetBotVoiceInput,
 ) -> Result<Success> {

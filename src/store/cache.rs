@@ -21,7 +21,7 @@ pub(super) struct Cache<K, V> {
 struct CachedValue<V> {
     value: V,
     // Wall-clock time, because a monotonic clock may stop while Lambda freezes the process.
-    read_started_at: SystemTime,
+    received_at: SystemTime,
 }
 
 impl<K: Hash + Eq, V: Clone> Cache<K, V> {
@@ -39,7 +39,7 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
     {
         let mut values = self.lock();
         let cached = values.get(key)?;
-        match now.duration_since(cached.read_started_at) {
+        match now.duration_since(cached.received_at) {
             Ok(age) if age < self.ttl => Some(cached.value.clone()),
             // An error means that the clock moved backwards, so the age is unknown.
             _ => {
@@ -49,9 +49,9 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         }
     }
 
-    /// Caches a value. `read_started_at` must be a time before the read was sent, so that no value
+    /// Caches a value. `received_at` must be a time before the read was sent, so that no value
     /// is used for longer than its time to live.
-    pub(super) fn insert(&self, key: K, value: V, read_started_at: SystemTime) {
+    pub(super) fn insert(&self, key: K, value: V, received_at: SystemTime) {
         if self.ttl.is_zero() {
             return;
         }
@@ -59,13 +59,7 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         if values.len() >= CAPACITY && !values.contains_key(&key) {
             values.clear();
         }
-        values.insert(
-            key,
-            CachedValue {
-                value,
-                read_started_at,
-            },
-        );
+        values.insert(key, CachedValue { value, received_at });
     }
 
     /// Locks the map. Ignores poisoning, because a panic cannot leave the map half changed.

@@ -1,6 +1,9 @@
 //! Reads items with strong consistency.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::types::KeysAndAttributes;
 use tokio::time::sleep;
@@ -12,16 +15,14 @@ use crate::error::{Error, Result};
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Reads items and returns them in the order of `lookups`, whose tables must differ. Sends
-    /// `BatchGetItem` even for one item, so that the function needs only one permission to read.
-    /// Repeats the reads that DynamoDB leaves unprocessed, until none are left or `service` ends
-    /// the request.
-    pub(super) async fn read_items<const N: usize>(
+    /// Reads items, at most one of each table, in one `BatchGetItem` unless DynamoDB leaves some
+    /// unprocessed. Repeats those until none are left or `service` ends the request.
+    pub(super) async fn read_items(
         &self,
-        lookups: [(Table, Vec<&str>); N],
-    ) -> Result<[Option<Item>; N]> {
-        let mut pending = HashMap::with_capacity(N);
-        for (table, primary_key_values) in &lookups {
+        lookups: &[(Table, Vec<&str>)],
+    ) -> Result<BTreeMap<Table, Item>> {
+        let mut pending = HashMap::new();
+        for (table, primary_key_values) in lookups {
             let keys_and_attributes = KeysAndAttributes::builder()
                 .consistent_read(true)
                 .keys(table.primary_key(primary_key_values))
@@ -29,23 +30,23 @@ impl Store {
                 .map_err(Error::internal)?;
             pending.insert(self.table_names.get(*table).to_owned(), keys_and_attributes);
         }
-        let mut items_by_table = HashMap::with_capacity(N);
+        let mut items = BTreeMap::new();
         let mut backoff = INITIAL_BACKOFF;
         loop {
             let batch = self.client.batch_get_item();
             // `?` converts the error with `From<SdkError>` in `retry.rs`.
             let response = batch.set_request_items(Some(pending)).send().await?;
-            items_by_table.extend(response.responses.unwrap_or_default());
+            let mut responses = response.responses.unwrap_or_default();
+            for (table, _) in lookups {
+                let found = responses.remove(self.table_names.get(*table));
+                items.extend(found.and_then(|mut found| Some((*table, found.pop()?))));
+            }
             pending = response.unprocessed_keys.unwrap_or_default();
             if pending.is_empty() {
-                break;
+                return Ok(items);
             }
             sleep(backoff).await;
             backoff *= 2;
         }
-        Ok(lookups.map(|(table, _)| {
-            let items = items_by_table.remove(self.table_names.get(table));
-            items.and_then(|mut items| items.pop())
-        }))
     }
 }

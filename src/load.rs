@@ -7,7 +7,6 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    mem,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -26,8 +25,13 @@ const REMAINING_SHARE: f64 = 0.5;
 /// The time in which the share doubles.
 const DOUBLING_TIME: Duration = Duration::from_secs(3);
 
-/// How long requests are shed after the last throttled write.
-const SHEDDING_TIME: Duration = Duration::from_secs(15);
+/// How long a requester is limited after its last throttled write.
+const LIMITED_TIME: Duration = Duration::from_secs(15);
+
+/// How long throttled writes of others lower the limit of a requester after its own. A requester
+/// whose writes are not throttled is not the reason why those of others are: they can exceed the
+/// throughput of a partition that only they use.
+const SHARED_TIME: Duration = Duration::from_secs(5);
 
 /// What this process was asked for, and whether DynamoDB throttled a write.
 #[derive(Debug, Default)]
@@ -40,8 +44,8 @@ struct State {
     limit: Option<Limit>,
     /// Whether the last request was admitted within a limit.
     is_limited: bool,
-    /// Whether a write was throttled since the last request was admitted.
-    was_write_throttled: bool,
+    /// The requester whose write was throttled since then.
+    throttled: Option<String>,
 }
 
 #[derive(Debug)]
@@ -55,9 +59,11 @@ struct RememberedRequest {
 #[derive(Debug)]
 struct Limit {
     requester: String,
+    /// When a write of the requester itself was last throttled.
     throttled_at: SystemTime,
-    /// The share of the requested write units that is admitted from `throttled_at` on. It grows.
+    /// The share of the requested write units that is admitted from `lowered_at` on. It grows.
     share: f64,
+    lowered_at: SystemTime,
     /// The write units that can be admitted, as of `credited_at`.
     credit: f64,
     credited_at: SystemTime,
@@ -68,7 +74,8 @@ impl Load {
     /// only delay the requests of others if the requester is limited.
     pub(crate) fn retries_throttled_write(&self) -> bool {
         let mut state = self.lock();
-        state.was_write_throttled = true;
+        let last_request = state.requests.back();
+        state.throttled = last_request.map(|request| request.requester.clone());
         !state.is_limited
     }
 
@@ -88,8 +95,8 @@ impl Load {
             requester: requester.to_owned(),
             write_units,
         });
-        if mem::take(&mut state.was_write_throttled) {
-            state.lower_limit(received_at);
+        if let Some(throttled) = state.throttled.take() {
+            state.lower_limit(&throttled, received_at);
         }
         let limit = state.limit_of(requester, received_at);
         let is_limited = limit.is_some();
@@ -121,25 +128,25 @@ impl State {
         }
     }
 
-    /// Limits the heaviest requester, or lowers its limit.
-    fn lower_limit(&mut self, now: SystemTime) {
+    /// Limits the heaviest requester, or lowers its limit, after a write of `throttled` was throttled.
+    fn lower_limit(&mut self, throttled: &str, now: SystemTime) {
         let Some((requester, _)) = heaviest(&self.requests) else {
             return;
         };
-        let earlier = self.limit.take();
-        let earlier = earlier.filter(|limit| limit.requester == requester);
-        let limit = earlier.unwrap_or_else(|| Limit {
-            requester: requester.to_owned(),
-            throttled_at: now,
-            share: 1.0,
-            credit: 0.0,
-            credited_at: now,
-        });
-        self.limit = Some(Limit {
-            share: limit.share_at(now) * REMAINING_SHARE,
-            throttled_at: now,
-            ..limit
-        });
+        match &mut self.limit {
+            Some(limit) if limit.requester == requester => limit.lower(throttled, now),
+            _ if requester == throttled => {
+                self.limit = Some(Limit {
+                    requester: requester.to_owned(),
+                    throttled_at: now,
+                    share: REMAINING_SHARE,
+                    lowered_at: now,
+                    credit: 0.0,
+                    credited_at: now,
+                });
+            }
+            _ => {}
+        }
     }
 
     /// The limit of a requester if it is the heaviest, and its units in the last second.
@@ -169,25 +176,40 @@ fn heaviest(requests: &VecDeque<RememberedRequest>) -> Option<(&str, usize)> {
 }
 
 impl Limit {
+    fn lower(&mut self, throttled: &str, now: SystemTime) {
+        let share = self.share_at(now);
+        if self.requester == throttled {
+            self.throttled_at = now;
+        }
+        if elapsed(self.throttled_at, now).is_some_and(|time| time < SHARED_TIME) {
+            self.share = share * REMAINING_SHARE;
+            self.lowered_at = now;
+        }
+    }
+
     /// `demand` is the number of units that the requester asks for per second.
     fn admits(&mut self, write_units: f64, demand: f64, now: SystemTime) -> bool {
-        let share = self.share_at(now);
+        let admitted_per_second = self.share_at(now) * demand;
         let seconds = elapsed(self.credited_at, now).map_or(0.0, |time| time.as_secs_f64());
-        // At most one request is saved up, so that no burst follows a pause.
-        self.credit = write_units.min(self.credit + share * demand * seconds);
+        // At most the units of a second are saved up, so that no burst follows a pause.
+        let max_credit = admitted_per_second.max(write_units);
+        self.credit = max_credit.min(self.credit + admitted_per_second * seconds);
         self.credited_at = now;
         let is_admitted = self.credit >= write_units;
         if is_admitted {
-            self.credit = 0.0;
+            self.credit -= write_units;
         }
         is_admitted
     }
 
     /// The share of the requested units that is admitted.
     fn share_at(&self, now: SystemTime) -> f64 {
-        match elapsed(self.throttled_at, now) {
-            Some(time) if time < SHEDDING_TIME => {
-                (self.share * time.div_duration_f64(DOUBLING_TIME).exp2()).min(1.0)
+        match (
+            elapsed(self.throttled_at, now),
+            elapsed(self.lowered_at, now),
+        ) {
+            (Some(throttled), Some(lowered)) if throttled < LIMITED_TIME => {
+                (self.share * lowered.div_duration_f64(DOUBLING_TIME).exp2()).min(1.0)
             }
             _ => 1.0,
         }

@@ -163,6 +163,7 @@ impl Scenario {
     /// Lets `acme` flood the service, and throttles so many writes that `acme` gets nothing.
     async fn shed_acme(&mut self) {
         self.flood(1).await;
+        self.throttle_one("acme").await;
         for _ in 0..20 {
             self.throttle_one("globex").await;
         }
@@ -182,8 +183,8 @@ async fn only_the_heaviest_organization_is_shed_and_only_after_a_throttled_write
     let mut scenario = Scenario::new().await;
     assert_eq!(scenario.flood(2).await, (40, 8));
 
-    // No matter whose write is throttled.
-    scenario.throttle_one("globex").await;
+    scenario.throttle_one("acme").await;
+    // The limit has been exceeded by both, so it does not matter whose write is throttled next.
     scenario.throttle_one("globex").await;
 
     let (acme, globex) = scenario.flood(1).await;
@@ -239,10 +240,12 @@ async fn an_organization_is_not_shed_if_others_together_ask_for_more() {
 async fn anonymous_callers_do_not_use_up_the_share_of_the_organization_in_the_path() {
     let mut scenario = Scenario::new().await;
     scenario.add_models("acme", 1).await.assert_success();
+    scenario.throttle(true);
     for _ in 0..20 {
         scenario.add_models_with("acme", "", 100).await;
-        scenario.throttle_one("globex").await;
+        scenario.add_models("globex", 1).await;
     }
+    scenario.throttle(false);
 
     scenario.now += SECOND / 20;
     for organization in ["acme", "globex"] {
@@ -250,6 +253,40 @@ async fn anonymous_callers_do_not_use_up_the_share_of_the_organization_in_the_pa
         response.assert_problem(503, "unavailable");
     }
     scenario.add_models("acme", 5).await.assert_success();
+}
+
+/// `globex` exceeds only a limit of its own, such as that of its partition.
+#[tokio::test]
+async fn an_organization_whose_own_writes_are_not_throttled_is_not_shed() {
+    let mut scenario = Scenario::new().await;
+    for _ in 0..30 {
+        scenario.now += SECOND / 20;
+        scenario.throttle_one("globex").await;
+        for _ in 0..19 {
+            scenario.now += SECOND / 20;
+            scenario.add_models("acme", 5).await.assert_success();
+        }
+    }
+}
+
+/// Requests of different sizes share a limit fairly.
+#[tokio::test]
+async fn small_requests_of_a_limited_organization_do_not_starve_its_large_ones() {
+    let mut scenario = Scenario::new().await;
+    scenario.flood(1).await;
+    scenario.throttle_one("acme").await;
+    let mut admitted = 0;
+    for _ in 0..10 {
+        for _ in 0..4 {
+            scenario.now += SECOND / 20;
+            scenario.add_models("acme", 1).await;
+        }
+        scenario.add_models("globex", 1).await.assert_success();
+        if scenario.add_models("acme", 50).await.status == 204 {
+            admitted += 1;
+        }
+    }
+    assert!((3..10).contains(&admitted), "{admitted} of 10");
 }
 
 #[tokio::test]
@@ -304,7 +341,7 @@ async fn a_shed_request_gets_a_503_without_a_request_to_dynamodb() {
 async fn a_throttled_write_of_the_organization_that_is_shed_is_sent_once() {
     let mut scenario = Scenario::new().await;
     scenario.flood(1).await;
-    scenario.throttle_one("globex").await;
+    scenario.throttle_one("acme").await;
     scenario.throttle(true);
     scenario.dynamodb_requests.store(0, Ordering::Relaxed);
 

@@ -40,13 +40,13 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 /// The maximum wait between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// The error code of a write that lost to a concurrent transaction.
-const TRANSACTION_CONFLICT_CODE: &str = "TransactionConflictException";
-
-/// DynamoDB's error codes for exceeded throughput.
-const THROTTLING_CODES: [&str; 3] = [
+/// DynamoDB's codes for exceeded throughput, of errors and of the reasons why a transaction was
+/// cancelled.
+const THROTTLING_CODES: [&str; 5] = [
+    "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "ThrottlingError",
     "ThrottlingException",
 ];
 
@@ -55,16 +55,18 @@ const THROTTLING_CODES: [&str; 3] = [
 const TRANSIENT_ERROR_CODES: [&str; 3] = [
     // When a client of the API retries, a different process may have new credentials.
     "ExpiredTokenException",
-    TRANSACTION_CONFLICT_CODE,
+    "TransactionConflictException",
     "TransactionInProgressException",
 ];
 
-/// The code of the cancellation reason of an action that lost to a concurrent transaction.
-const CONFLICT_CANCELLATION_CODE: &str = "TransactionConflict";
-
-/// The codes of the cancellation reasons for exceeded throughput.
-const THROTTLING_CANCELLATION_CODES: [&str; 2] =
-    ["ProvisionedThroughputExceeded", "ThrottlingError"];
+/// The codes of a write that the SDK does not retry, although a retry can succeed: of errors, and
+/// of the reasons why a transaction was cancelled.
+const ADDITIONALLY_RETRIED_CODES: [&str; 4] = [
+    "ProvisionedThroughputExceeded",
+    "ThrottlingError",
+    "TransactionConflict",
+    "TransactionConflictException",
+];
 
 /// The code of the cancellation reason of an action whose condition failed.
 pub(super) const CONDITION_FAILED_CODE: &str = "ConditionalCheckFailed";
@@ -92,8 +94,8 @@ fn retries(max_attempts: u32) -> RetryConfig {
         .with_max_backoff(MAX_BACKOFF)
 }
 
-/// Limits a write that DynamoDB throttles to two attempts, and reports it to [`Load`]. More attempts
-/// would occupy processes, and Lambda would start others for the requests that arrive meanwhile.
+/// Limits a write that DynamoDB throttles to two attempts, and reports it to [`Load`]. More
+/// attempts would occupy processes, and Lambda would start others for the requests that arrive.
 #[derive(Debug)]
 struct ThrottledWriteInterceptor {
     load: Arc<Load>,
@@ -128,21 +130,23 @@ impl Intercept for ThrottledWriteInterceptor {
 
 /// Whether the write exceeded the throughput of a table, an index or a partition.
 fn is_throttled_write(error: &SdkOperationError) -> bool {
-    let code = if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
-        let reasons = cancellation_reasons(error);
-        let mut codes = reasons.iter().filter_map(CancellationReason::code);
-        if codes.any(|code| THROTTLING_CANCELLATION_CODES.contains(&code)) {
-            return true;
-        }
-        error.code()
+    let codes = write_error_codes(error);
+    codes.iter().any(|code| THROTTLING_CODES.contains(code))
+}
+
+/// The error code of a write, and the codes of the reasons why a transaction was cancelled. Empty
+/// for a read.
+fn write_error_codes(error: &SdkOperationError) -> Vec<&str> {
+    let mut codes = Vec::new();
+    if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
+        codes.extend(error.code());
+        codes.extend(cancellation_codes(error));
     } else if let Some(error) = error.downcast_ref::<PutItemError>() {
-        error.code()
+        codes.extend(error.code());
     } else if let Some(error) = error.downcast_ref::<UpdateItemError>() {
-        error.code()
-    } else {
-        None
-    };
-    code.is_some_and(|code| THROTTLING_CODES.contains(&code))
+        codes.extend(error.code());
+    }
+    codes
 }
 
 /// Retries more than the SDK does: writes that lost to a concurrent transaction, transactions that
@@ -158,7 +162,8 @@ impl ClassifyRetry for AdditionalRetryClassifier {
         let operation_error = error.and_then(OrchestratorError::as_operation_error);
         // A "user" error means a malformed request, so a retry would fail too.
         let is_connector_failure = connector_error.is_some_and(|error| !error.is_user());
-        if is_connector_failure || operation_error.is_some_and(needs_additional_retry) {
+        let codes = operation_error.map(write_error_codes).unwrap_or_default();
+        if is_connector_failure || is_additionally_retried(&codes) {
             RetryAction::transient_error()
         } else {
             RetryAction::NoActionIndicated
@@ -170,30 +175,16 @@ impl ClassifyRetry for AdditionalRetryClassifier {
     }
 }
 
-/// Whether a write lost to a transaction, or a transaction was cancelled for a transient reason.
-fn needs_additional_retry(error: &SdkOperationError) -> bool {
-    if let Some(error) = error.downcast_ref::<TransactWriteItemsError>() {
-        return is_transient_cancellation(error);
-    }
-    if let Some(error) = error.downcast_ref::<PutItemError>() {
-        return error.code() == Some(TRANSACTION_CONFLICT_CODE);
-    }
-    if let Some(error) = error.downcast_ref::<UpdateItemError>() {
-        return error.code() == Some(TRANSACTION_CONFLICT_CODE);
-    }
-    false
+/// Whether codes show that a retry can succeed, and no condition failed.
+fn is_additionally_retried(codes: &[&str]) -> bool {
+    let is_retried = |code: &&str| ADDITIONALLY_RETRIED_CODES.contains(code);
+    !codes.contains(&CONDITION_FAILED_CODE) && codes.iter().any(is_retried)
 }
 
-/// Whether a transaction was cancelled for a transient reason, and no condition failed.
-fn is_transient_cancellation(error: &TransactWriteItemsError) -> bool {
-    let codes: Vec<_> = cancellation_reasons(error)
-        .iter()
-        .filter_map(CancellationReason::code)
-        .collect();
-    !codes.contains(&CONDITION_FAILED_CODE)
-        && codes.iter().any(|code| {
-            *code == CONFLICT_CANCELLATION_CODE || THROTTLING_CANCELLATION_CODES.contains(code)
-        })
+/// The codes of the reasons why a transaction was cancelled. Empty for any other error.
+fn cancellation_codes(error: &TransactWriteItemsError) -> Vec<&str> {
+    let reasons = cancellation_reasons(error).iter();
+    reasons.filter_map(CancellationReason::code).collect()
 }
 
 /// The reasons why a transaction was cancelled, one per action. Empty for any other error.
@@ -221,11 +212,14 @@ where
                 // that type.
                 let service_error: &(dyn StdError + 'static) = response.err();
                 let transaction_error = service_error.downcast_ref::<TransactWriteItemsError>();
+                let reasons = transaction_error
+                    .map(cancellation_codes)
+                    .unwrap_or_default();
                 let code = response.err().code().unwrap_or_default();
                 response.raw().status().is_server_error()
                     || THROTTLING_CODES.contains(&code)
                     || TRANSIENT_ERROR_CODES.contains(&code)
-                    || transaction_error.is_some_and(is_transient_cancellation)
+                    || is_additionally_retried(&reasons)
             }
             // A timeout, or a truncated response.
             _ => true,
@@ -240,8 +234,6 @@ where
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::io;
-
     use aws_sdk_dynamodb::{
         config::http::HttpResponse, error::ErrorMetadata,
         types::error::TransactionCanceledException,
@@ -251,8 +243,9 @@ pub(super) mod tests {
 
     use super::*;
 
-    fn put_error(code: &str) -> PutItemError {
-        PutItemError::generic(ErrorMetadata::builder().code(code).build())
+    fn put_error(status: u16, code: &str) -> Error {
+        let error = PutItemError::generic(ErrorMetadata::builder().code(code).build());
+        SdkError::service_error(error, response(status)).into()
     }
 
     /// The error of a transaction that was cancelled for these reasons.
@@ -269,69 +262,26 @@ pub(super) mod tests {
         HttpResponse::new(StatusCode::try_from(status).unwrap(), SdkBody::empty())
     }
 
-    /// Whether the caller gets a 503, which is safe to retry.
-    fn is_unavailable<E>(error: SdkError<E>) -> bool
-    where
-        E: StdError + ProvideErrorMetadata + Send + Sync + 'static,
-    {
-        matches!(Error::from(error), Error::Unavailable(_))
-    }
-
+    /// The fault matrix in `tests/api` has the errors after which a retry can succeed.
     #[test]
-    fn errors_after_which_the_same_request_can_succeed_are_unavailable() {
-        for (status, code, expected) in [
-            (400, "ThrottlingException", true),
-            (400, "ProvisionedThroughputExceededException", true),
-            (400, "RequestLimitExceeded", true),
-            (400, "TransactionConflictException", true),
-            (400, "TransactionInProgressException", true),
-            (400, "ExpiredTokenException", true),
-            (500, "InternalServerError", true),
-            (503, "", true),
-            (400, "ValidationException", false),
-            (400, "ResourceNotFoundException", false),
-            (400, "AccessDeniedException", false),
-            // a proxy's own page
-            (200, "", false),
-            (302, "", false),
-            (413, "", false),
-        ] {
-            let error = SdkError::service_error(put_error(code), response(status));
-            assert_eq!(is_unavailable(error), expected, "{status} {code}");
-        }
-    }
-
-    #[test]
-    fn a_transaction_cancelled_by_concurrent_writes_or_throttling_is_unavailable() {
-        for (reasons, expected) in [
-            (vec!["None", "TransactionConflict"], true),
-            (vec!["ThrottlingError"], true),
-            (vec!["ProvisionedThroughputExceeded", "None"], true),
-            (vec!["TransactionConflict", "ConditionalCheckFailed"], false),
-            (vec!["ValidationError"], false),
-            (vec![], false),
-        ] {
-            let error = SdkError::service_error(cancelled(&reasons), response(400));
-            assert_eq!(is_unavailable(error), expected, "{reasons:?}");
-        }
-    }
-
-    #[test]
-    fn network_failures_are_unavailable_and_invalid_requests_are_not() {
+    fn an_error_that_a_retry_would_repeat_is_internal() {
         type Failure = SdkError<PutItemError>;
-        let io = || io::Error::from(io::ErrorKind::ConnectionReset).into();
-        for failure in [
-            Failure::timeout_error("too slow"),
-            Failure::dispatch_failure(ConnectorError::io(io())),
-            Failure::dispatch_failure(ConnectorError::timeout(io())),
-            Failure::dispatch_failure(ConnectorError::other(io(), None)),
-            Failure::response_error("incomplete", response(200)),
+        let transaction_error = |reasons: &[&str]| {
+            Error::from(SdkError::service_error(cancelled(reasons), response(400)))
+        };
+        for error in [
+            put_error(400, "ValidationException"),
+            // a proxy's own page
+            put_error(200, ""),
+            put_error(302, ""),
+            put_error(413, ""),
+            transaction_error(&["TransactionConflict", "ConditionalCheckFailed"]),
+            transaction_error(&["ValidationError"]),
+            transaction_error(&[]),
+            Failure::dispatch_failure(ConnectorError::user("invalid".into())).into(),
+            Failure::construction_failure("invalid").into(),
         ] {
-            let description = format!("{failure:?}");
-            assert!(is_unavailable(failure), "{description}");
+            assert!(matches!(error, Error::Internal(_)), "{error:?}");
         }
-        let user_error = Failure::dispatch_failure(ConnectorError::user(io()));
-        assert!(!is_unavailable(user_error));
-        assert!(!is_unavailable(Failure::construction_failure("invalid")));
     }
 }

@@ -141,6 +141,7 @@ async fn path_parameters_are_accepted_and_rejected_as_the_contract_describes() {
                 ("wsk_a".to_owned(), false),
                 ("Wsk_a".to_owned(), true),
                 (format!("a{DEMO_KEY}"), false),
+                (format!("awsk_{DEMO_KEY}"), false),
                 // An encoded character has the same meaning as the character.
                 ("%41%30.%5F%7e%3A%40-".to_owned(), true),
                 ("a%20b".to_owned(), false),

@@ -100,28 +100,57 @@ async fn a_409_points_at_the_first_entry_of_each_conflicting_model() {
 async fn an_id_is_any_number_whose_exact_value_is_an_integer() {
     let app = TestApp::new().await;
     let acme = app.client_with_new_key("acme").await;
-    for (id, stored) in [
-        ("3.0", Some(3)),
-        ("1e2", Some(100)),
-        ("-100e-2", Some(-1)),
-        ("9007199254740991.0", Some(9_007_199_254_740_991_i64)),
-        ("1e-400", None),
-        ("4503599627370496.5", None),
-        ("1.00000000000000000001", None),
-        ("1e400", None),
-        ("9007199254740992", None),
-    ] {
-        let body = format!(r#"{{"aIModelsSelectedToAddToOrg":[{{"id":{id},"modelid":"{id}"}}]}}"#);
+    let digits = "1".repeat(400);
+    let cases = [
+        ("3.0", Ok(3)),
+        ("1E+2", Ok(100)),
+        ("-100e-2", Ok(-1)),
+        ("-120.0e-1", Ok(-12)),
+        ("-0.0", Ok(0)),
+        ("0e-999", Ok(0)),
+        ("0e99999999999999999999", Ok(0)),
+        ("9007199254740991.0", Ok(9_007_199_254_740_991_i64)),
+        ("10e-2", Err("type")),
+        ("1e-400", Err("type")),
+        ("1e-99999999999999999999", Err("type")),
+        ("4503599627370496.5", Err("type")),
+        ("-9007199254740991.1", Err("type")),
+        ("1.00000000000000000001", Err("type")),
+        ("9007199254740992", Err("maximum")),
+        ("1e400", Err("maximum")),
+        (&digits, Err("maximum")),
+        ("-1e99999999999999999999", Err("minimum")),
+    ];
+    for (index, (id, expected)) in cases.into_iter().enumerate() {
+        // A string stays, even if a part of it looks like a number.
+        let modelid = format!(r#"{index}: "1e-400\"#);
+        let entry = format!(r#"{{ "modelid": {}, "id": {id} }}"#, json!(modelid));
+        let body = format!(r#"{{ "aIModelsSelectedToAddToOrg": [{entry}] }}"#);
         let response = acme.post_text(PATH, &body).await;
-        match stored {
-            Some(stored) => {
+        match expected {
+            Ok(stored) => {
                 response.assert_success();
                 let records = app.records(Table::MODELS).await;
-                let record = records.iter().find(|record| record["model_id"] == id);
+                let record = records.iter().find(|record| record["model_id"] == modelid);
                 assert_eq!(record.unwrap()["id"], stored, "{id}");
             }
-            None => response.assert_problem(422, "invalid_body"),
+            Err(rule) => {
+                response.assert_problem(422, "invalid_body");
+                let violation = &response.body.unwrap()["errors"][0];
+                assert_eq!(violation["rule"], rule, "{id}");
+            }
         }
+    }
+}
+
+#[tokio::test]
+async fn text_that_is_not_a_number_is_not_json() {
+    let app = TestApp::new().await;
+    let anonymous = app.anonymous_client();
+    for id in ["1e-400.", "01e-400", "--1e-400"] {
+        let body = format!(r#"{{"aIModelsSelectedToAddToOrg":[{{"id":{id},"modelid":"a"}}]}}"#);
+        let response = anonymous.post_text(PATH, &body).await;
+        response.assert_problem(400, "not_json");
     }
 }
 

@@ -1,7 +1,8 @@
 //! The body of each operation: the service stores what `openapi.yaml` allows, and rejects the rest.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use test_support::fixtures;
+use test_support::{TestApp, TestResponse, event, fixtures};
 use workspace_local::demo::DEMO_KEY;
 use workspace_management::{operations::Operation, store::Table};
 
@@ -9,9 +10,9 @@ use crate::{
     openapi::{contract, find_operation, path_parameters, resolve, with_parameter},
     operations::Sample,
 };
-use test_support::TestApp;
 
 const DATA_STORES: &str = "/api/v1/org/acme/dataStores/create";
+const VOICE: &str = "/api/v1/bot/playground/bot-7/voice";
 
 fn body_schema(contract: &Value, operation: Operation) -> &Value {
     let (_, description) = find_operation(contract, operation);
@@ -335,4 +336,93 @@ fn the_table_of_fields_has_the_limits_of_the_contract() {
         }
     }
     assert!(checked > Operation::ALL.len());
+}
+
+/// Each violation in a response as its pointer and its detail.
+pub fn violations(response: &TestResponse) -> Vec<String> {
+    response.assert_problem(422, "invalid_body");
+    let problem = response.body.as_ref().unwrap();
+    let mut found = Vec::new();
+    for violation in problem["errors"].as_array().unwrap() {
+        let [pointer, detail] = ["pointer", "detail"].map(|name| violation[name].as_str().unwrap());
+        found.push(format!("{pointer} {detail}"));
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_violation_names_the_expected_and_the_actual_type() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    for (value, name) in [
+        (json!(null), "null"),
+        (json!(1), "an integer"),
+        (json!(-1), "an integer"),
+        (json!(1.5), "a number"),
+        (json!("true"), "a string"),
+        (json!([]), "an array"),
+        (json!({}), "an object"),
+    ] {
+        let body = json!({ "type": "alloy", "enabled": value });
+        let response = acme.post(VOICE, body).await;
+        let expected = format!("#/enabled must be a boolean, but is {name}");
+        assert_eq!(violations(&response), [expected]);
+    }
+    let response = acme.post(VOICE, json!([true])).await;
+    let expected = ["# must be an object, but is an array"];
+    assert_eq!(violations(&response), expected);
+    let response = acme.post(VOICE, json!({ "type": "alloy" })).await;
+    assert_eq!(violations(&response), ["#/enabled is required"]);
+}
+
+#[tokio::test]
+async fn the_place_where_a_body_stops_being_json_is_reported() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let nested = "[".repeat(200);
+    for (body, what_is_wrong) in [
+        (&b""[..], "empty"),
+        (b"\xef\xbb\xbf \n", "empty"),
+        (b"teamName=Docs", "invalid at line 1, column 2"),
+        (b"{\"flag\": tr", "invalid at line 1, column 11"),
+        (b"{\n \"flag\": yes}", "invalid at line 2, column 10"),
+        // Before the body is parsed, the first number is replaced.
+        (b"{\"id\": 1e400, yes}", "invalid at line 1, column 15"),
+        (b"{} {}", "invalid at line 1, column 4"),
+        // half a surrogate pair
+        (br#"{"flag": "\ud800"}"#, "invalid at line 1, column 17"),
+        (b"{\"flag\": \"\xe9\"}", "invalid at line 1, column 11"),
+        (nested.as_bytes(), "invalid at line 1, column 128"),
+    ] {
+        let mut event = event("POST", VOICE, &acme.headers, Some(&STANDARD.encode(body)));
+        event["isBase64Encoded"] = json!(true);
+        let response = app.send(event).await;
+        response.assert_problem(400, "not_json");
+        let expected = format!("The request body is not JSON. It is {what_is_wrong}.");
+        let detail = response.body.unwrap()["detail"].take();
+        assert_eq!(detail, expected, "{}", body.escape_ascii());
+    }
+}
+
+#[tokio::test]
+async fn one_byte_order_mark_is_skipped() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let marked = "\u{feff}{\"type\": \"alloy\", \"enabled\": true}";
+    let response = acme.post_text(VOICE, marked).await;
+    response.assert_success();
+    let response = acme.post_text(VOICE, &format!("\u{feff}{marked}")).await;
+    response.assert_problem(400, "not_json");
+}
+
+#[tokio::test]
+async fn the_last_of_several_fields_with_the_same_name_is_used() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let body = r#"{"type": "alloy", "enabled": 1, "enabled": true}"#;
+    acme.post_text(VOICE, body).await.assert_success();
+    let body = r#"{"type": "alloy", "enabled": true, "enabled": 1}"#;
+    let response = acme.post_text(VOICE, body).await;
+    let expected = ["#/enabled must be a boolean, but is an integer"];
+    assert_eq!(violations(&response), expected);
 }

@@ -167,38 +167,3 @@ impl Event {
         found
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn event(json: &Value) -> Event {
-        Event::parse(&json.to_string())
-    }
-
-    #[test]
-    fn a_stage_that_has_the_name_of_a_segment_is_found() {
-        for (path, stage) in [
-            ("/api/v1/org", "api"),
-            ("/api/api/v1/org", "api"),
-            ("/v1/api/v1/org", "v1"),
-        ] {
-            let event = event(&json!({ "rawPath": path, "requestContext": { "stage": stage } }));
-            let segments = event.segments().unwrap();
-            assert_eq!(segments, ["api", "v1", "org"], "{path} in {stage}");
-        }
-    }
-
-    #[test]
-    fn multi_value_headers_take_precedence() {
-        let event = event(&json!({
-            "headers": { "Authorization": "last", "prefer": "a" },
-            "multiValueHeaders": { "AUTHORIZATION": ["first", null, "last"], "prefer": 1 },
-        }));
-        assert_eq!(event.header_values("authorization"), ["first", "last"]);
-        assert_eq!(event.header_values("prefer"), ["a"]);
-        assert_eq!(event.header_values("absent"), [] as [&str; 0]);
-    }
-}

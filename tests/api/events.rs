@@ -91,6 +91,39 @@ async fn every_source_can_send_a_request_and_gets_a_response_in_its_form() {
 }
 
 #[tokio::test]
+async fn a_stage_that_has_the_name_of_a_segment_is_found() {
+    let app = TestApp::new().await;
+    for (path, stage) in [
+        (PATH.to_owned(), "api"),
+        (format!("/api{PATH}"), "api"),
+        (format!("/v1{PATH}"), "v1"),
+    ] {
+        let mut event = http_api();
+        event["rawPath"] = json!(path);
+        event["requestContext"]["stage"] = json!(stage);
+        let response = app.send(event).await;
+        assert_eq!(response.status, 204, "{path} in {stage}");
+    }
+}
+
+#[tokio::test]
+async fn all_values_of_a_header_take_precedence_over_its_only_value() {
+    let app = TestApp::new().await;
+    app.insert_demo_key().await;
+    let mut event = rest_api(PATH);
+    event["headers"] = json!({ "Authorization": "a", "prefer": "return=headers-only" });
+    event["multiValueHeaders"] = json!({ "AUTHORIZATION": [null, DEMO_KEY], "prefer": 1 });
+    let response = app.send(event.clone()).await;
+    response.assert_success();
+    assert_eq!(response.headers["x-resource-id"], "papers");
+
+    event["headers"]["Authorization"] = json!(DEMO_KEY);
+    event["multiValueHeaders"]["AUTHORIZATION"] = json!([DEMO_KEY, null, DEMO_KEY]);
+    let response = app.send(event).await;
+    response.assert_problem(401, "unauthenticated");
+}
+
+#[tokio::test]
 async fn the_path_is_decoded_unless_the_event_names_a_route_of_the_api() {
     let app = TestApp::new().await;
     for (route_key, status) in [

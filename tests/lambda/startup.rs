@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use test_support::TestApp;
 use tokio::{
     net::{TcpListener, TcpSocket},
@@ -14,28 +15,45 @@ use crate::function::{Function, command, create_papers};
 #[tokio::test]
 async fn the_function_exits_with_an_error_that_names_a_missing_or_invalid_variable() {
     let app = TestApp::new().await;
-    let cases = [
+    #[rustfmt::skip] // keeps each case on one line
+    let mut cases = vec![
+        ("ANONYMOUS_OPERATIONS", "perhaps", "must be `allowed` or `denied`"),
+        ("KEY_CACHE_SECONDS", "a minute", "must be a whole number from 0 to 60"),
+        ("KEY_CACHE_SECONDS", "-1", "must be a whole number from 0 to 60"),
+        ("KEY_CACHE_SECONDS", "61", "must be a whole number from 0 to 60"),
+        ("AWS_ENDPOINT_URL", "localhost", "must be an http or https URL"),
+        ("AWS_ENDPOINT_URL", "ftp://localhost", "must be an http or https URL"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "must be an http or https URL"),
         // An empty variable counts as missing.
-        (Table::TEAMS.env_variable, ""),
-        ("KEY_CACHE_SECONDS", "a minute"),
-        ("SSL_CERT_FILE", "/no/such/file"),
+        ("AWS_REGION", "", "is required but not set"),
     ];
-
-    for (variable, value) in cases {
-        let mut command = command(&app, "127.0.0.1:9", &[(variable, value)]);
-        let output = timeout(Duration::from_secs(10), command.output())
-            .await
-            .unwrap()
-            .unwrap();
-
-        assert!(!output.status.success(), "{variable}");
-        let log = String::from_utf8(output.stdout).unwrap();
-        // The error about a missing file names the file instead of the variable.
-        let is_file = variable == "SSL_CERT_FILE";
-        let name = if is_file { value } else { variable };
-        assert!(log.contains(name), "{variable}: {log}");
-        assert!(!log.contains("panicked"), "{variable}: {log}");
+    for table in Table::ALL {
+        cases.push((table.env_variable, "", "is required but not set"));
     }
+
+    for (variable, value, rule) in cases {
+        let error = startup_error(&app, variable, value).await;
+        let expected = match value {
+            "" => format!("{variable} {rule}."),
+            value => format!("{variable} {rule}, not {value:?}."),
+        };
+        assert_eq!(error, expected);
+    }
+    let error = startup_error(&app, "SSL_CERT_FILE", "/no/such/file").await;
+    assert!(error.contains("/no/such/file"), "{error}");
+}
+
+/// The error that the function logs when it starts with an environment variable that makes it exit.
+async fn startup_error(app: &TestApp, variable: &str, value: &str) -> String {
+    // Otherwise, this variable would override `AWS_ENDPOINT_URL`.
+    let no_endpoint = ("AWS_ENDPOINT_URL_DYNAMODB", "");
+    let mut command = command(app, "127.0.0.1:9", &[no_endpoint, (variable, value)]);
+    let output = timeout(Duration::from_secs(10), command.output());
+    let output = output.await.unwrap().unwrap();
+    assert!(!output.status.success(), "{variable}");
+    let log = String::from_utf8(output.stdout).unwrap();
+    let line: Value = serde_json::from_str(&log).expect(&log);
+    line["cause"].as_str().expect(&log).to_owned()
 }
 
 #[tokio::test]

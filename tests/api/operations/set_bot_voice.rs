@@ -7,6 +7,7 @@ use test_support::{TestApp, key_id};
 use workspace_management::store::Table;
 
 use super::{ExpectedRecord, Sample, SampleValues, WriteKind};
+use crate::bodies::violations;
 
 const PATH: &str = "/api/v1/bot/playground/bot-7/voice";
 
@@ -63,4 +64,27 @@ async fn the_voice_belongs_to_the_organization_of_the_caller() {
 
     let voice = app.only_record(Table::BOT_VOICES).await;
     assert_eq!(voice["org_id"], "globex");
+}
+
+#[tokio::test]
+async fn every_violation_of_the_type_is_reported() {
+    let app = TestApp::new().await;
+    let acme = app.client_with_new_key("acme").await;
+    let separators = "#/type must not contain control characters or line separators";
+    let padding = "#/type must not start or end with white space";
+    let too_long = "#/type must have at most 64 characters, but has 65";
+    let long = format!("{}\n{}", "a".repeat(32), "b".repeat(32));
+    for (voice, expected) in [
+        (&*long, &[too_long, separators][..]),
+        ("a\u{2028}b", &[separators]),
+        ("a\u{2029}b", &[separators]),
+        (" a", &[padding]),
+        ("a\u{feff}", &[padding]),
+        ("\u{a0}a", &[padding]),
+        ("a\u{3000}", &[padding]),
+    ] {
+        let body = json!({ "type": voice, "enabled": true });
+        let response = acme.post(PATH, body).await;
+        assert_eq!(violations(&response), expected, "{voice:?}");
+    }
 }

@@ -23,7 +23,7 @@ const MAX_REQUESTS: usize = 1_000;
 const REMAINING_SHARE: f64 = 0.5;
 
 /// The time in which the share doubles.
-const DOUBLING_TIME: Duration = Duration::from_secs(3);
+const DOUBLING_TIME: Duration = Duration::from_secs(2);
 
 /// How long a requester is limited after its last throttled write.
 const LIMITED_TIME: Duration = Duration::from_secs(15);

@@ -191,10 +191,10 @@ async fn only_the_heaviest_organization_is_shed_and_only_after_a_throttled_write
     // Each throttled request halves the share, which is 25 % now and grows.
     assert!((4..=7).contains(&acme), "{acme} of 20");
     assert_eq!(globex, 4);
-    scenario.flood(3).await;
+    scenario.flood(2).await;
     let (acme, globex) = scenario.flood(1).await;
-    // The share doubles every 3 seconds.
-    assert!((9..=16).contains(&acme), "{acme} of 20");
+    // The share doubles every 2 seconds.
+    assert!((13..=19).contains(&acme), "{acme} of 20");
     assert_eq!(globex, 4);
 }
 

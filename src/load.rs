@@ -100,8 +100,8 @@ impl Load {
         }
         let limit = state.limit_of(requester, received_at);
         let is_limited = limit.is_some();
-        let is_admitted = limit
-            .is_none_or(|(limit, demand)| limit.admits(write_units as f64, demand, received_at));
+        let is_admitted =
+            limit.is_none_or(|(limit, rate)| limit.admits(write_units as f64, rate, received_at));
         state.is_limited = is_limited;
         if is_admitted {
             Ok(())
@@ -149,14 +149,15 @@ impl State {
         }
     }
 
-    /// The limit of a requester if it is the heaviest, and its units in the last second.
+    /// The limit of a requester if it is the heaviest, and the units per second that are admitted.
     fn limit_of(&mut self, requester: &str, now: SystemTime) -> Option<(&mut Limit, f64)> {
         let limit = self.limit.as_mut()?;
-        if limit.requester != requester || limit.share_at(now) >= 1.0 {
+        let share = limit.share_at(now);
+        if limit.requester != requester || share >= 1.0 {
             return None;
         }
         let (heaviest, units) = heaviest(&self.requests)?;
-        (heaviest == requester).then_some((limit, units as f64))
+        (heaviest == requester).then_some((limit, share * units as f64))
     }
 }
 
@@ -187,13 +188,11 @@ impl Limit {
         }
     }
 
-    /// `demand` is the number of units that the requester asks for per second.
-    fn admits(&mut self, write_units: f64, demand: f64, now: SystemTime) -> bool {
-        let admitted_per_second = self.share_at(now) * demand;
+    /// `rate` is the number of units per second that are admitted.
+    fn admits(&mut self, write_units: f64, rate: f64, now: SystemTime) -> bool {
         let seconds = elapsed(self.credited_at, now).map_or(0.0, |time| time.as_secs_f64());
         // At most the units of a second are saved up, so that no burst follows a pause.
-        let max_credit = admitted_per_second.max(write_units);
-        self.credit = max_credit.min(self.credit + admitted_per_second * seconds);
+        self.credit = rate.max(write_units).min(self.credit + rate * seconds);
         self.credited_at = now;
         let is_admitted = self.credit >= write_units;
         if is_admitted {

@@ -119,8 +119,9 @@ impl<'a> Gate<'_, 'a, '_> {
         )
         .await?;
         let input: I = body::parse(&request.body, request.is_strict)?;
-        self.log.distinct_entry_count = input.distinct_entry_count();
-        let records = input.distinct_entry_count().unwrap_or(1);
+        let entry_count = input.distinct_entry_count();
+        self.log.distinct_entry_count = entry_count;
+        let records = entry_count.unwrap_or(1);
         // A transaction costs twice as much.
         let units = if records > 1 { 2 * records } else { records };
         // DynamoDB bills one unit for each kB of a record.

@@ -67,8 +67,8 @@
 //! | `Different…`, `WrongOrganization` | `other_…` in codes and reasons |
 //! | `violations` | `errors` in the response and the log |
 
-// `pub` items are used by `main.rs`, `workspacectl` (the operator's tool, in `ctl/`), the local
-// service (`cargo serve`, in `local/`) or the tests.
+// `pub` items are used by `main.rs`, `workspacectl` (the operator's tool, in `tools/workspacectl/`), the local
+// service (`cargo serve`, in `tools/serve/`) or the tests.
 pub mod api_key;
 pub mod auth;
 mod body;

@@ -147,7 +147,7 @@ fn look_for_table(table: Table, missing: &mut Missing) {
     missing.unless(
         has_schema,
         format!(
-            "records/src/schemas.rs: the schema of {}",
+            "tools/records/src/schemas.rs: the schema of {}",
             table.record_kind
         ),
     );

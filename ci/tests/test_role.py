@@ -214,7 +214,7 @@ def test_the_boundary_lets_only_operators_write_organizations_and_api_keys(actio
 
 
 def test_security_md_names_each_statement_that_allows_changes():
-    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    text = (ROOT / ".github/SECURITY.md").read_text(encoding="utf-8")
     section = text.split("## What GitHub's role can do")[1].split("\n## ")[0]
     read = re.compile("[a-z0-9]+:(Describe|Get|List|Scan)")
     changing = {

@@ -1,5 +1,5 @@
-//! Tests of the schemas in `records/schemas/`. `TestApp::all_records` checks records against them.
-//! `ctl/tests/cli/schemas.rs` checks that no attribute is missing.
+//! Tests of the schemas in `tools/records/schemas/`. `TestApp::all_records` checks records against them.
+//! `tools/workspacectl/tests/cli/schemas.rs` checks that no attribute is missing.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! Retries: a request with identical content succeeds and changes nothing, from any caller.
-//! `ctl/tests/cli/keys.rs` has the test with a rotated key.
+//! `tools/workspacectl/tests/cli/keys.rs` has the test with a rotated key.
 
 use std::time::Duration;
 

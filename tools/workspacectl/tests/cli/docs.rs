@@ -35,12 +35,12 @@ struct Block {
 /// The root of the repository.
 fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap().canonicalize().unwrap()
+    package.join("../..").canonicalize().unwrap()
 }
 
 fn documents() -> Vec<Document> {
     let mut documents = Vec::new();
-    for folder in ["", "docs/"] {
+    for folder in ["", ".github/", "docs/"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = format!("{folder}{}", entry.unwrap().file_name().display());
             if name.ends_with(".md") {

@@ -39,7 +39,7 @@ async fn main() -> Result<()> {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = env::args().skip(1).filter(|it| it != "--bench").collect();
     let has_argument = |name| arguments.iter().any(|argument| argument == name);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if let Some(scenario) = Scenario::from_arguments(&arguments) {
         return flood::run(scenario, &root, other_builds(&arguments)?).await;
     }

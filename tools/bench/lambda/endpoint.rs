@@ -45,7 +45,7 @@ impl Endpoint {
         tokio::spawn(dynamodb.clone().serve(listener, Access::default()));
 
         let (root, config) = certificates()?;
-        let amazon = include_str!("../../src/store/amazon-roots.pem");
+        let amazon = include_str!("../../../src/store/amazon-roots.pem");
         let amazon_roots = folder.join("amazon.pem");
         fs::write(&amazon_roots, format!("{amazon}{root}"))?;
         let system = fs::read_to_string("/etc/ssl/certs/ca-certificates.crt")?;

@@ -43,7 +43,10 @@ fn workspacectl(line: &str) -> Command {
     command
 }
 
-const ROOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/store/amazon-roots.pem");
+const ROOTS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../src/store/amazon-roots.pem"
+);
 
 /// A command on a stack. The services of AWS listen at a URL.
 fn on_stack(url: &str, line: &str) -> Command {

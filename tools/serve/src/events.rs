@@ -8,7 +8,7 @@ use serde::Deserialize;
 use workspace_management::operations::Operation;
 
 /// The folder `events/` of the clone from which this package was built.
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../events");
 
 /// The event of an operation.
 ///

@@ -23,7 +23,7 @@ const INDEX_HTML: &str = include_str!("../page/index.html");
 const PAGE_JS: &str = include_str!("../page/page.js");
 const PAGE_CSS: &str = include_str!("../page/page.css");
 const ICON_SVG: &str = include_str!("../page/icon.svg");
-const OPENAPI: &str = include_str!("../../openapi.yaml");
+const OPENAPI: &str = include_str!("../../../openapi.yaml");
 
 /// The server in `openapi.yaml`, which [`routes`] replaces with the server of the page.
 const OPENAPI_SERVER: &str = "- url: http://127.0.0.1:3000";

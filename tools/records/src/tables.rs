@@ -10,7 +10,7 @@ use workspace_management::store::Table;
 use yaml_serde::Value;
 
 /// `template.yaml` at the time of the build.
-const TEMPLATE: &str = include_str!("../../template.yaml");
+const TEMPLATE: &str = include_str!("../../../template.yaml");
 
 /// The content of `template.yaml`. With a string, `==` ignores tags: `!Ref Teams` equals `"Teams"`.
 ///

@@ -1,4 +1,4 @@
-//! `remove team`: removes teams of a project in these steps, which `ctl/tests/protocols` checks:
+//! `remove team`: removes teams of a project in these steps, which `tools/workspacectl/tests/protocols` checks:
 //!
 //! 1. Mark each confirmed team: store a random id in its record. Once the function has read the
 //!    mark, it adds no users to the team and does not create the team again.

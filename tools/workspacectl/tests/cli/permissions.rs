@@ -87,7 +87,7 @@ const OPERATIONS: &[(&str, State)] = &[
 
 /// A policy: permissions such as `dynamodb:GetItem TABLES`.
 fn policy(name: &str) -> BTreeSet<String> {
-    let template = include_str!("../../../deploy/operators.yaml")
+    let template = include_str!("../../../../deploy/operators.yaml")
         .replace("!Sub ", "")
         .replace("!Ref ", "");
     let template: Value = yaml_serde::from_str(&template).unwrap();

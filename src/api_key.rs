@@ -1,4 +1,5 @@
-//! API keys: their text form, the `Authorization` header that contains a key, and their records.
+//! API keys: their text form, the `Authorization` header that contains a key, and
+//! the checks of a key.
 //!
 //! The text form is `wsk_<id>_<secret><checksum>`. The id (12 characters) is the primary key of the
 //! record. Only the holder has the secret (44 characters). The checksum (6 characters) covers
@@ -7,13 +8,14 @@
 
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::{
-    error::KeyRejection, operations::Operation, prefer::split_unquoted,
-    strict_null::null_as_strictest,
+    error::KeyRejection,
+    operations::Operation,
+    prefer::split_unquoted,
+    records::{ApiKeyRecord, ApiKeyState, Organization},
 };
 
 /// The first characters of every key.
@@ -122,41 +124,6 @@ fn has_several_credentials(value: &str) -> bool {
     after_commas.any(|part| !is_parameter(part))
 }
 
-/// The record of an API key, which `workspacectl` writes and the function reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ApiKeyRecord {
-    /// The primary key.
-    pub key_id: String,
-    /// The id of the organization that the key was issued for.
-    pub org_id: String,
-    /// The id of the registration that the key was issued for, stored as `org_request_id`. The key
-    /// is accepted only while this id equals the `request_id` of the organization's record. A key
-    /// without this id is rejected.
-    #[serde(default, rename = "org_request_id")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub registration_id: Option<String>,
-    /// A label that the operator chose.
-    #[serde(default)]
-    pub label: String,
-    /// The hash of the secret, from [`ApiKey::secret_sha256`].
-    pub secret_sha256: String,
-    /// The names of the operations that the key may call. A missing attribute allows all of them,
-    /// and NULL allows none.
-    #[serde(default, deserialize_with = "null_as_strictest")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operations: Option<Vec<String>>,
-    /// When the key was issued (RFC 3339).
-    pub created_at: String,
-    /// When the key expires (RFC 3339). `None` means never. NULL counts as expired.
-    #[serde(default, deserialize_with = "null_as_strictest")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<String>,
-    /// When the key was revoked (RFC 3339). `None` means not revoked. NULL counts as revoked.
-    #[serde(default, deserialize_with = "null_as_strictest")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub revoked_at: Option<String>,
-}
-
 impl ApiKeyRecord {
     /// Why `key`, which has the id of this record, is not accepted. `None` if the secret matches,
     /// and the key is neither revoked nor expired.
@@ -164,42 +131,28 @@ impl ApiKeyRecord {
         let hash = key.secret_sha256();
         let has_same_secret: bool = hash.as_bytes().ct_eq(self.secret_sha256.as_bytes()).into();
         if !has_same_secret {
-            Some(KeyRejection::WrongSecret)
-        } else if self.revoked_at.is_some() {
-            Some(KeyRejection::Revoked)
-        } else if is_expired_at(self.expires_at.as_deref(), now) {
-            Some(KeyRejection::Expired)
-        } else {
-            None
+            return Some(KeyRejection::WrongSecret);
+        }
+        match self.state(now) {
+            ApiKeyState::Revoked => Some(KeyRejection::Revoked),
+            ApiKeyState::Expired => Some(KeyRejection::Expired),
+            // `is_for_registration` decides, after the organization is known.
+            ApiKeyState::Malformed | ApiKeyState::Active => None,
         }
     }
 
-    /// Whether the key is neither revoked nor expired.
-    pub fn is_valid_at(&self, now: SystemTime) -> bool {
-        self.revoked_at.is_none() && !is_expired_at(self.expires_at.as_deref(), now)
-    }
-
-    /// Whether the key was issued for this registration of its organization. False if either
+    /// Whether the key was issued for the current registration of its organization. False if either
     /// registration is unknown.
-    pub(crate) fn is_for_registration(&self, registration_id: Option<&str>) -> bool {
-        registration_id.is_some() && self.registration_id.as_deref() == registration_id
+    pub(crate) fn is_for_registration(&self, organization: &Organization) -> bool {
+        self.registration_id.is_some() && self.registration_id == organization.registration_id
     }
 
     /// Whether the key may call the operation.
-    pub fn allows(&self, operation: Operation) -> bool {
+    pub(crate) fn allows(&self, operation: Operation) -> bool {
         match &self.operations {
             None => true,
             Some(names) => names.iter().any(|name| name == operation.name()),
         }
-    }
-}
-
-/// Whether a key with this `expires_at` has expired. An unreadable date counts as expired.
-fn is_expired_at(expires_at: Option<&str>, now: SystemTime) -> bool {
-    match expires_at.map(humantime::parse_rfc3339) {
-        None => false,
-        Some(Ok(expires_at)) => now >= expires_at,
-        Some(Err(_)) => true,
     }
 }
 
@@ -221,8 +174,6 @@ fn base62<const LENGTH: usize>(mut number: u128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The API key of `cargo serve`, as a literal: if the format changes, these tests fail.
@@ -310,14 +261,5 @@ mod tests {
         // FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(key.secret_sha256(), abc);
-    }
-
-    #[test]
-    fn a_key_is_valid_until_it_expires() {
-        let end = humantime::parse_rfc3339("2026-06-01T00:00:00Z").unwrap();
-        let just_before = end - Duration::from_nanos(1);
-        assert!(!is_expired_at(Some("2026-06-01T00:00:00Z"), just_before));
-        assert!(is_expired_at(Some("2026-06-01T00:00:00Z"), end));
-        assert!(is_expired_at(Some("tomorrow"), just_before));
     }
 }

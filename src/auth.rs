@@ -2,15 +2,14 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     api_key::{ApiKey, Credential},
     error::{Error, KeyRejection, Result},
     event::Request,
     log::RequestLog,
     operations::Operation,
-    store::{FoundApiKey, Organization, Store, timestamp},
+    records::CreationAttributes,
+    store::{FoundApiKey, Store, timestamp},
     text::shorten,
     values::Identifier,
 };
@@ -91,18 +90,6 @@ impl Caller {
     }
 }
 
-/// The attributes that say when, by whom and in which request a record was created. A missing one
-/// is read as an empty string: see "Other programs" in [`crate::store`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct CreationAttributes {
-    /// RFC 3339, in UTC, with milliseconds.
-    pub(crate) created_at: String,
-    /// The id of the API key, or `anonymous`.
-    pub(crate) created_by: String,
-    pub(crate) request_id: String,
-}
-
 /// Authorizes the caller of an operation. `path_org_id` is the id of the organization in the path,
 /// if the path has one. Adds the organization that the caller acts for to `log`.
 ///
@@ -157,14 +144,11 @@ async fn accept_key(
     if path_org_id.is_some_and(|id| id.as_str() != record.org_id) {
         return Err(Error::WrongOrganization);
     }
-    let Some(Organization {
-        is_enabled: true,
-        registration_id,
-    }) = &found.organization
-    else {
+    let organization = found.organization.as_ref();
+    let Some(organization) = organization.filter(|it| it.is_enabled()) else {
         return Err(Error::OrganizationNotEnabled);
     };
-    if !record.is_for_registration(registration_id.as_deref()) {
+    if !record.is_for_registration(organization) {
         return Err(Error::KeyNotAccepted(KeyRejection::WrongRegistration));
     }
     store.cache_api_key(&found);
@@ -180,7 +164,7 @@ async fn authorize_anonymous(
 ) -> Result<Caller> {
     match store.find_organization(org_id.as_str()).await? {
         None => return Err(Error::NoSuchOrganization("not_registered")),
-        Some(organization) if !organization.is_enabled => {
+        Some(organization) if !organization.is_enabled() => {
             return Err(Error::NoSuchOrganization("disabled"));
         }
         Some(_) => {}

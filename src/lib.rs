@@ -20,8 +20,8 @@
 //! | [`auth`], [`api_key`] | decide who the caller is and what the caller may do |
 //! | `body`, [`values`] | turn a JSON body into a valid input, or into a list of violations |
 //! | `load` | sheds requests of the heaviest organization while DynamoDB throttles writes |
+//! | [`records`] | the tables, and one struct for each kind of record |
 //! | [`store`] | reads and writes records in DynamoDB, with caches and retries |
-//! | `strict_null` | reads NULL in `revoked_at` and similar attributes as the strictest value |
 //! | `error` | lists the errors, each with its status, code and title |
 //! | [`text`] | decides which characters are visible and escapes text for output |
 //!
@@ -67,8 +67,8 @@
 //! | `Different…`, `WrongOrganization` | `other_…` in codes and reasons |
 //! | `violations` | `errors` in the response and the log |
 
-// `pub` items are used by `main.rs`, `workspacectl` (the operator's tool, in `tools/workspacectl/`), the local
-// service (`cargo serve`, in `tools/serve/`) or the tests.
+// `pub` items are used by `main.rs`, by the packages in `tools/` (such as `workspacectl`, the
+// operator's tool) or by the tests.
 pub mod api_key;
 pub mod auth;
 mod body;
@@ -79,10 +79,10 @@ mod load;
 pub mod log;
 pub mod operations;
 mod prefer;
+pub mod records;
 pub mod response;
 mod router;
 pub mod service;
 pub mod store;
-mod strict_null;
 pub mod text;
 pub mod values;

@@ -12,13 +12,6 @@
 //! A value stays cached for `KEY_CACHE_SECONDS` (at most 60), from the start of the request that
 //! read it.
 //!
-//! # Other programs
-//!
-//! Programs other than the function and `workspacectl` can write to the tables. In an attribute
-//! that restricts access (`disabled_at`, `revoked_at`, `expires_at`, `operations`, `removing_id`),
-//! NULL counts as the strictest value, and a missing attribute restricts nothing. Other missing
-//! attributes are read as empty, except in `ApiKeyRecord`, where some are required.
-//!
 //! # Retries
 //!
 //! The SDK retries a write whose response is lost, so `Store::insert_if_absent` can return the
@@ -35,9 +28,9 @@ use aws_sdk_dynamodb::{Client, config::Builder as ConfigBuilder, types::Attribut
 use serde::de::DeserializeOwned;
 
 use crate::{
-    api_key::ApiKeyRecord,
     error::{Error, Result},
     load::Load,
+    records::{ApiKeyRecord, Organization, Team},
     values::Identifier,
 };
 
@@ -48,10 +41,10 @@ mod retry;
 mod tables;
 mod write;
 
+pub use crate::records::Table;
 use cache::Cache;
 pub use retry::AdditionalRetryClassifier;
-pub(crate) use tables::teams_partition_key;
-pub use tables::{Table, TableNames};
+pub use tables::TableNames;
 pub(crate) use write::UpsertSpec;
 pub use write::{FailedCondition, failed_conditions, put_item_if_absent};
 
@@ -67,27 +60,10 @@ pub fn timestamp(time: SystemTime) -> String {
 /// A DynamoDB item: the values of its attributes, by name.
 pub type Item = HashMap<String, AttributeValue>;
 
-fn from_item<R: DeserializeOwned>(item: Item) -> Result<R> {
-    serde_dynamo::from_item(item).map_err(Error::internal)
-}
-
-/// What the function reads from the record of an organization.
-pub(crate) struct Organization {
-    pub(crate) is_enabled: bool,
-    /// The id of the request that registered the organization. If the organization is erased and
-    /// registered again, this id changes, and earlier API keys are not accepted.
-    pub(crate) registration_id: Option<String>,
-}
-
-impl From<Item> for Organization {
-    fn from(item: Item) -> Self {
-        let request_id = item.get("request_id").and_then(|id| id.as_s().ok());
-        Self {
-            // Any value of this attribute disables the organization, even NULL.
-            is_enabled: !item.contains_key("disabled_at"),
-            registration_id: request_id.cloned(),
-        }
-    }
+/// Parses an item, if there is one, as a record.
+fn parse<R: DeserializeOwned>(item: Option<Item>) -> Result<Option<R>> {
+    let record = item.map(serde_dynamo::from_item).transpose();
+    record.map_err(Error::internal)
 }
 
 /// An API key that was found. Whether the key is accepted is decided for each request.
@@ -150,12 +126,11 @@ impl Store {
         let mut lookups = vec![(Table::API_KEYS, vec![id])];
         lookups.extend(path_org_id.map(|id| (Table::ORGANIZATIONS, vec![id.as_str()])));
         let mut items = self.read_items(&lookups).await?;
-        let Some(item) = items.remove(&Table::API_KEYS) else {
+        let Some(record) = parse::<ApiKeyRecord>(items.remove(&Table::API_KEYS))? else {
             return Ok(None);
         };
-        let record: ApiKeyRecord = from_item(item)?;
         let organization = match path_org_id {
-            Some(_) => items.remove(&Table::ORGANIZATIONS).map(Organization::from),
+            Some(_) => parse(items.remove(&Table::ORGANIZATIONS))?,
             None => self.find_organization(&record.org_id).await?,
         };
         Ok(Some(Arc::new(FoundApiKey {
@@ -175,11 +150,11 @@ impl Store {
     /// Reads an organization. `None` if it is not registered.
     pub(crate) async fn find_organization(&self, id: &str) -> Result<Option<Organization>> {
         let mut items = self.read_items(&[(Table::ORGANIZATIONS, vec![id])]).await?;
-        Ok(items.remove(&Table::ORGANIZATIONS).map(Organization::from))
+        parse(items.remove(&Table::ORGANIZATIONS))
     }
 
     /// Checks that a team exists and is not being removed. Reads the team unless it is cached for
-    /// the caller. `partition_key` is what [`teams_partition_key`] returns.
+    /// the caller. `partition_key` is what [`Team::partition_key`] returns.
     ///
     /// # Errors
     /// [`Error::NoSuchTeam`]. If the read fails, [`Error::Unavailable`] or [`Error::Internal`].
@@ -199,12 +174,10 @@ impl Store {
             return Ok(());
         }
         let lookup = (Table::TEAMS, vec![partition_key, team_id.as_str()]);
-        match self.read_items(&[lookup]).await?.get(&Table::TEAMS) {
+        let mut items = self.read_items(&[lookup]).await?;
+        match parse::<Team>(items.remove(&Table::TEAMS))? {
             None => Err(Error::NoSuchTeam("not_found")),
-            // A team has this attribute only while it is being removed.
-            Some(item) if item.contains_key("removing_id") => {
-                Err(Error::NoSuchTeam("being_removed"))
-            }
+            Some(record) if record.removing_id.is_some() => Err(Error::NoSuchTeam("being_removed")),
             Some(_) => {
                 self.known_teams.insert(team, (), received_at);
                 Ok(())

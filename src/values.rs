@@ -1,7 +1,6 @@
 //! Types that cannot contain invalid values.
 
 use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
-use serde::Serialize;
 
 use crate::{
     api_key::{API_KEY_PREFIX, ApiKey},
@@ -21,7 +20,7 @@ pub(crate) use unique_list::{Keyed, UniqueList};
 /// API key, so that a key in a path is neither logged nor stored.
 ///
 /// `#` is not allowed, so that it can separate the ids in a primary key, as in `acme#apollo`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathParameter<const MAX_LENGTH: usize>(String);
 
 /// The id of an organization, project, team or bot.
@@ -50,7 +49,7 @@ impl<const MAX_LENGTH: usize> PathParameter<MAX_LENGTH> {
 
 /// A string that fits on one line: 1 to `MAX_LENGTH` characters without control characters or line
 /// separators. It does not start or end with white space.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SingleLine<const MAX_LENGTH: usize>(String);
 
 /// A `userid`. Even at 4 bytes per character, it fits into the 1,024 bytes of a sort key.
@@ -166,8 +165,14 @@ impl Description {
 
 /// The number that the client chooses for a model. The contract calls it `id`. Its absolute value
 /// is less than 2^53, so that all JSON libraries represent it exactly (RFC 8259, section 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ModelNumber(i64);
+
+impl ModelNumber {
+    pub(crate) fn get(self) -> i64 {
+        self.0
+    }
+}
 
 impl Deserr<Violations> for ModelNumber {
     fn deserialize_from_value<V: IntoValue>(

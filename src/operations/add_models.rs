@@ -1,16 +1,17 @@
 //! `POST /api/v1/org/{org_id}/addModelsToOrg/{modelType}`: adds chat models to an organization.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use std::borrow::Cow;
+
 use deserr::Deserr;
-use serde::Serialize;
 
 use crate::{
-    auth::{Caller, CreationAttributes},
+    auth::Caller,
     body::Violations,
     error::{Error, Result, Rule, Violation},
     operations::{Input, Success},
-    store::{Store, Table, UpsertSpec},
-    values::{Identifier, Keyed, ModelId, ModelNumber, ModelType, UniqueList},
+    records::{Model, Table},
+    store::{Store, UpsertSpec},
+    values::{Keyed, ModelId, ModelNumber, ModelType, UniqueList},
 };
 
 #[derive(Debug, Deserr)]
@@ -41,20 +42,6 @@ impl Keyed for ModelEntry {
     }
 }
 
-#[derive(Serialize)]
-struct Model<'a> {
-    org_id: &'a Identifier,
-    /// `<model_type>#<model_id>`.
-    #[serde(rename = "model")]
-    sort_key: String,
-    model_type: &'a ModelType,
-    model_id: &'a ModelId,
-    #[serde(rename = "id")]
-    number: ModelNumber,
-    #[serde(flatten)]
-    creation: &'a CreationAttributes,
-}
-
 /// Adds a model. If the model exists with the same number (`id`), nothing changes. If it has a
 /// different number, the condition fails.
 const ADD_MODEL: UpsertSpec = UpsertSpec {
@@ -77,20 +64,20 @@ pub(crate) async fn add_models(
     let mut records = Vec::with_capacity(input.models.len());
     for entry in input.models.iter() {
         records.push(Model {
-            org_id: &caller.org_id,
-            sort_key: format!("{}#{}", model_type.as_str(), entry.model_id.as_str()),
-            model_type,
-            model_id: &entry.model_id,
-            number: entry.number,
-            creation: caller.creation_attributes(),
+            org_id: caller.org_id.as_str().into(),
+            sort_key: Model::sort_key(model_type.as_str(), entry.model_id.as_str()),
+            model_type: model_type.as_str().into(),
+            model_id: entry.model_id.as_str().into(),
+            number: entry.number.get(),
+            creation: Cow::Borrowed(caller.creation_attributes()),
         });
     }
     let failed_conditions = store.upsert(&ADD_MODEL, &records).await?;
     let mut violations = Vec::new();
     for failed in failed_conditions {
         let mut detail = "differs from the existing model's `id`".to_owned();
-        if let Some(AttributeValue::N(number)) = failed.existing.get("id")
-            && caller.may_see_stored_values()
+        if caller.may_see_stored_values()
+            && let Ok(Model { number, .. }) = serde_dynamo::from_item(failed.existing)
         {
             detail += &format!(" {number}");
         }

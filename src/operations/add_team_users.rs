@@ -1,14 +1,16 @@
 //! `POST /api/v1/project/{org_id}/{project_id}/{team_id}/addUsersToTheTeam`: adds users to a team.
 
+use std::borrow::Cow;
+
 use deserr::Deserr;
-use serde::Serialize;
 
 use crate::{
-    auth::{Caller, CreationAttributes},
+    auth::Caller,
     body::Violations,
     error::Result,
     operations::{Input, Success},
-    store::{Store, Table, UpsertSpec, teams_partition_key},
+    records::{Table, Team, TeamMember},
+    store::{Store, UpsertSpec},
     values::{Identifier, Keyed, UniqueList, UserId},
 };
 
@@ -38,20 +40,6 @@ impl Keyed for UserEntry {
     }
 }
 
-/// A team member. Each has a separate record, so that concurrent requests do not conflict.
-#[derive(Serialize)]
-struct TeamMember<'a> {
-    /// `<organization>#<project>#<team>`.
-    #[serde(rename = "team")]
-    partition_key: &'a str,
-    user_id: &'a UserId,
-    org_id: &'a Identifier,
-    project_id: &'a Identifier,
-    team_id: &'a Identifier,
-    #[serde(flatten)]
-    creation: &'a CreationAttributes,
-}
-
 /// Adds a member. If the user is already a member, nothing changes.
 const ADD_MEMBER: UpsertSpec = UpsertSpec {
     table: Table::TEAM_MEMBERS,
@@ -71,21 +59,22 @@ pub(crate) async fn add_team_users(
     team_id: &Identifier,
     input: AddTeamUsersInput,
 ) -> Result<Success> {
-    let teams_partition = teams_partition_key(&caller.org_id, project_id);
+    let [org, project, team] = [&caller.org_id, project_id, team_id].map(Identifier::as_str);
+    let teams_partition = Team::partition_key(org, project);
     let caller_id = caller.caller_id();
     store
         .require_team(&teams_partition, team_id, caller_id, caller.received_at)
         .await?;
-    let members_partition = format!("{teams_partition}#{}", team_id.as_str());
+    let members_partition = TeamMember::partition_key(org, project, team);
     let mut records = Vec::with_capacity(input.users.len());
     for user in input.users.iter() {
         records.push(TeamMember {
-            partition_key: &members_partition,
-            user_id: &user.user_id,
-            org_id: &caller.org_id,
-            project_id,
-            team_id,
-            creation: caller.creation_attributes(),
+            partition_key: members_partition.as_str().into(),
+            user_id: user.user_id.as_str().into(),
+            org_id: org.into(),
+            project_id: project.into(),
+            team_id: team.into(),
+            creation: Cow::Borrowed(caller.creation_attributes()),
         });
     }
     // No condition can fail, because there is none.

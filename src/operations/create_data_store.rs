@@ -1,14 +1,14 @@
 //! `POST /api/v1/org/{org_id}/dataStores/create`: creates a data store in an organization.
 
 use deserr::Deserr;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Caller, CreationAttributes},
+    auth::Caller,
     body::Violations,
     error::{Error, Result},
     operations::{Input, Success},
-    store::{Store, Table},
+    records::{DataStore, Table},
+    store::Store,
     values::{Description, NameWithId},
 };
 
@@ -22,19 +22,6 @@ pub(crate) struct CreateDataStoreInput {
 }
 
 impl Input for CreateDataStoreInput {}
-
-// Missing attributes are read as empty: see "Other programs" in `crate::store`.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-struct DataStore {
-    org_id: String,
-    /// Derived from the name.
-    data_store_id: String,
-    data_store_name: String,
-    data_store_description: String,
-    #[serde(flatten)]
-    creation: CreationAttributes,
-}
 
 /// Creates a data store. Its id is derived from its name.
 pub(crate) async fn create_data_store(

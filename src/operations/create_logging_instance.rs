@@ -2,14 +2,14 @@
 //! instance.
 
 use deserr::Deserr;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Caller, CreationAttributes},
+    auth::Caller,
     body::Violations,
     error::{Error, Result},
     operations::{Input, Success},
-    store::{Store, Table},
+    records::{LoggingInstance, Table},
+    store::Store,
     text::shorten,
     values::{DisplayName, Identifier},
 };
@@ -22,17 +22,6 @@ pub(crate) struct CreateLoggingInstanceInput {
 }
 
 impl Input for CreateLoggingInstanceInput {}
-
-// Missing attributes are read as empty: see "Other programs" in `crate::store`.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-struct LoggingInstance {
-    org_id: String,
-    project_id: String,
-    project_name: String,
-    #[serde(flatten)]
-    creation: CreationAttributes,
-}
 
 /// Creates the logging instance of a project. A project has at most one.
 pub(crate) async fn create_logging_instance(

@@ -2,15 +2,14 @@
 //! project.
 
 use deserr::Deserr;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{Caller, CreationAttributes},
+    auth::Caller,
     body::Violations,
     error::{Error, Result},
     operations::{Input, Success},
-    store::{Store, Table, teams_partition_key},
-    strict_null::null_as_strictest,
+    records::{Table, Team},
+    store::Store,
     values::{Description, Identifier, NameWithId},
 };
 
@@ -25,27 +24,6 @@ pub(crate) struct CreateTeamInput {
 
 impl Input for CreateTeamInput {}
 
-// Missing attributes are read as empty: see "Other programs" in `crate::store`.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Team {
-    /// `<organization>#<project>`.
-    #[serde(rename = "project")]
-    partition_key: String,
-    org_id: String,
-    project_id: String,
-    /// Derived from the name.
-    team_id: String,
-    team_name: String,
-    team_description: String,
-    /// The id of the removal, while `workspacectl` removes the team.
-    #[serde(skip_serializing)]
-    #[serde(deserialize_with = "null_as_strictest")]
-    removing_id: Option<String>,
-    #[serde(flatten)]
-    creation: CreationAttributes,
-}
-
 /// Creates a team. Its id is derived from its name. Projects are not registered, so any project id
 /// is valid.
 pub(crate) async fn create_team(
@@ -56,7 +34,7 @@ pub(crate) async fn create_team(
 ) -> Result<Success> {
     let (team_name, team_id) = input.name.into_name_and_id();
     let team = Team {
-        partition_key: teams_partition_key(&caller.org_id, project_id),
+        partition_key: Team::partition_key(caller.org_id.as_str(), project_id.as_str()),
         org_id: caller.org_id.as_str().to_owned(),
         project_id: project_id.as_str().to_owned(),
         team_id,

@@ -1,14 +1,16 @@
 //! `POST /api/v1/bot/playground/{id}/voice`: sets the voice of a bot.
 
+use std::borrow::Cow;
+
 use deserr::Deserr;
-use serde::Serialize;
 
 use crate::{
-    auth::{Caller, CreationAttributes},
+    auth::Caller,
     body::Violations,
     error::Result,
     operations::{Input, Success},
-    store::{Store, Table, UpsertSpec},
+    records::{BotVoice, Table},
+    store::{Store, UpsertSpec},
     values::{Identifier, VoiceType},
 };
 
@@ -21,21 +23,6 @@ pub(crate) struct SetBotVoiceInput {
 }
 
 impl Input for SetBotVoiceInput {}
-
-#[derive(Serialize)]
-struct BotVoice<'a> {
-    org_id: &'a Identifier,
-    bot_id: &'a Identifier,
-    #[serde(rename = "type")]
-    voice_type: VoiceType,
-    enabled: bool,
-    /// The `updated_*` attributes describe the last change.
-    updated_at: &'a str,
-    updated_by: &'a str,
-    updated_request_id: &'a str,
-    #[serde(flatten)]
-    creation: &'a CreationAttributes,
-}
 
 /// Sets a voice. The condition fails if the existing voice is the same, so that a retry does not
 /// change `updated_at`.
@@ -60,16 +47,16 @@ pub(crate) async fn set_bot_voice(
 ) -> Result<Success> {
     let creation = caller.creation_attributes();
     let voice = BotVoice {
-        org_id: &caller.org_id,
-        bot_id,
-        voice_type: input.voice_type,
+        org_id: caller.org_id.as_str().into(),
+        bot_id: bot_id.as_str().into(),
+        voice_type: input.voice_type.as_str().into(),
         enabled: input.enabled,
         // These describe this request, which is the last change. The expression keeps the creation
         // attributes of an existing record.
-        updated_at: &creation.created_at,
-        updated_by: &creation.created_by,
-        updated_request_id: &creation.request_id,
-        creation,
+        updated_at: creation.created_at.as_str().into(),
+        updated_by: creation.created_by.as_str().into(),
+        updated_request_id: creation.request_id.as_str().into(),
+        creation: Cow::Borrowed(creation),
     };
     // Ignores a failed condition, which means that the voice is already as requested.
     store.upsert(&SET_VOICE, &[voice]).await?;

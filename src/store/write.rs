@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Item, Store, Table, TableNames, from_item, retry};
+use super::{Item, Store, Table, TableNames, parse, retry};
 use crate::error::{Error, Result};
 
 /// How to update the records of a table. The expressions use DynamoDB's syntax.
@@ -90,8 +90,7 @@ impl Store {
         record: &R,
     ) -> Result<Option<R>> {
         let item = serde_dynamo::to_item(record).map_err(Error::internal)?;
-        let existing = put_item_if_absent(&self.client, &self.table_names, table, item).await?;
-        existing.map(from_item).transpose()
+        parse(put_item_if_absent(&self.client, &self.table_names, table, item).await?)
     }
 
     /// Updates or creates 1 to 100 records, all or none, in one DynamoDB request. Returns the

@@ -15,7 +15,7 @@ use test_support::{
     fixtures, handle_checking_log, operation_event, send, unique_key,
 };
 use workspace_local::{demo::DEMO_KEY, dynamodb::is_read};
-use workspace_management::{api_key::ApiKeyRecord, operations::Operation, store::Table};
+use workspace_management::{operations::Operation, records::ApiKeyRecord, store::Table};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

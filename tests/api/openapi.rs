@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use workspace_local::demo::DEMO_KEY;
-use workspace_management::{api_key::ApiKeyRecord, operations::Operation};
+use workspace_management::{operations::Operation, records::ApiKeyRecord};
 use workspace_records::tables::template;
 
 use test_support::{TestApp, event};

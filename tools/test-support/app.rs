@@ -23,9 +23,10 @@ use workspace_local::{
     tables::create_missing,
 };
 use workspace_management::{
-    api_key::{ApiKey, ApiKeyRecord},
+    api_key::ApiKey,
     auth::AnonymousAccess,
     operations::Operation,
+    records::ApiKeyRecord,
     service::{FUNCTION_TIMEOUT, Service},
     store::{MAX_CACHE_TTL, Store, Table, TableNames},
 };

@@ -1,7 +1,11 @@
 //! Records as the current version writes them, for tests that do not create them with a request.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
-use workspace_management::api_key::{ApiKey, ApiKeyRecord};
+use workspace_management::records::{
+    ApiKeyRecord, CreationAttributes, Model, Organization, Team, TeamMember,
+};
 use workspace_records::item;
 
 /// When the records were created: RFC 3339 in UTC, with milliseconds.
@@ -15,14 +19,25 @@ pub const RANDOM_ID: &str = "00000000000000a1";
 
 /// An enabled organization.
 pub fn organization(org: &str) -> Value {
-    created(json!({ "org_id": org }))
+    json!(enabled_organization(org))
 }
 
 pub fn disabled_organization(org: &str) -> Value {
-    let mut record = organization(org);
-    record["disabled_at"] = json!(CREATED_AT);
-    record["disabled_by"] = json!("setup");
-    record
+    json!(Organization {
+        disabled_at: Some(CREATED_AT.to_owned()),
+        disabled_by: Some("setup".to_owned()),
+        ..enabled_organization(org)
+    })
+}
+
+fn enabled_organization(org: &str) -> Organization {
+    Organization {
+        org_id: org.to_owned(),
+        created_at: CREATED_AT.to_owned(),
+        created_by: "setup".to_owned(),
+        registration_id: Some(REQUEST_ID.to_owned()),
+        ..Organization::default()
+    }
 }
 
 /// The record of an API key that does not expire and may call every operation. The key belongs to
@@ -31,46 +46,49 @@ pub fn disabled_organization(org: &str) -> Value {
 /// # Panics
 /// If the key is malformed.
 pub fn key_record(key: &str, organization: &str, label: &str) -> ApiKeyRecord {
-    let key = ApiKey::parse(key).expect("a well-formed API key");
     item::new_key_record(key, organization, REQUEST_ID, label, CREATED_AT)
+        .expect("a well-formed API key")
 }
 
 /// A team in a project. The id `team` should be derived from `name`.
 pub fn team(org: &str, project: &str, team: &str, name: &str) -> Value {
-    created(json!({
-        "project": format!("{org}#{project}"),
-        "org_id": org,
-        "project_id": project,
-        "team_id": team,
-        "team_name": name,
-        "team_description": "",
-    }))
+    json!(Team {
+        partition_key: Team::partition_key(org, project),
+        org_id: org.to_owned(),
+        project_id: project.to_owned(),
+        team_id: team.to_owned(),
+        team_name: name.to_owned(),
+        creation: creation(),
+        ..Team::default()
+    })
 }
 
 pub fn member(org: &str, project: &str, team: &str, user: &str) -> Value {
-    created(json!({
-        "team": format!("{org}#{project}#{team}"),
-        "org_id": org,
-        "project_id": project,
-        "team_id": team,
-        "user_id": user,
-    }))
+    json!(TeamMember {
+        partition_key: TeamMember::partition_key(org, project, team).into(),
+        org_id: org.into(),
+        project_id: project.into(),
+        team_id: team.into(),
+        user_id: user.into(),
+        creation: Cow::Owned(creation()),
+    })
 }
 
 pub fn model(org: &str, model_type: &str, id: &str) -> Value {
-    created(json!({
-        "org_id": org,
-        "model": format!("{model_type}#{id}"),
-        "model_type": model_type,
-        "model_id": id,
-        "id": 1,
-    }))
+    json!(Model {
+        org_id: org.into(),
+        sort_key: Model::sort_key(model_type, id),
+        model_type: model_type.into(),
+        model_id: id.into(),
+        number: 1,
+        creation: Cow::Owned(creation()),
+    })
 }
 
-/// Adds the audit attributes of a new record.
-fn created(mut record: Value) -> Value {
-    record["created_at"] = json!(CREATED_AT);
-    record["created_by"] = json!("setup");
-    record["request_id"] = json!(REQUEST_ID);
-    record
+fn creation() -> CreationAttributes {
+    CreationAttributes {
+        created_at: CREATED_AT.to_owned(),
+        created_by: "setup".to_owned(),
+        request_id: REQUEST_ID.to_owned(),
+    }
 }

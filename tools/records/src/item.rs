@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use workspace_management::{
-    api_key::{ApiKey, ApiKeyRecord},
+    api_key::ApiKey,
+    records::ApiKeyRecord,
     store::{Item, Table},
 };
 
@@ -31,26 +32,26 @@ pub fn primary_key_values(table: Table, record: &Value) -> Vec<String> {
     values
 }
 
-/// The record of a new API key that does not expire and may call every operation.
-/// `registration_id` is the `request_id` of the organization's record.
+/// The record of a new API key that does not expire and may call every operation. `None` if `key` is
+/// malformed. `registration_id` is the `request_id` of the organization's record.
 pub fn new_key_record(
-    key: ApiKey<'_>,
+    key: &str,
     org_id: &str,
     registration_id: &str,
     label: &str,
     created_at: &str,
-) -> ApiKeyRecord {
-    ApiKeyRecord {
-        key_id: key.id.to_owned(),
+) -> Option<ApiKeyRecord> {
+    let parsed = ApiKey::parse(key)?;
+    Some(ApiKeyRecord {
+        key_id: parsed.id.to_owned(),
         org_id: org_id.to_owned(),
         registration_id: Some(registration_id.to_owned()),
         label: label.to_owned(),
-        secret_sha256: key.secret_sha256(),
-        operations: None,
+        secret_sha256: parsed.secret_sha256(),
+        last_four: Some(key[key.len() - 4..].to_owned()),
         created_at: created_at.to_owned(),
-        expires_at: None,
-        revoked_at: None,
-    }
+        ..ApiKeyRecord::default()
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! | [`tables`] | the tables as `template.yaml` declares them |
 //! | [`local`] | how to reach the DynamoDB of `cargo serve` |
 //! | [`item`] | items as JSON, their primary keys, and the records of new API keys |
+//! | [`stored`] | stored records, with every attribute that they have |
 //! | [`columns`] | which attributes a list of records shows, and in which order |
 //! | `schemas` | the JSON Schemas of records. Needs the feature `schemas` |
 
@@ -13,4 +14,5 @@ pub mod item;
 pub mod local;
 #[cfg(feature = "schemas")]
 pub mod schemas;
+pub mod stored;
 pub mod tables;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
 use workspace_management::{
-    api_key::ApiKey,
+    records::Organization,
     store::{Table, TableNames, timestamp},
 };
 use workspace_records::item::new_key_record;
@@ -26,17 +26,19 @@ const ORG_REQUEST_ID: &str = "0000000000000000";
 /// If DynamoDB cannot be reached.
 pub async fn store_demo(client: &Client, table_names: &TableNames) -> Result<()> {
     let now = timestamp(SystemTime::now());
-    let organization = json!({
-        "org_id": DEMO_ORGANIZATION,
-        "created_at": now,
-        "created_by": "demo@localhost",
-        "request_id": ORG_REQUEST_ID,
-    });
-    let api_key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-    let record = new_key_record(api_key, DEMO_ORGANIZATION, ORG_REQUEST_ID, "demo", &now);
-    let mut key = json!(record);
-    key["last_four"] = json!(DEMO_KEY[DEMO_KEY.len() - 4..]);
-    for (table, record) in [(Table::ORGANIZATIONS, organization), (Table::API_KEYS, key)] {
+    let organization = Organization {
+        org_id: DEMO_ORGANIZATION.to_owned(),
+        created_at: now.clone(),
+        created_by: "demo@localhost".to_owned(),
+        registration_id: Some(ORG_REQUEST_ID.to_owned()),
+        ..Organization::default()
+    };
+    let key = new_key_record(DEMO_KEY, DEMO_ORGANIZATION, ORG_REQUEST_ID, "demo", &now)
+        .context("the demo key is malformed")?;
+    for (table, record) in [
+        (Table::ORGANIZATIONS, json!(organization)),
+        (Table::API_KEYS, json!(key)),
+    ] {
         let name = table_names.get(table);
         client
             .put_item()

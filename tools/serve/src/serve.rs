@@ -10,12 +10,14 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use axum::Router;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::net::TcpListener;
 use workspace_management::{
     api_key::ApiKey,
     auth::AnonymousAccess,
     operations::Operation,
+    records::{ApiKeyRecord, Organization},
     service::Service,
     store::{Store, Table},
 };
@@ -148,19 +150,21 @@ impl LocalService {
         }
         let acme = DEMO_ORGANIZATION;
         let key = ApiKey::parse(DEMO_KEY).context("the demo key is malformed")?;
-        if self.has(Table::API_KEYS, key.id, "revoked_at").await? {
+        let demo_key: Option<ApiKeyRecord> = self.find(Table::API_KEYS, key.id).await?;
+        if demo_key.is_some_and(|key| key.revoked_at.is_some()) {
             let create = format!("cargo ctl keys create --org {acme}");
             notes.push(format!("the demo key is revoked: run `{create}`"));
         }
-        if self.has(Table::ORGANIZATIONS, acme, "disabled_at").await? {
+        let organization: Option<Organization> = self.find(Table::ORGANIZATIONS, acme).await?;
+        if organization.is_some_and(|organization| !organization.is_enabled()) {
             let enable = format!("cargo ctl orgs enable {acme}");
             notes.push(format!("organization {acme} is disabled: run `{enable}`"));
         }
         Ok(notes)
     }
 
-    /// Whether the record with the primary key `id` exists and has this attribute.
-    async fn has(&self, table: Table, id: &str, attribute: &str) -> Result<bool> {
+    /// Reads the record with the primary key `id`.
+    async fn find<R: DeserializeOwned>(&self, table: Table, id: &str) -> Result<Option<R>> {
         let client = self.dynamodb.client();
         let response = client
             .get_item()
@@ -168,8 +172,7 @@ impl LocalService {
             .set_key(Some(table.primary_key(&[id])))
             .send()
             .await?;
-        let record = response.item.unwrap_or_default();
-        Ok(record.contains_key(attribute))
+        Ok(response.item.map(serde_dynamo::from_item).transpose()?)
     }
 }
 

@@ -1,17 +1,16 @@
-//! The records of API keys: their attributes, and how they are stored, read and revoked.
+//! The records of API keys: their state, and how they are stored, read and revoked.
 
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use workspace_management::{
-    api_key::{ApiKey, ApiKeyRecord},
+    api_key::ApiKey,
+    records::{ApiKeyRecord, ApiKeyState},
     store::{Table, timestamp},
 };
-use workspace_records::item::string_attribute;
 
 use crate::{
     deployment::Deployment,
@@ -20,65 +19,25 @@ use crate::{
     write::{GuardedRecord, transact},
 };
 
-/// The record of an API key: what the function reads, and what only the operator's tool reads.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FullKeyRecord {
-    /// The attributes that the function reads.
-    #[serde(flatten)]
-    pub(crate) core: ApiKeyRecord,
-    /// The last four characters of the key. They are part of its checksum and not of its secret.
-    pub(crate) last_four: Option<String>,
-    pub(crate) created_by: Option<String>,
-    /// The id of the run that created the key.
-    #[serde(rename = "request_id")]
-    pub(crate) run_id: Option<String>,
-    /// The lifetime that was chosen for the key, in seconds. Unlike `expires_at`, it does not change
-    /// in a rotation. `None` if the key was issued without an expiry, or by another program.
-    #[serde(rename = "issued_for", skip_serializing_if = "Option::is_none")]
-    pub(crate) lifetime_seconds: Option<u64>,
-    /// The id of the key that this key has replaced.
-    #[serde(rename = "replaces", skip_serializing_if = "Option::is_none")]
-    pub(crate) predecessor_id: Option<String>,
-    /// The id of the key that has replaced this key.
-    #[serde(rename = "replaced_by", skip_serializing_if = "Option::is_none")]
-    pub(crate) successor_id: Option<String>,
+/// The state of the key with this record. A record that cannot be parsed is malformed.
+pub(crate) fn state_of(record: &Value) -> ApiKeyState {
+    let parsed = ApiKeyRecord::deserialize(record);
+    parsed.map_or(ApiKeyState::Malformed, |key| key.state(SystemTime::now()))
 }
 
-/// The state of a key, regardless of the state of its organization.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum KeyState {
-    Active,
-    Expired,
-    Revoked,
-    Malformed,
-}
-
-impl KeyState {
-    /// The state of the key with this record.
-    pub(crate) fn of(record: &Value) -> Self {
-        match serde_json::from_value::<ApiKeyRecord>(record.clone()) {
-            Ok(parsed) if parsed.revoked_at.is_some() => Self::Revoked,
-            Ok(parsed) if !parsed.is_valid_at(SystemTime::now()) => Self::Expired,
-            // Without a registration, a key is not active, because the function rejects it.
-            Ok(parsed) if parsed.registration_id.is_some() => Self::Active,
-            _ => Self::Malformed,
-        }
-    }
-}
-
-/// Whether the key with this record is active and expires within a period.
-pub(crate) fn is_active_and_expires_within(record: &Value, period: Duration) -> bool {
-    let Ok(expires_at) = humantime::parse_rfc3339(string_attribute(record, "expires_at")) else {
+/// Whether a key is active and expires within a period.
+pub(crate) fn is_active_and_expires_within(key: &ApiKeyRecord, period: Duration) -> bool {
+    let now = SystemTime::now();
+    let Some(Ok(expires_at)) = key.expires_at.as_deref().map(humantime::parse_rfc3339) else {
         return false;
     };
-    let time_left = expires_at.duration_since(SystemTime::now());
-    KeyState::of(record) == KeyState::Active && time_left.is_ok_and(|left| left <= period)
+    let time_left = expires_at.duration_since(now);
+    key.state(now) == ApiKeyState::Active && time_left.is_ok_and(|left| left <= period)
 }
 
 /// Prepares the record of a key for output: adds its state and removes the hash of its secret.
 pub(crate) fn into_output(mut record: Value) -> Value {
-    let state = KeyState::of(&record);
+    let state = state_of(&record);
     if let Value::Object(attributes) = &mut record {
         attributes.remove("secret_sha256");
         attributes.insert("state".to_owned(), json!(state));
@@ -111,12 +70,12 @@ pub(crate) async fn require_records(deployment: &Deployment, ids: &[String]) -> 
 /// or was replaced since it was read, or if the registration of either is not `registration_id`.
 pub(crate) async fn insert_and_link_old(
     deployment: &Deployment,
-    new_record: &FullKeyRecord,
+    new_record: &ApiKeyRecord,
     registration_id: &str,
-    old_record: Option<&FullKeyRecord>,
+    old_record: Option<&ApiKeyRecord>,
 ) -> Result<()> {
-    let org = &new_record.core.org_id;
-    let id = &new_record.core.key_id;
+    let org = &new_record.org_id;
+    let id = &new_record.key_id;
     let registration_values = [(":registration", registration_id)];
     let org_if_enabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org]).and(
         "request_id = :registration AND attribute_not_exists(disabled_at) \
@@ -134,11 +93,10 @@ pub(crate) async fn insert_and_link_old(
     ];
     if let Some(old_record) = old_record {
         let condition = "org_request_id = :registration AND attribute_not_exists(revoked_at)";
-        let key_if_replaceable =
-            GuardedRecord::if_exists(Table::API_KEYS, &[&old_record.core.key_id])
-                .and(condition, &registration_values)
-                // If `old_record` has no `replaced_by`, the stored record must have none either.
-                .and_unchanged(&json!(old_record), &["replaced_by"]);
+        let key_if_replaceable = GuardedRecord::if_exists(Table::API_KEYS, &[&old_record.key_id])
+            .and(condition, &registration_values)
+            // If `old_record` has no `replaced_by`, the stored record must have none either.
+            .and_unchanged(&json!(old_record), &["replaced_by"]);
         let expression = "SET replaced_by = :new";
         actions.push(key_if_replaceable.to_update_action(
             deployment,

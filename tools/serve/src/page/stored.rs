@@ -9,8 +9,9 @@ use tokio::sync::{Mutex, MutexGuard};
 use workspace_management::store::Table;
 use workspace_records::{
     columns::{self, columns, key_columns},
-    item::{primary_key_values, string_attribute, to_json},
+    item::{primary_key_values, to_json},
     local::table_names,
+    stored::Audit,
 };
 
 use crate::dynamodb::DynamoDb;
@@ -67,9 +68,7 @@ impl Records {
         for kind in &state.kinds {
             let mut records = Vec::new();
             for record in &kind.records {
-                let ids =
-                    ["request_id", "updated_request_id"].map(|name| string_attribute(record, name));
-                if ids.contains(&request_id) {
+                if Audit::of(record).is_from(request_id) {
                     records.push(record);
                 }
             }
@@ -122,7 +121,7 @@ impl Kind {
     fn view(&self, mut records: Vec<&Value>, limit: usize) -> Value {
         let total = records.len();
         // The sort is stable: records of one request stay in the order of their primary keys.
-        records.sort_by_key(|record| Reverse(changed_at(record)));
+        records.sort_by_cached_key(|record| Reverse(Audit::of(record).changed_at().to_owned()));
         records.truncate(limit);
         json!({
             "kind": self.table.record_kind,
@@ -132,13 +131,4 @@ impl Kind {
             "records": records,
         })
     }
-}
-
-/// When a record was last changed or restored. The format of timestamps sorts them by time.
-fn changed_at(record: &Value) -> Option<&str> {
-    let names = ["created_at", "updated_at", "restored_at"];
-    names
-        .map(|name| string_attribute(record, name))
-        .into_iter()
-        .max()
 }

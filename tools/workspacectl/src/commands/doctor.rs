@@ -3,13 +3,24 @@
 mod api;
 mod stack;
 
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use aws_sdk_dynamodb::types::{BillingMode, StreamSpecification, TableDescription, TableStatus};
-use serde_json::{Value, json};
+use serde::Deserialize as _;
+use serde_json::json;
 use workspace_management::{
-    api_key::ApiKey, config::read_variable, operations::Operation, store::Table, values::trim,
+    api_key::ApiKey,
+    config::read_variable,
+    operations::Operation,
+    records::{ApiKeyRecord, ApiKeyState},
+    store::Table,
+    values::trim,
 };
 use workspace_records::{item::string_attribute, local, tables::TableDeclaration};
 
@@ -18,9 +29,9 @@ use crate::{
     arguments::{is_dash, stdin},
     deployment::Deployment,
     errors::{RequestResultExt as _, UsageError, lacks_credentials},
-    key_record::{self, KeyState},
+    key_record,
     message::print_message,
-    organization::{OrgState, Organization, org_ids},
+    organization,
     output::print_rows,
     read::{self, Reader},
     session::Session,
@@ -252,32 +263,32 @@ fn local_api_url(dynamodb_url: &str) -> Result<String, UsageError> {
 /// meant to expire. Fails if the keys or their organizations cannot be read.
 async fn check_key_expiry(deployment: &Deployment) -> Result<Status> {
     let records = Reader::all(Table::API_KEYS).read(deployment).await?.records;
-    // A rotation sets `replaced_at` when it lets the old key expire. `replaced_by` is not enough,
-    // because the rotation may have been interrupted before.
-    let is_replaced = |record: &Value| {
-        let is_active_successor = |other: &Value| {
-            other["key_id"] == record["replaced_by"] && KeyState::of(other) == KeyState::Active
+    // No key with a malformed record is accepted, so none can expire.
+    let keys = records.iter().flat_map(ApiKeyRecord::deserialize);
+    let keys: Vec<ApiKeyRecord> = keys.collect();
+    // A rotation sets `replaced_at` when it lets the old key expire. The id of the new key is not
+    // enough, because the rotation may have been interrupted before.
+    let is_replaced = |key: &ApiKeyRecord| {
+        let is_active_successor = |other: &ApiKeyRecord| {
+            key.successor_id.as_ref() == Some(&other.key_id)
+                && other.state(SystemTime::now()) == ApiKeyState::Active
         };
-        !record["replaced_at"].is_null() && records.iter().any(is_active_successor)
+        key.replaced_at.is_some() && keys.iter().any(is_active_successor)
     };
-    let mut expiring = Vec::new();
-    for record in &records {
-        // `issued_for` is absent if the key has no expiry or a different program issued it.
-        let lifetime_seconds = record["issued_for"].as_u64().unwrap_or(u64::MAX);
-        if lifetime_seconds > EXPIRY_NOTICE.as_secs()
-            && key_record::is_active_and_expires_within(record, EXPIRY_NOTICE)
-            && !is_replaced(record)
+    let mut expiring: BTreeMap<_, usize> = BTreeMap::new();
+    for key in &keys {
+        if key.lifetime_seconds.unwrap_or(u64::MAX) > EXPIRY_NOTICE.as_secs()
+            && key_record::is_active_and_expires_within(key, EXPIRY_NOTICE)
+            && !is_replaced(key)
         {
-            expiring.push(record);
+            *expiring.entry(&key.org_id).or_default() += 1;
         }
     }
     let mut count = 0;
-    for org in org_ids(expiring.iter().copied()) {
-        let organization = Organization::find(deployment, org).await?;
-        if organization.is_some_and(|organization| organization.state() == OrgState::Enabled) {
-            let expiring = expiring.iter();
-            let of_org = expiring.filter(|record| string_attribute(record, "org_id") == org);
-            count += of_org.count();
+    for (org, count_of_org) in expiring {
+        let organization = organization::find(deployment, org).await?;
+        if organization.is_some_and(|organization| organization.record.is_enabled()) {
+            count += count_of_org;
         }
     }
     let days = humanize(EXPIRY_NOTICE);

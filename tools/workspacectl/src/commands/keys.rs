@@ -14,7 +14,7 @@ pub use self::key_arguments::Expiry;
 use self::key_arguments::{KeyArgs, read_key_ids};
 use crate::{
     key_record,
-    organization::{OrgState, Organization, org_ids},
+    organization::{self, org_ids},
     output::print_rows,
     session::Session,
 };
@@ -69,9 +69,11 @@ async fn check(args: &KeyArgs, session: &Session) -> Result<()> {
     let outputs: Vec<_> = records.into_iter().map(key_record::into_output).collect();
     print_rows(&outputs, &KEY_COLUMNS, session)?;
     for org in org_ids(&outputs) {
-        let state = match Organization::find(deployment, org).await? {
-            Some(organization) if organization.state() == OrgState::Enabled => continue,
-            Some(organization) => organization.state().as_str(),
+        let state = match organization::find(deployment, org).await? {
+            Some(organization) if organization.record.is_enabled() => {
+                continue;
+            }
+            Some(organization) => organization::state_name(organization.record.state()),
             None => "not registered",
         };
         session.report(&format!(

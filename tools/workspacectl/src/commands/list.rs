@@ -10,7 +10,7 @@ use crate::{
     deployment::Deployment,
     errors::UsageError,
     message::print_message,
-    organization::Organization,
+    organization,
     output::print_listing,
     read::{self, Listing, PageArgs, Reader},
     session::Session,
@@ -67,7 +67,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     // An empty list can mean a mistyped id, so check that the organization exists.
     if listing.records.is_empty() {
         if let Some(org) = &org {
-            Organization::require(deployment, org).await?;
+            organization::require(deployment, org).await?;
         }
         print_message(&format!("no {} match the options", table.record_kind));
     }

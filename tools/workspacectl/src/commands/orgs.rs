@@ -15,7 +15,7 @@ use crate::{
     arguments::{ORG_HELP, parse_identifier},
     deployment::Deployment,
     export::ExportWriter,
-    organization::Organization,
+    organization,
     output::{print_json, print_listing, print_rows},
     read::{PageArgs, Reader, org_readers_via_teams_index},
     session::Session,
@@ -116,15 +116,15 @@ pub(crate) async fn execute(command: Command, session: &Session) -> Result<()> {
 async fn list(args: PageArgs, session: &Session) -> Result<()> {
     let reader = Reader::all(Table::ORGANIZATIONS).with_page(args);
     let mut listing = reader.read(session.deployment().await?).await?;
-    let records = listing.records.into_iter();
-    let outputs = records.map(|record| Organization { record }.into_output());
-    listing.records = outputs.collect();
+    for record in &mut listing.records {
+        *record = organization::into_output(organization::parse(record.take())?);
+    }
     print_listing(&listing, &LIST_COLUMNS, session)
 }
 
 async fn show(org: &str, session: &Session) -> Result<()> {
     let deployment = session.deployment().await?;
-    let mut record = Organization::require(deployment, org).await?.into_output();
+    let mut record = organization::into_output(organization::require(deployment, org).await?);
     let counts = count_records(deployment, org).await?;
     if session.global_args.json {
         record["records"] = counts;
@@ -140,7 +140,7 @@ async fn show(org: &str, session: &Session) -> Result<()> {
 async fn export(org: &str, path: &Path, session: &Session) -> Result<()> {
     let mut export = ExportWriter::create(path)?;
     let deployment = session.deployment().await?;
-    Organization::require(deployment, org).await?;
+    organization::require(deployment, org).await?;
     let readers = org_readers_via_teams_index(deployment, org).await?;
     let count = export.write_from(deployment, readers).await?;
     export.persist()?;

@@ -8,15 +8,18 @@ use std::{
 use anyhow::{Context as _, Error, Result, bail, ensure};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use workspace_management::{api_key::ApiKey, operations::Operation, store::timestamp};
+use workspace_management::{
+    operations::Operation,
+    records::{ApiKeyRecord, OrganizationState},
+    store::timestamp,
+};
 use workspace_records::item::new_key_record;
 
 use super::key_arguments::{Expiry, parse_expiry, parse_label};
 use crate::{
     arguments::parse_identifier,
     deployment::Deployment,
-    key_record::{self, FullKeyRecord},
-    organization::{OrgState, Organization},
+    key_record, organization,
     output::{JsonArray, is_stdout_discarded, print_or_fail_on_closed_pipe},
     session::{Run, Session},
     text::{escape_json, humanize},
@@ -69,7 +72,7 @@ pub(crate) fn check_can_print() -> Result<()> {
 pub struct NewKey {
     /// The key itself. Only its hash is stored, so the key is lost if it is not printed.
     pub key: String,
-    pub(super) record: FullKeyRecord,
+    pub(super) record: ApiKeyRecord,
 }
 
 impl NewKey {
@@ -83,42 +86,40 @@ impl NewKey {
         deployment: &Deployment,
         run: &Run,
         args: Args,
-        old_record: Option<&FullKeyRecord>,
+        old_record: Option<&ApiKeyRecord>,
     ) -> Result<Self> {
         let org = &args.org;
-        let organization = Organization::require(deployment, org).await?;
-        let state = organization.state();
-        if state != OrgState::Enabled {
-            bail!("no key can be created, because {org} is {}", state.as_str());
+        let organization = organization::require(deployment, org).await?;
+        let state = organization.record.state();
+        if state != OrganizationState::Enabled {
+            bail!(
+                "no key can be created, because {org} is {}",
+                organization::state_name(state)
+            );
         }
-        let Some(registration_id) = organization.registration_id() else {
+        let Some(registration_id) = organization.record.registration_id.as_deref() else {
             bail!(
                 "the record of {org} has no request_id, which keys need: set it to a random value"
             );
         };
         let key = key_record::random_key()?;
-        let parsed_key = ApiKey::parse(&key).context("the new key is malformed")?;
         let now = SystemTime::now();
         let expires_at = args.expires.resolve(now).map_err(Error::msg)?;
         let label = &args.label;
-        let mut core = new_key_record(parsed_key, org, registration_id, label, &timestamp(now));
-        core.operations = args.allow.map(|operations| {
+        let mut record = new_key_record(&key, org, registration_id, label, &timestamp(now))
+            .context("the new key is malformed")?;
+        record.operations = args.allow.map(|operations| {
             let mut seen = HashSet::new();
             let operations = operations.into_iter();
             let distinct = operations.filter(|operation| seen.insert(operation.clone()));
             distinct.collect()
         });
-        core.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        record.expires_at = expires_at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let lifetime = expires_at.and_then(|at| at.duration_since(now).ok());
-        let record = FullKeyRecord {
-            core,
-            last_four: Some(key[key.len() - 4..].to_owned()),
-            created_by: Some(run.operator.clone()),
-            run_id: Some(run.id.clone()),
-            lifetime_seconds: lifetime.map(|lifetime| lifetime.as_secs()),
-            predecessor_id: old_record.map(|old_record| old_record.core.key_id.clone()),
-            successor_id: None,
-        };
+        record.created_by = Some(run.operator.clone());
+        record.run_id = Some(run.id.clone());
+        record.lifetime_seconds = lifetime.map(|lifetime| lifetime.as_secs());
+        record.predecessor_id = old_record.map(|old_record| old_record.key_id.clone());
         key_record::insert_and_link_old(deployment, &record, registration_id, old_record).await?;
         Ok(Self { key, record })
     }
@@ -143,7 +144,7 @@ impl NewKey {
             self.key.clone()
         };
         if let Err(error) = print_or_fail_on_closed_pipe(&text) {
-            let id = &self.record.core.key_id;
+            let id = &self.record.key_id;
             let result = key_record::revoke(deployment, id, run).await;
             result.with_context(|| {
                 format!("the new key was neither printed nor revoked: run `workspacectl keys revoke {id}`")
@@ -156,21 +157,21 @@ impl NewKey {
 
     /// Describes the key: its organization, expiry and operations.
     fn summary(&self) -> String {
-        let core = &self.record.core;
-        let validity = match (&core.expires_at, self.record.lifetime_seconds) {
+        let record = &self.record;
+        let validity = match (&record.expires_at, record.lifetime_seconds) {
             (Some(at), Some(seconds)) => {
                 let lifetime = humanize(Duration::from_secs(seconds));
                 format!("is valid until {at} (for {lifetime})")
             }
             _ => "does not expire".to_owned(),
         };
-        let operations = match &core.operations {
+        let operations = match &record.operations {
             Some(operations) => operations.join(", "),
             None => "every operation".to_owned(),
         };
         format!(
             "the key {} of {} {validity} and may call {operations}. Store it now: it cannot be printed again",
-            core.key_id, core.org_id
+            record.key_id, record.org_id
         )
     }
 }

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use workspace_management::store::Table;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Deserialize as _;
+use serde_json::json;
+use workspace_management::{
+    records::{ApiKeyRecord, ApiKeyState},
+    store::Table,
+};
 
 use super::{KEY_COLUMNS, key_arguments::parse_duration};
 use crate::{
     arguments::parse_identifier,
-    key_record::{self, KeyState},
-    organization::Organization,
+    key_record, organization,
     output::print_listing,
     read::{PageArgs, Reader},
     session::Session,
@@ -31,10 +36,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expiring: Option<Duration>,
     /// Only keys in this state. Also applies after --limit
-    #[arg(long)]
-    state: Option<KeyState>,
+    #[arg(long, value_parser = state_parser())]
+    state: Option<ApiKeyState>,
     #[command(flatten)]
     page: PageArgs,
+}
+
+/// A parser of a state, as it is printed.
+fn state_parser() -> impl TypedValueParser<Value = ApiKeyState> {
+    PossibleValuesParser::new(["active", "expired", "revoked", "malformed"])
+        .try_map(|name| serde_json::from_value(json!(name)))
 }
 
 pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
@@ -53,14 +64,17 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     if listing.records.is_empty()
         && let Some(org) = &args.org
     {
-        Organization::require(deployment, org).await?;
+        organization::require(deployment, org).await?;
     }
     let records = &mut listing.records;
     if let Some(state) = args.state {
-        records.retain(|record| KeyState::of(record) == state);
+        records.retain(|record| key_record::state_of(record) == state);
     }
     if let Some(period) = args.expiring {
-        records.retain(|record| key_record::is_active_and_expires_within(record, period));
+        records.retain(|record| {
+            let key = ApiKeyRecord::deserialize(record);
+            key.is_ok_and(|key| key_record::is_active_and_expires_within(&key, period))
+        });
     }
     let records = listing.records.into_iter();
     listing.records = records.map(key_record::into_output).collect();

@@ -11,7 +11,7 @@ use crate::{
     deployment::Deployment,
     key_record,
     message::print_message,
-    organization::{OrgState, Organization},
+    organization,
     output::{print_json_or_text, print_rows},
     read::Reader,
     session::{Run, Session},
@@ -63,8 +63,8 @@ async fn revoke_listed(keys_or_ids: &[String], session: &Session) -> Result<()> 
 async fn revoke_all(org: &str, session: &Session) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let organization = Organization::require(deployment, org).await?;
-    if organization.state() == OrgState::Enabled {
+    let organization = organization::require(deployment, org).await?;
+    if organization.record.is_enabled() {
         print_message(&format!(
             "note: {org} is enabled, so this command can miss a key that is created at the same time. To prevent this, run `workspacectl orgs disable {org}` first"
         ));

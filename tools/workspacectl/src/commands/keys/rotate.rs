@@ -7,7 +7,10 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
+use workspace_management::{
+    records::{ApiKeyRecord, ApiKeyState},
+    store::{MAX_CACHE_TTL, Table, timestamp},
+};
 
 use super::{
     create::{self, NewKey, check_can_print},
@@ -15,7 +18,7 @@ use super::{
 };
 use crate::{
     deployment::Deployment,
-    key_record::{self, FullKeyRecord},
+    key_record,
     output::JsonArray,
     read,
     session::{Run, Session},
@@ -49,11 +52,14 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let mut records_to_rotate = Vec::new();
     let mut already_replaced_messages = Vec::new();
     for stored in key_record::require_records(deployment, &ids).await? {
-        let record: FullKeyRecord = serde_json::from_value(stored.clone())
+        let record: ApiKeyRecord = serde_json::from_value(stored.clone())
             .with_context(|| format!("the record of the key {} is malformed", stored["key_id"]))?;
-        let id = &record.core.key_id;
+        let id = &record.key_id;
         ensure!(
-            record.core.is_valid_at(SystemTime::now()),
+            !matches!(
+                record.state(SystemTime::now()),
+                ApiKeyState::Revoked | ApiKeyState::Expired
+            ),
             "the key {id} is revoked or expired: create a new key with `workspacectl keys create`"
         );
         // Rotates the other keys first, and then fails for those that were already replaced.
@@ -85,7 +91,7 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
 /// The id of the key that has replaced a key. `None` if there is none, or if it is revoked.
 async fn find_unrevoked_successor<'a>(
     deployment: &Deployment,
-    record: &'a FullKeyRecord,
+    record: &'a ApiKeyRecord,
 ) -> Result<Option<&'a str>> {
     let Some(successor_id) = &record.successor_id else {
         return Ok(None);
@@ -100,21 +106,21 @@ async fn find_unrevoked_successor<'a>(
 async fn rotate(
     deployment: &Deployment,
     run: &Run,
-    old_record: &FullKeyRecord,
+    old_record: &ApiKeyRecord,
     args: &Args,
     array: &mut JsonArray,
     session: &Session,
 ) -> Result<()> {
-    let id = &old_record.core.key_id;
+    let id = &old_record.key_id;
     let expiry = match args.expires {
         Some(expiry) => expiry,
         None => default_expiry(old_record)?,
     };
     let new_args = create::Args {
-        org: old_record.core.org_id.clone(),
-        label: old_record.core.label.clone(),
+        org: old_record.org_id.clone(),
+        label: old_record.label.clone(),
         expires: expiry,
-        allow: old_record.core.operations.clone(),
+        allow: old_record.operations.clone(),
     };
     let new_key = NewKey::issue(deployment, run, new_args, Some(old_record))
         .await
@@ -131,19 +137,19 @@ async fn rotate(
 async fn schedule_expiry(
     deployment: &Deployment,
     run: &Run,
-    old_record: &FullKeyRecord,
+    old_record: &ApiKeyRecord,
     new_key: &NewKey,
     overlap: Duration,
     session: &Session,
 ) -> Result<()> {
-    let id = &old_record.core.key_id;
+    let id = &old_record.key_id;
     let now = SystemTime::now();
     let mut expires_at = now + overlap;
-    if let Some(current) = &old_record.core.expires_at {
+    if let Some(current) = &old_record.expires_at {
         expires_at = expires_at.min(humantime::parse_rfc3339(current)?);
     }
     let expires_at = humantime::format_rfc3339_seconds(expires_at).to_string();
-    let new_id = new_key.record.core.key_id.as_str();
+    let new_id = new_key.record.key_id.as_str();
     let key_if_replaced = GuardedRecord::if_exists(Table::API_KEYS, &[id])
         .and("replaced_by = :new", &[(":new", new_id)]);
     let expression = "SET expires_at = :at, replaced_at = :now, replaced_by_operator = :by";
@@ -166,11 +172,11 @@ async fn schedule_expiry(
 
 /// The expiry of the new key without `--expires`: the lifetime of the old key or, if that is not
 /// recorded, its original expiry. Fails if a rotation may have changed the expiry of that key.
-fn default_expiry(old_record: &FullKeyRecord) -> Result<Expiry> {
+fn default_expiry(old_record: &ApiKeyRecord) -> Result<Expiry> {
     if let Some(seconds) = old_record.lifetime_seconds {
         return Ok(Expiry::After(Duration::from_secs(seconds)));
     }
-    match &old_record.core.expires_at {
+    match &old_record.expires_at {
         None => Ok(Expiry::Never),
         // No rotation has changed the expiry yet.
         Some(at) if old_record.successor_id.is_none() => {

@@ -5,11 +5,15 @@
 use std::time::SystemTime;
 
 use anyhow::{Result, bail, ensure};
-use workspace_management::store::{MAX_CACHE_TTL, Table, timestamp};
+use workspace_management::{
+    records::{Organization, OrganizationState},
+    store::{MAX_CACHE_TTL, Table, timestamp},
+};
+use workspace_records::stored::Stored;
 
 use crate::{
     deployment::Deployment,
-    organization::{OrgState, Organization},
+    organization,
     output::print_json_or_text,
     session::{Run, Session},
     wait::{SAFE_WAIT, WaitArgs},
@@ -39,7 +43,7 @@ pub(super) async fn execute(
     let (deployment, run) = session.deployment_and_run().await?;
     let now = SystemTime::now();
     let organization = change_state(deployment, &run, org, change, now).await?;
-    let state = organization.state().as_str();
+    let state = organization::state_name(organization.record.state());
     session.report(&format!("the organization {org} is {state}"));
     if change == StateChange::Disable {
         session.report(&format!(
@@ -54,7 +58,7 @@ pub(super) async fn execute(
             session.report(&format!("every operation for {org} now fails"));
         }
     }
-    print_json_or_text(&organization.into_output(), org, session)
+    print_json_or_text(&organization::into_output(organization), org, session)
 }
 
 /// Enables or disables an organization and returns it. Fails if there is no such organization, if
@@ -66,36 +70,36 @@ pub async fn change_state(
     org: &str,
     change: StateChange,
     now: SystemTime,
-) -> Result<Organization> {
-    let organization = Organization::require(deployment, org).await?;
-    let state = organization.state();
-    if state == OrgState::BeingErased && change == StateChange::Enable {
+) -> Result<Stored<Organization>> {
+    let organization = organization::require(deployment, org).await?;
+    let state = organization.record.state();
+    if state == OrganizationState::BeingErased && change == StateChange::Enable {
         bail!("the organization {org} is being erased: it cannot be enabled again");
     }
     let (wanted, expression) = match change {
-        StateChange::Enable => (OrgState::Enabled, SET_ENABLED),
-        StateChange::Disable => (OrgState::Disabled, SET_DISABLED),
+        StateChange::Enable => (OrganizationState::Enabled, SET_ENABLED),
+        StateChange::Disable => (OrganizationState::Disabled, SET_DISABLED),
     };
     // An organization that is being erased is disabled already.
-    if state == OrgState::BeingErased || state == wanted {
+    if state == OrganizationState::BeingErased || state == wanted {
         return Ok(organization);
     }
     let org_if_unchanged = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_not_exists(erasing_id)", &[])
-        .and_unchanged(&organization.record, &["disabled_at", "enabled_at"]);
+        .and_unchanged(&organization.attributes, &["disabled_at", "enabled_at"]);
     let changed_at = timestamp(now);
     let values = [(":at", changed_at.as_str()), (":by", &run.operator)];
     let updated = org_if_unchanged
         .update(deployment, expression, &values)
         .await?;
     if let Some(record) = updated {
-        return Ok(Organization { record });
+        return organization::parse(record);
     }
     // An earlier attempt by this run may have succeeded even though its response was lost, or a
     // different operator made the same change.
-    let organization = Organization::require(deployment, org).await?;
+    let organization = organization::require(deployment, org).await?;
     ensure!(
-        organization.state() == wanted,
+        organization.record.state() == wanted,
         "another operator changed the organization {org} at the same time: check with them, then run the command again"
     );
     Ok(organization)

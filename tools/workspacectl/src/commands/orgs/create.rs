@@ -15,12 +15,15 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_types::{DateTime, date_time::Format};
 use serde_json::json;
-use workspace_management::store::{Table, timestamp};
+use workspace_management::{
+    records::Organization,
+    store::{Table, timestamp},
+};
 
 use crate::{
     arguments::parse_identifier, commands::restore::MAX_CLOCK_DIFFERENCE, deployment::Deployment,
-    errors::RequestResultExt as _, organization::Organization, output::print_json_or_text,
-    session::Session, text::humanize, write::insert_if_absent,
+    errors::RequestResultExt as _, organization, output::print_json_or_text, session::Session,
+    text::humanize, write::insert_if_absent,
 };
 
 #[derive(Debug, clap::Args)]
@@ -38,27 +41,26 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let Args { org, if_absent } = args;
     let (deployment, run) = session.deployment_and_run().await?;
     check_clock(deployment, &org).await?;
-    let new_record = json!({
-        "org_id": org,
-        "created_at": timestamp(SystemTime::now()),
-        "created_by": run.operator,
-        "request_id": run.id,
+    let new_record = json!(Organization {
+        org_id: org.clone(),
+        created_at: timestamp(SystemTime::now()),
+        created_by: run.operator.clone(),
+        registration_id: Some(run.id.clone()),
+        ..Organization::default()
     });
     // Never overwrites, so that two customers who choose the same id do not share an organization.
     let message = format!("cannot register {org}");
     let existing = insert_if_absent(deployment, Table::ORGANIZATIONS, &new_record, message).await?;
-    let organization = Organization {
-        record: existing.unwrap_or(new_record),
-    };
+    let organization = organization::parse(existing.unwrap_or(new_record))?;
     // Also true if a retry finds the record that was stored by an earlier attempt.
-    let is_new = organization.registration_id() == Some(&run.id);
+    let is_new = organization.record.registration_id.as_ref() == Some(&run.id);
     ensure!(
         is_new || if_absent,
         "the organization {org} is already registered: choose a different id, or use --if-absent"
     );
     let already = if is_new { "" } else { "already " };
     session.report(&format!("the organization {org} was {already}registered"));
-    let mut record = organization.into_output();
+    let mut record = organization::into_output(organization);
     record["created"] = json!(is_new);
     print_json_or_text(&record, &org, session)
 }

@@ -12,14 +12,18 @@ use std::{path::PathBuf, time::SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
-use workspace_management::store::{Table, timestamp};
+use workspace_management::{
+    records::Organization,
+    store::{Table, timestamp},
+};
+use workspace_records::stored::Stored;
 
 use crate::{
     arguments::{is_dash, parse_identifier},
     deployment::Deployment,
     export::{ExportWriter, check_export},
     message::print_message,
-    organization::{OrgState, Organization},
+    organization,
     output::print_json_or_text,
     read::org_readers,
     session::{Run, Session},
@@ -55,8 +59,8 @@ pub(crate) async fn execute(args: Args, session: &Session) -> Result<()> {
     let path = args.export.as_deref();
     check_export(path)?;
     let (deployment, run) = session.deployment_and_run().await?;
-    let organization = Organization::require(deployment, org).await?;
-    if organization.state() == OrgState::Enabled {
+    let organization = organization::require(deployment, org).await?;
+    if organization.record.is_enabled() {
         bail!("the organization {org} is enabled: run `workspacectl orgs disable {org}` first");
     }
     let undo_sentence = match path {
@@ -96,13 +100,13 @@ pub async fn erase(
     deployment: &Deployment,
     run: &Run,
     org: &str,
-    organization: &Organization,
+    organization: &Stored<Organization>,
     wait_args: WaitArgs,
     export: Option<ExportWriter>,
 ) -> Result<usize> {
     let org_if_disabled = GuardedRecord::if_exists(Table::ORGANIZATIONS, &[org])
         .and("attribute_exists(disabled_at)", &[])
-        .and_unchanged(&organization.record, &["request_id", "disabled_at"]);
+        .and_unchanged(&organization.attributes, &["request_id", "disabled_at"]);
     let Some(marked_org) = org_if_disabled.mark(deployment, run, ORG_MARK).await? else {
         bail!("{org} has changed since it was read: check it with `workspacectl orgs show {org}`");
     };
@@ -110,10 +114,10 @@ pub async fn erase(
     if let Some(mut export) = export {
         let readers = org_readers(org);
         let count = export.write_from(deployment, readers).await?;
-        let current = Organization::find(deployment, org).await?;
+        let current = organization::find(deployment, org).await?;
         ensure!(
             current.is_some_and(
-                |current| current.record["erasing_id"] == marked_org.record["erasing_id"]
+                |current| current.attributes["erasing_id"] == marked_org.record["erasing_id"]
             ),
             "another run has erased {org}, and may have deleted records before this run could export them: keep the export of that run"
         );

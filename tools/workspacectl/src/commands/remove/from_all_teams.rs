@@ -18,7 +18,7 @@ use super::{print_removed, undo_sentence};
 use crate::{
     deployment::Deployment,
     export::ExportWriter,
-    organization::Organization,
+    organization,
     read::member_partitions_of_user,
     session::Session,
     target::Target,
@@ -40,7 +40,7 @@ pub(super) async fn execute(
 ) -> Result<()> {
     session.check_can_confirm()?;
     let (deployment, run) = session.deployment_and_run().await?;
-    Organization::require(deployment, org).await?;
+    organization::require(deployment, org).await?;
     let partitions = member_partitions_of_user(deployment, org, user).await?;
     let list = partitions.join(", ");
     let found = if list.is_empty() { "none" } else { &list };

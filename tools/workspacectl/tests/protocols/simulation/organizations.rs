@@ -13,7 +13,7 @@ use workspacectl::{
         erase::erase as erase_organization,
     },
     deployment::Deployment,
-    organization::{OrgState, Organization},
+    organization,
     wait::SAFE_WAIT,
 };
 
@@ -125,9 +125,9 @@ async fn take_turns(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     let (last, others) = done.split_last().expect("a command");
     let is_alone = others.iter().all(|(_, ended, ..)| *ended < last.0);
     let record = world.tables.records(Table::ORGANIZATIONS).remove(0);
-    let organization = Organization { record };
+    let organization = organization::parse(record).expect("a valid record");
     let (.., change, succeeded) = last;
-    let is_enabled = organization.state() == OrgState::Enabled;
+    let is_enabled = organization.record.is_enabled();
     if is_alone && *succeeded && is_enabled != (*change == StateChange::Enable) {
         let message = format!("the last command was reverted: {done:?} {organization:?}");
         return vec![message];
@@ -192,8 +192,9 @@ async fn erase_first(world: Arc<World>, number: usize, mut rng: Rng) -> Option<D
         let this_run = run_by(number);
         let wait = world.wait(run > 0 || number > 0);
         let erasure = async {
-            let organization = Organization::require(&deployment, "acme").await?;
-            let is_first = organization.registration_id() == Some(fixtures::REQUEST_ID);
+            let organization = organization::require(&deployment, "acme").await?;
+            let is_first =
+                organization.record.registration_id.as_deref() == Some(fixtures::REQUEST_ID);
             anyhow::ensure!(is_first, "another run has finished");
             erase_organization(&deployment, &this_run, "acme", &organization, wait, None).await
         };

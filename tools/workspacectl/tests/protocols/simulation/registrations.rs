@@ -13,7 +13,7 @@ use workspacectl::{
         keys::{CreateArgs, Expiry, NewKey},
         orgs::erase::erase,
     },
-    organization::Organization,
+    organization,
 };
 
 use super::{
@@ -59,12 +59,12 @@ async fn register_again(seed: u64, weakness: Option<Weakness>) -> Vec<String> {
     pause(&mut rng, 10..30).await;
     let deployment = world.deployment(&mut rng);
     disable_acme(&world, &deployment).await;
-    let organization = Organization::require(&deployment, "acme").await;
+    let organization = organization::require(&deployment, "acme").await;
     let organization = organization.expect("it is registered");
     let (run_0, wait) = (run_by(0), world.wait(true));
     let erased = erase(&deployment, &run_0, "acme", &organization, wait, None).await;
     erased.expect("it is erased");
-    let gone = Organization::find(&deployment, "acme").await;
+    let gone = organization::find(&deployment, "acme").await;
     assert!(gone.expect("a response").is_none());
 
     let mut organization = fixtures::organization("acme");

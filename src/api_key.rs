@@ -49,7 +49,7 @@ impl<'a> ApiKey<'a> {
     }
 
     /// Whether a text contains the text form of a key.
-    pub(crate) fn is_in(text: &str) -> bool {
+    pub fn is_in(text: &str) -> bool {
         const LENGTH: usize =
             API_KEY_PREFIX.len() + API_KEY_ID_LENGTH + 1 + SECRET_LENGTH + CHECKSUM_LENGTH;
         // Looks for the first character, because a search for the prefix takes longer to prepare.

@@ -8,7 +8,8 @@ mod report;
 mod violation;
 
 pub(crate) use report::ErrorReport;
-pub(crate) use violation::{Rule, Violation};
+pub(crate) use violation::Rule;
+pub use violation::Violation;
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 

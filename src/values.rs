@@ -5,13 +5,14 @@ use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
 use crate::{
     api_key::{API_KEY_PREFIX, ApiKey},
     body::{Violations, type_mismatch},
-    error::{Rule, Violation},
+    error::Rule,
 };
 
 mod name;
 mod unique_list;
 
-pub(crate) use name::{DisplayName, NameWithId};
+pub use crate::error::Violation;
+pub use name::{DisplayName, NameWithId};
 pub(crate) use unique_list::{Keyed, UniqueList};
 
 /// A valid path parameter: 1 to `MAX_LENGTH` characters of `A-Z a-z 0-9 . _ ~ : @ -`. It is
@@ -89,37 +90,6 @@ impl<const MAX_LENGTH: usize> SingleLine<MAX_LENGTH> {
     }
 }
 
-/// A new value for a stored attribute.
-#[derive(Debug, Clone)]
-pub struct ParsedAttribute {
-    /// The value to store.
-    pub text: String,
-    /// The id that a new record with this value would get. `None` if no id is derived from it.
-    pub derived_id: Option<String>,
-}
-
-/// Parses a new value for an attribute, by the rules of the API, for `workspacectl edit`.
-///
-/// # Errors
-/// The first violation, as a predicate that follows the name of the value: `must not be empty`.
-pub fn parse_attribute(attribute: &str, text: &str) -> Result<ParsedAttribute, String> {
-    if ApiKey::is_in(text) {
-        return Err("must not contain an API key".to_owned());
-    }
-    let text_and_id = match attribute {
-        "team_name" | "data_store_name" => NameWithId::parse(text).map(|parsed| {
-            let (name, id) = parsed.into_name_and_id();
-            (name, Some(id))
-        }),
-        "project_name" => DisplayName::parse(text).map(|name| (name.into_string(), None)),
-        // `workspacectl edit` passes only the attributes above and descriptions.
-        _ => Description::parse(text).map(|description| (description.into_string(), None)),
-    };
-    let parsed = text_and_id.map(|(text, derived_id)| ParsedAttribute { text, derived_id });
-    // The first violation is enough. A value rarely has several, and trying again shows the next.
-    parsed.map_err(|mut violations| violations.remove(0).detail)
-}
-
 /// Removes Unicode white space and byte order marks from both ends.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
@@ -138,12 +108,16 @@ fn length_violation(text: &str, max: usize) -> Option<Violation> {
 /// A description: 0 to 1,000 characters. Line breaks and tabs are the only control characters
 /// allowed. Surrounding white space is trimmed, and CRLF becomes LF, because some forms send CRLF.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Description(String);
+pub struct Description(String);
 
 impl Description {
     const MAX_LENGTH: usize = 1000;
 
-    fn parse(text: &str) -> Result<Self, Vec<Violation>> {
+    /// Parses a description.
+    ///
+    /// # Errors
+    /// At least one violation.
+    pub fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let text = trim(text).replace("\r\n", "\n");
         let mut violations = Vec::new();
         violations.extend(length_violation(&text, Self::MAX_LENGTH));
@@ -158,7 +132,8 @@ impl Description {
         }
     }
 
-    pub(crate) fn into_string(self) -> String {
+    /// The description.
+    pub fn into_string(self) -> String {
         self.0
     }
 }

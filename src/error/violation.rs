@@ -5,7 +5,7 @@ use serde_json::json;
 
 /// A value in the body that violates a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Violation {
+pub struct Violation {
     /// The location of the value, as a JSON pointer in a URI fragment (RFC 6901, section 6), such
     /// as `#/usersAddingToTeam/3/userid`.
     pub(crate) pointer: String,
@@ -14,7 +14,7 @@ pub(crate) struct Violation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<i64>,
     /// What is wrong, as a predicate that follows the name of the value, such as `is required`.
-    pub(crate) detail: String,
+    pub detail: String,
 }
 
 impl Violation {

@@ -10,10 +10,14 @@ use crate::{
 
 /// A line of 1 to 100 characters, at least one of them visible. Surrounding white space is trimmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DisplayName(SingleLine<100>);
+pub struct DisplayName(SingleLine<100>);
 
 impl DisplayName {
-    pub(super) fn parse(text: &str) -> Result<Self, Vec<Violation>> {
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// At least one violation.
+    pub fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = SingleLine::parse(trim(text))?;
         if name.as_str().contains(is_visible) {
             return Ok(Self(name));
@@ -22,7 +26,8 @@ impl DisplayName {
         Err(vec![Violation::new(Rule::Pattern, detail)])
     }
 
-    pub(crate) fn into_string(self) -> String {
+    /// The name.
+    pub fn into_string(self) -> String {
         self.0.0
     }
 }
@@ -30,13 +35,17 @@ impl DisplayName {
 /// A name with at least one letter or digit, and the id that is derived from it, such as
 /// `research-team` from "Research Team".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NameWithId {
+pub struct NameWithId {
     name: DisplayName,
     id: String,
 }
 
 impl NameWithId {
-    pub(super) fn parse(text: &str) -> Result<Self, Vec<Violation>> {
+    /// Parses a name and derives the id.
+    ///
+    /// # Errors
+    /// At least one violation.
+    pub fn parse(text: &str) -> Result<Self, Vec<Violation>> {
         let name = DisplayName::parse(text)?;
         let trimmed = name.0.as_str();
         // Some letters are invisible, such as the Hangul filler U+3164.
@@ -49,7 +58,7 @@ impl NameWithId {
     }
 
     /// The name and the id. The id contains lower-case ASCII letters, digits and single hyphens.
-    pub(crate) fn into_name_and_id(self) -> (String, String) {
+    pub fn into_name_and_id(self) -> (String, String) {
         (self.name.into_string(), self.id)
     }
 }

@@ -6,8 +6,9 @@ use std::time::SystemTime;
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 use workspace_management::{
+    api_key::ApiKey,
     store::timestamp,
-    values::{ParsedAttribute, parse_attribute},
+    values::{Description, DisplayName, NameWithId, Violation},
 };
 use workspace_records::item::string_attribute;
 
@@ -60,9 +61,48 @@ pub(crate) enum Command {
         #[command(flatten)]
         project_args: ProjectArgs,
         /// The new project name
-        #[arg(long, value_name = "NAME", value_parser = |text: &str| parse_attribute("project_name", text))]
-        project_name: ParsedAttribute,
+        #[arg(long, value_name = "NAME", value_parser = parse_project_name)]
+        project_name: NewValue,
     },
+}
+
+/// A new value for a stored attribute.
+#[derive(Debug, Clone)]
+pub(crate) struct NewValue {
+    text: String,
+    /// The id that a new record with this value would get. `None` if no id is derived from it.
+    derived_id: Option<String>,
+}
+
+fn parse_name(text: &str) -> Result<NewValue, String> {
+    let (text, id) = parse_as_api(text, NameWithId::parse)?.into_name_and_id();
+    Ok(NewValue {
+        text,
+        derived_id: Some(id),
+    })
+}
+
+fn parse_project_name(text: &str) -> Result<NewValue, String> {
+    Ok(NewValue {
+        text: parse_as_api(text, DisplayName::parse)?.into_string(),
+        derived_id: None,
+    })
+}
+
+fn parse_description(text: &str) -> Result<NewValue, String> {
+    Ok(NewValue {
+        text: parse_as_api(text, Description::parse)?.into_string(),
+        derived_id: None,
+    })
+}
+
+/// Parses a value by the rules of the API. The error is the first violation, because a value rarely
+/// has several.
+fn parse_as_api<T>(text: &str, parse: fn(&str) -> Result<T, Vec<Violation>>) -> Result<T, String> {
+    if ApiKey::is_in(text) {
+        return Err("must not contain an API key".to_owned());
+    }
+    parse(text).map_err(|mut violations| violations.remove(0).detail)
 }
 
 /// The new name and description. Data stores have the same rules as teams.
@@ -70,11 +110,11 @@ pub(crate) enum Command {
 #[group(required = true, multiple = true)]
 pub(crate) struct NewValueArgs {
     /// The new name
-    #[arg(long, value_parser = |text: &str| parse_attribute("team_name", text))]
-    name: Option<ParsedAttribute>,
+    #[arg(long, value_parser = parse_name)]
+    name: Option<NewValue>,
     /// The new description, which can be empty
-    #[arg(long, value_parser = |text: &str| parse_attribute("team_description", text))]
-    description: Option<ParsedAttribute>,
+    #[arg(long, value_parser = parse_description)]
+    description: Option<NewValue>,
 }
 
 /// The new value of an attribute.
@@ -82,7 +122,7 @@ struct Change {
     attribute: &'static str,
     /// The placeholder of the new value in the update expression.
     placeholder: &'static str,
-    new_value: ParsedAttribute,
+    new_value: NewValue,
 }
 
 impl NewValueArgs {

@@ -1,4 +1,4 @@
-//! Tests of the schemas in `tools/records/schemas/`. `TestApp::all_records` checks records against them.
+//! Tests of `tools/records/records.schema.json`. `TestApp::all_records` checks records against it.
 //! `tools/workspacectl/tests/cli/schemas.rs` checks that no attribute is missing.
 
 use std::collections::BTreeSet;
@@ -102,10 +102,10 @@ async fn the_documentation_says_in_which_attribute_each_field_is_stored() {
         app.send(event.clone()).await.assert_success();
         let table = Sample::example(*operation).records[0].table;
         let schema = schemas::schema(table);
-        let kind = schema["$id"].as_str().unwrap().rsplit(':').next().unwrap();
+        let kind = schemas::kind(table);
         let mut stored = app.records(table).await;
         for (field, value) in sent_fields(&event) {
-            let row = field_row(&field, kind);
+            let row = field_row(&field, &kind);
             let (attribute, role) = row.unwrap_or_else(|| panic!("no row for {field} of a {kind}"));
             let attribute = attribute.split('`').nth(1).unwrap();
             stored.retain(|record| record[attribute] == value);

@@ -1,7 +1,8 @@
 //! The JSON Schemas of records. Tests and `workspacectl restore` validate every record with them.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
+use anyhow::Result;
 use jsonschema::{Validator, error::ValidationErrorKind};
 use serde_json::{Value, json};
 use workspace_management::store::Table;
@@ -14,22 +15,18 @@ pub fn tables() -> impl Iterator<Item = Table> {
         .filter(|table| *table != Table::API_KEYS)
 }
 
-/// The schema of a table's records as text, or `None` if there is no schema.
-pub fn text(table: Table) -> Option<&'static str> {
-    Some(match table {
-        Table::ORGANIZATIONS => include_str!("../schemas/organization.schema.json"),
-        Table::API_KEYS => include_str!("../schemas/api_key.schema.json"),
-        Table::MODELS => include_str!("../schemas/model.schema.json"),
-        Table::TEAMS => include_str!("../schemas/team.schema.json"),
-        Table::TEAM_MEMBERS => include_str!("../schemas/team_member.schema.json"),
-        Table::BOT_VOICES => include_str!("../schemas/bot_voice.schema.json"),
-        Table::DATA_STORES => include_str!("../schemas/data_store.schema.json"),
-        Table::LOGGING_INSTANCES => include_str!("../schemas/logging_instance.schema.json"),
-        _ => return None,
-    })
+/// The kind of a table's records, and the name of their definition in `records.schema.json`, such as
+/// `team_member` for the table in `TEAM_MEMBERS_TABLE`.
+pub fn kind(table: Table) -> String {
+    if table == Table::API_KEYS {
+        return "api_key".to_owned();
+    }
+    let kinds = table.env_variable.trim_end_matches("_TABLE").to_lowercase();
+    kinds.trim_end_matches('s').to_owned()
 }
 
-/// The schema of a table's records.
+/// The schema of a table's records. Each attribute has the keywords of the definition to which it
+/// refers.
 ///
 /// # Panics
 /// If the table has no schema, or the schema is invalid.
@@ -129,19 +126,26 @@ fn unknown_names<'a>(schema: &'a Value, record: &'a Value) -> impl Iterator<Item
 /// # Panics
 /// If the table has no schema, or the schema is invalid.
 fn parsed(table: Table) -> &'static (Value, Validator) {
-    const COUNT: usize = Table::ALL.len();
-    static PARSED: [OnceLock<(Value, Validator)>; COUNT] = [const { OnceLock::new() }; COUNT];
-    let index = Table::ALL.iter().position(|candidate| *candidate == table);
-    PARSED[index.expect("the table is in Table::ALL")].get_or_init(|| {
-        let text = text(table).unwrap_or_else(|| panic!("add the schema of {}", table.record_kind));
-        let schema = serde_json::from_str(text).unwrap_or_else(|error| {
-            panic!("the schema of {} is not JSON: {error}", table.record_kind)
-        });
-        let validator = jsonschema::draft202012::meta::validate(&schema)
-            .and_then(|()| jsonschema::draft202012::new(&schema))
-            .unwrap_or_else(|error| {
-                panic!("the schema of {} is invalid: {error}", table.record_kind)
-            });
-        (schema, validator)
-    })
+    static PARSED: OnceLock<BTreeMap<Table, (Value, Validator)>> = OnceLock::new();
+    let parsed = PARSED.get_or_init(|| {
+        let mut parsed = BTreeMap::new();
+        for table in Table::ALL {
+            let schema = parse(*table);
+            let schema = schema.unwrap_or_else(|error| panic!("records.schema.json: {error}"));
+            parsed.insert(*table, schema);
+        }
+        parsed
+    });
+    &parsed[&table]
+}
+
+/// Parses the schema of a table's records.
+///
+/// # Errors
+/// If the table has no schema, or the schema is invalid.
+pub fn parse(table: Table) -> Result<(Value, Validator)> {
+    let mut schema: Value = serde_json::from_str(include_str!("../records.schema.json"))?;
+    schema["$ref"] = json!(format!("#/$defs/{}", kind(table)));
+    let validator = jsonschema::draft202012::new(&schema)?;
+    Ok((jsonschema::dereference(&schema)?, validator))
 }

@@ -1,4 +1,4 @@
-//! The records of operations and commands have the attributes that `tools/records/schemas/` describes.
+//! The records of operations and commands have the attributes in `records.schema.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
